@@ -33,6 +33,7 @@ from sonde.launch.preload import read_elf
 from sonde.launch.sites import read_sites
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, scan_logs
+from sonde.logs.sec_rules import read_sec_file
 from sonde.model.errors import RecordError, UserError
 from sonde.model.event import read_events
 from sonde.model.experiment import read_experiment
@@ -58,6 +59,8 @@ from sonde.telemetry.foreign_files import read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults
 from sonde.terminal.trace_tables import build_trace_document
 from sonde.trends.environment import read_environment
+from sonde.watch.configuration import read_watch_file
+from sonde.watch.watch_state import STATE_FILE, HistoryState, Incident, Notice, PendingRun, StateStore, WatchState
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
@@ -220,6 +223,26 @@ def _routes() -> Sequence[bytes]:
     return [text.encode() for text in texts] + [*_files("tests/data/routes/*")()]
 
 
+def _sec_rules() -> Sequence[bytes]:
+    return [
+        b"# rules\ntype=Single\nptype=RegExp\npattern=error on (\\S+)\ndesc=$1 failed\naction=write - %s\n\n"
+        b"type=PairWithWindow\nptype=SubStr\npattern=down\ndesc=down\naction=event x\nptype2=RegExp\n"
+        b"pattern2=up (\\d+)\ndesc2=up $1\naction2=logonly\nwindow=60\n"
+    ]
+
+
+def _watch_states() -> Sequence[bytes]:
+    labels = {"probe": "a", "phase": "read", "directory": "/fs"}
+    state = WatchState(
+        histories={"h": HistoryState(labels, "bytes/s", [1.0, 2.0], [3.0, 4.0], [1.0], 1, [0.5, 0.1])},
+        incidents=[Incident("i", 1.0, {"h": 0.5}, "Slower.")],
+        notices=[Notice("n", "slower", "i", 1.0, "Title", "Text.", ["f"])],
+        durations={"a": [(1.0, 2.0)]},
+        pending=PendingRun("a", 1, "g", 2.0),
+    )
+    return [json.dumps(state.to_json()).encode()]
+
+
 def _packs() -> Sequence[bytes]:
     files = {"2026-01/run.json": b'{"schema": "sonde-run/2"}', "2026-01/record.ndjson": b"{}\n" * 50}
     plain, packed = io.BytesIO(), io.BytesIO()
@@ -333,6 +356,17 @@ TARGETS: tuple[ReaderTarget, ...] = (
         "log", "messages", lambda path: scan_logs([path], _log_rules(), LogDefaults()), _log_lines, mutations=100
     ),
     ReaderTarget("rules of logs", "rules.toml", lambda path: compile_rules([path]), _files("lab/sonde/logs/rules/ce*")),
+    ReaderTarget("rules of SEC", "rules.sec", read_sec_file, _sec_rules),
+    ReaderTarget(
+        "watch file",
+        "watch.toml",
+        read_watch_file,
+        _texts(
+            'schema = "sonde-watch/1"\nzone = "UTC"\nbudget = 0.001\nquiet = ["22:00-06:00"]\n[[probes]]\nid = "a"\n'
+            'plan = "quick"\non = "/fs"\nevery = "24 h"\n[[channels]]\nid = "f"\nto = "file"\npath = "/x"\n'
+        ),
+    ),
+    ReaderTarget("state of a watch", STATE_FILE, lambda path: StateStore(path.parent).load(), _watch_states),
     ReaderTarget("program", "program", read_elf, lambda: [Path("/bin/true").read_bytes()[:4096]]),
     ReaderTarget(
         "sites",

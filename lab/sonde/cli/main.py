@@ -39,6 +39,7 @@ _SHARED_MODULES = frozenset(
         "forecast_output",
         "layout_output",
         "route_output",
+        "diagnose_output",
     }
 )
 # Headings of the help, in the order of use. Verbs that are not listed here follow.
@@ -49,6 +50,7 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "View runs": ("list", "show", "report", "telemetry", "query"),
     "Manage runs": ("tag", "rm", "export", "import"),
     "Compare": ("compare", "trend", "baseline", "gate", "event"),
+    "Explain": ("diagnose",),
     "Speed up programs": ("trace", "advise", "iobuf"),
     "Design storage and networks": ("layout", "route", "system"),
     "Simulated machines": ("simulate", "mount", "unmount", "fault"),

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde diagnose``: from "it became slower" to the part and its fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.charts.study import write_study
+from sonde.cli.diagnose_output import print_answer, print_explanation, print_next
+from sonde.cli.options import VerbGroup, archive_option, existing_archive_option, json_option
+from sonde.diagnose.diagnosis import DiagnosisStopRule
+from sonde.diagnose.diagnosis_page import build_diagnosis_page
+from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_state import (
+    DiagnosisState,
+    check_suspects,
+    make_truth,
+    parse_complaint,
+    read_state,
+    write_state,
+)
+from sonde.diagnose.library import find_experiment, list_causes, list_experiments
+from sonde.diagnose.vendor_bundle import build_bundle
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_OK, MachineError, UserError
+from sonde.store.archive import Archive
+from sonde.terminal.screen import messages, plain_table, print_json, results
+
+_CACHE = "diagnose"
+state_argument = click.argument("state_file", type=click.Path(path_type=Path), metavar="FILE")
+
+
+@click.group("diagnose", cls=VerbGroup)
+def command() -> None:
+    """Find the part and the fault behind slow I/O by experiments that are worth their cost.
+
+    FILE holds the diagnosis; a killed diagnosis is continued with the same FILE.
+
+    \b
+    Examples:
+      sonde diagnose start case.json --system edison --mount fs3
+      sonde diagnose next case.json
+      sonde diagnose answer case.json every-target write=-40% read=-5%
+      sonde diagnose report case.json --out case.html
+    """
+
+
+@command.command("start")
+@state_argument
+@click.option(
+    "--system", metavar="FILE", required=True, help="System file of the machine, or the name of a shipped one."
+)
+@click.option("--mount", metavar="ID", default="", help="Mount or file system; default: the first with storage.")
+@click.option(
+    "--complaint", metavar="NAME=VALUE", multiple=True, help="What is slow, as application=theirs or api=mpiio."
+)
+@click.option(
+    "--suspect",
+    "suspects",
+    metavar="FAULT",
+    multiple=True,
+    help="Consider only these faults of the model; default: all.",
+)
+@click.option(
+    "--targets", type=click.IntRange(2), metavar="N", help="Use a smaller machine: the first N targets, in whole units."
+)
+@click.option(
+    "--on-model", is_flag=True, help="Practice on the simulated machine, with the faults or cause that follow."
+)
+@click.option(
+    "--fault", "faults", metavar="FAULT", multiple=True, help="With --on-model: a fault, as for sonde simulate."
+)
+@click.option("--cause", metavar="ID", default="", help="With --on-model: a cause of `sonde diagnose list`.")
+@click.option("--seed", type=click.IntRange(0, 2**31), default=1, help="Seed of the noise of a simulated machine.")
+def start_command(
+    state_file: Path,
+    system: str,
+    mount: str,
+    complaint: tuple[str, ...],
+    suspects: tuple[str, ...],
+    targets: int | None,
+    on_model: bool,
+    faults: tuple[str, ...],
+    cause: str,
+    seed: int,
+) -> int:
+    """Begin a diagnosis in FILE.
+
+    \b
+    Examples:
+      sonde diagnose start case.json --system edison --mount fs3
+      sonde diagnose start practice.json --system edison --mount fs3 --on-model --fault "slow-target 17 5x"
+    """
+    if state_file.exists():
+        raise UserError(f"{state_file} exists; name another file, or continue with `sonde diagnose next {state_file}`.")
+    if (faults or cause) and not on_model:
+        raise UserError("--fault and --cause belong to --on-model: they are what is planted in the simulated machine.")
+    truth = make_truth(faults, cause, 0.5, seed) if on_model else None
+    path = find_system_file(system)
+    stored_name = system if system != path else str(Path(path).absolute())
+    state = DiagnosisState(
+        stored_name,
+        mount,
+        targets or 0,
+        parse_complaint(complaint),
+        check_suspects(suspects),
+        seed,
+        truth=truth,
+    )
+    DiagnosisSession.read_machine(state)
+    write_state(state_file, state)
+    messages().print(f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}")
+    return EXIT_OK
+
+
+@command.command("run")
+@state_argument
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", help="End after N experiments. Default: when it is decided."
+)
+@archive_option
+@json_option
+def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: bool) -> int:
+    """Do experiments on the simulated machine of FILE until the cause is decided.
+
+    \b
+    Examples:
+      sonde diagnose run practice.json
+      sonde diagnose run practice.json --steps 1 --json
+    """
+    state = read_state(state_file)
+    if state.truth is None:
+        raise UserError(
+            f"{state_file} is about a real machine: do what `sonde diagnose next` says, and enter its result with"
+            " `sonde diagnose answer`."
+        )
+    session = _open_session(state, archive)
+    done = 0
+    while steps is None or done < steps:
+        choice = session.choose_next(DiagnosisStopRule())
+        if choice.experiment is None:
+            break
+        session.run_on_model(choice.experiment)
+        write_state(state_file, session.state)
+        done += 1
+        if not as_json:
+            messages().print(f"{len(session.state.results)}. {session.describe_last_result()}", soft_wrap=True)
+    return _print_state(session, as_json)
+
+
+@command.command("next")
+@state_argument
+@click.option(
+    "--plan", "plan_file", type=click.Path(path_type=Path), metavar="OUT", help="Write its plan for `sonde run`."
+)
+@archive_option
+@json_option
+def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_json: bool) -> int:
+    """Say which experiment is worth most next, and how to do it.
+
+    \b
+    Examples:
+      sonde diagnose next case.json
+      sonde diagnose next case.json --plan next.json
+    """
+    session = _open_session(read_state(state_file), archive)
+    choice = session.choose_next(DiagnosisStopRule())
+    if plan_file is not None:
+        if choice.experiment is None:
+            raise UserError(f"No experiment follows: {choice.reason}.")
+        fitted = session.model.find_experiment(choice.experiment)
+        if fitted.description.is_contrast:
+            raise UserError(f"The experiment {fitted.id} has no plan: a person does it. {fitted.description.how}.")
+        write_file(plan_file, fitted.make_plan(session.mount_path).to_json())
+    if as_json:
+        print_json(choice.to_json())
+    else:
+        print_next(session, choice, state_file)
+    return EXIT_OK
+
+
+@command.command("answer")
+@state_argument
+@click.argument("experiment")
+@click.argument("changes", nargs=-1, metavar="[PHASE=CHANGE]...")
+@click.option("--run", "run_name", metavar="RUN", default="", help="Stored run of the experiment.")
+@click.option("--reference", metavar="RUN", default="", help="Stored run of the experiment when it was fast.")
+@archive_option
+@json_option
+def answer_command(
+    state_file: Path,
+    experiment: str,
+    changes: tuple[str, ...],
+    run_name: str,
+    reference: str,
+    archive: Archive,
+    as_json: bool,
+) -> int:
+    """Enter the result of EXPERIMENT: changes of its phases against the fast time, or stored runs.
+
+    \b
+    Examples:
+      sonde diagnose answer case.json every-target write=-40% read=-5%
+      sonde diagnose answer case.json every-target write=0.6x
+      sonde diagnose answer case.json every-target --run last --reference 20260101T000000Z-every-target-00000000
+    """
+    state = read_state(state_file)
+    description = find_experiment(experiment)
+    if bool(changes) == bool(run_name):
+        raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
+    session = _open_session(state, archive)
+    if run_name:
+        if not reference:
+            raise UserError("--run needs --reference: the same experiment when it was fast.")
+        session.add_stored_run(description, _find_run(archive, run_name), _find_run(archive, reference))
+    else:
+        session.add_result(parse_hand_result(description, changes), "hand")
+    write_state(state_file, session.state)
+    return _print_state(session, as_json)
+
+
+@command.command("show")
+@state_argument
+@click.option("--explain", metavar="HYPOTHESIS", default="", help="Evidence for and against one hypothesis.")
+@archive_option
+@json_option
+def show_command(state_file: Path, explain: str, archive: Archive, as_json: bool) -> int:
+    """Show the ranking, or the evidence for and against one hypothesis.
+
+    \b
+    Examples:
+      sonde diagnose show case.json
+      sonde diagnose show case.json --explain client-software
+    """
+    session = _open_session(read_state(state_file), archive)
+    if not explain:
+        return _print_state(session, as_json)
+    rows = session.explain(explain)
+    if as_json:
+        print_json({"hypothesis": explain, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
+    else:
+        print_explanation(session, explain, rows)
+    return EXIT_OK
+
+
+@command.command("confirm")
+@state_argument
+@click.argument("changes", nargs=-1, metavar="[PHASE=CHANGE]...")
+@archive_option
+@json_option
+def confirm_command(state_file: Path, changes: tuple[str, ...], archive: Archive, as_json: bool) -> int:
+    """After a fix, repeat the experiment that decided. Exit code 1: the machine is not as it was when it was fast.
+
+    On a simulated machine the fault is taken out. On a real one enter the new changes.
+
+    \b
+    Examples:
+      sonde diagnose confirm practice.json
+      sonde diagnose confirm case.json write=-2% read=+1%
+    """
+    session = _open_session(read_state(state_file), archive)
+    confirmation = session.confirm(changes)
+    write_state(state_file, session.state)
+    if as_json:
+        print_json(confirmation.to_json())
+    else:
+        results().print(confirmation.describe(), soft_wrap=True, markup=False)
+    return EXIT_OK if confirmation.is_fixed else 1
+
+
+@command.command("report")
+@state_argument
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PAGE", help="HTML file to write.")
+@archive_option
+def report_command(state_file: Path, out: Path, archive: Archive) -> int:
+    """Write a page that tells the diagnosis step by step.
+
+    \b
+    Examples:
+      sonde diagnose report case.json --out case.html
+    """
+    session = _open_session(read_state(state_file), archive)
+    path = write_study(build_diagnosis_page(session), out)
+    results().print(str(path), soft_wrap=True, markup=False)
+    return EXIT_OK
+
+
+@command.command("bundle")
+@state_argument
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="ARCHIVE", help="A .tar.gz file to write."
+)
+@existing_archive_option
+def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
+    """Write what a vendor needs in one archive: diagnosis, page, system file and records, without names of hosts.
+
+    \b
+    Examples:
+      sonde diagnose bundle case.json --out case.tar.gz
+    """
+    session = _open_session(read_state(state_file), archive)
+    try:
+        names = build_bundle(session, archive, out)
+    except OSError as error:
+        raise MachineError(f"{out} cannot be written: {error.strerror}.") from None
+    results().print(f"{out}: {', '.join(names)}", soft_wrap=True, markup=False)
+    return EXIT_OK
+
+
+@command.command("list")
+@json_option
+def list_command(as_json: bool) -> int:
+    """List causes outside the model, and experiments.
+
+    \b
+    Examples:
+      sonde diagnose list
+    """
+    causes, experiments = list_causes(), list_experiments()
+    if as_json:
+        print_json(
+            {
+                "causes": [{"id": item.id, "title": item.title, "source": item.source} for item in causes],
+                "experiments": [
+                    {"id": item.id, "title": item.title, "question": item.question} for item in experiments
+                ],
+            }
+        )
+        return EXIT_OK
+    table = plain_table()
+    table.add_column("cause or experiment")
+    table.add_column("meaning")
+    for cause in causes:
+        table.add_row(cause.id, cause.title)
+    for experiment in experiments:
+        table.add_row(experiment.id, experiment.title)
+    results().print(table)
+    return EXIT_OK
+
+
+def _find_run(archive: Archive, name: str) -> Path:
+    """The folder of the run of that name. Raises UserError."""
+    folders = archive.find(name)
+    if len(folders) != 1:
+        raise UserError(
+            f'"{name}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
+        )
+    return folders[0]
+
+
+def _open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
+    display = messages()
+    if not display.is_terminal:
+        return DiagnosisSession.open(state, archive.root / _CACHE)
+    with display.status("Simulating what each hypothesis predicts") as status:
+        return DiagnosisSession.open(
+            state,
+            archive.root / _CACHE,
+            lambda done, total: status.update(f"Simulating what each hypothesis predicts: {done} of {total}"),
+        )
+
+
+def _print_state(session: DiagnosisSession, as_json: bool) -> int:
+    if as_json:
+        document: dict[str, Any] = session.to_json()
+        print_json(document)
+    else:
+        print_answer(session)
+    return EXIT_OK

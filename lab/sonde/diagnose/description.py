@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declarations of the members of files of causes and of discriminating experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.model.tables.members import choice, choices, flag, plain_number, raw, table, tables, text, texts
+
+CAUSE_FORMAT = "sonde-cause/1"
+EXPERIMENT_FORMAT = "sonde-diagnosis-experiment/1"
+CATEGORIES = ("nothing", "fault", "load", "settings", "software", "application", "measurement", "unexplained")
+# What every measurement has unless its experiment states otherwise: the complaint is about the system as it is now.
+DEFAULT_TRAITS: Mapping[str, str] = {
+    "software": "now",
+    "server_software": "now",
+    "options": "now",
+    "application": "benchmark",
+    "api": "posix",
+    "age": "fresh",
+    "load": "now",
+    "file_system": "this",
+    "path": "direct",
+    "nodes": "these",
+    "network": "now",
+    "medium": "storage",
+    "baseline": "checked",
+}
+_TRAITS_FORM = {"type": "object", "additionalProperties": {"type": "string"}}
+_PLAN_FORM = {"type": "object"}
+_ID, _PHASE_ID = r"[a-z0-9][a-z0-9-]*", r"[a-z0-9][a-z0-9_-]*"
+
+
+def _find_traits_problem(value: object) -> str | None:
+    if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
+        return 'must be a table of texts, like { op = "read" }.'
+    return None
+
+
+def _find_plan_problem(value: object) -> str | None:
+    return None if isinstance(value, Mapping) else "must be a plan, as a table."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CauseEffect:
+    """Measurements with these traits change by a factor that is unknown within a range."""
+
+    traits: Mapping[str, str] = raw("traits of the measurements", _TRAITS_FORM, _find_traits_problem, required=True)
+    least: float | None = plain_number("number", "smallest factor on the rate", default=0.2)
+    most: float | None = plain_number("number", "largest factor on the rate", default=0.85)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CauseFile:
+    """A hypothesis outside the model, with its prediction."""
+
+    schema: str = choice("version of this format", (CAUSE_FORMAT,), required=True)
+    id: str = text("name of the cause", required=True, pattern=_ID)
+    title: str = text("the cause in one sentence", required=True)
+    category: str = choice("what kind of cause it is", CATEGORIES[1:-1], required=True)
+    source: str = text("where the prediction comes from", required=True)
+    advice: str = text("what to do when it is the cause", required=True)
+    environment: tuple[str, ...] = texts("words of environment facts that differ when it is the cause")
+    effects: tuple[CauseEffect, ...] = tables("predicted changes of rates", CauseEffect, required=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredPhase:
+    """A phase whose rate is compared with predictions."""
+
+    id: str = text("phase of the plan; of a contrast a name for its result", required=True, pattern=_PHASE_ID)
+    traits: Mapping[str, str] = raw("traits of the measurement", _TRAITS_FORM, _find_traits_problem, required=True)
+    against: Mapping[str, str] | None = raw(
+        "contrast: traits of the other side, where they differ", _TRAITS_FORM, _find_traits_problem
+    )
+    like: str = text("contrast: EXPERIMENT.PHASE on which a fault of the model has the same effect")
+    operations: bool | None = flag("whether the rate counts operations instead of bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentCost:
+    """What one repeat costs in addition to its seconds."""
+
+    setup: float | None = plain_number("duration", "time to prepare it", default=0.0)
+    person: float | None = plain_number("duration", "time of a person", default=0.0)
+    needs: tuple[str, ...] = choices("what it needs", ("root", "server_access", "quiet_time", "old_software"))
+    load: str = choice("load that it puts on the file system", ("low", "medium", "high"), default="medium")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisExperiment:
+    """A discriminating experiment: a plan, or a contrast of two sides that a person compares."""
+
+    schema: str = choice("version of this format", (EXPERIMENT_FORMAT,), required=True)
+    id: str = text("name of the experiment", required=True, pattern=_ID)
+    title: str = text("what is done", required=True)
+    question: str = text("the question that it answers", required=True)
+    source: str = text("where it comes from", required=True)
+    how: str = text("how a person does it", required=True)
+    clients: str = choice("nodes that take part", ("one", "few", "many"), default="many")
+    files: str = choice("distribution of each file", ("one_target", "all_targets"), default="one_target")
+    tasks_per_node: float | None = plain_number("count", "tasks on each node", default=None, least=1)
+    plan: Mapping[str, Any] | None = raw("the plan; without one it is a contrast", _PLAN_FORM, _find_plan_problem)
+    phases: tuple[MeasuredPhase, ...] = tables("measured phases", MeasuredPhase, required=True)
+    cost: ExperimentCost | None = table("what a repeat costs", ExperimentCost)
+
+    @property
+    def is_contrast(self) -> bool:
+        """Whether its result is the ratio of two rates that a person or a script compares."""
+        return self.plan is None

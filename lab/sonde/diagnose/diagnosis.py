@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The course of a diagnosis: which experiment is next, when it ends, and what the answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
+from sonde.diagnose.posterior import Posterior
+
+Status = Literal["decided", "several_remain", "open"]
+
+
+@dataclass(frozen=True)
+class DiagnosisStopRule:
+    """A diagnosis ends when one part and cause has this `probability`, when no experiment promises `least_bits`, after
+    `most_experiments`, or when the next experiment would exceed `most_seconds` of cost."""
+
+    probability: float = 0.95
+    least_bits: float = 0.02
+    most_experiments: int = 12
+    most_repeats: int = 4
+    most_seconds: float = 8 * 3600.0
+
+
+@dataclass(frozen=True)
+class RankedHypothesis:
+    """One hypothesis in the ranking. `part` is the most probable one, with its probability given the hypothesis."""
+
+    hypothesis: Hypothesis
+    probability: float
+    part: str
+    part_probability: float
+    strength: float  # position between the weakest (0) and the strongest (1) simulated strength
+
+
+@dataclass(frozen=True)
+class DiagnosisAnswer:
+    """`remaining` are the fewest hypotheses that have the probability of the stop rule together."""
+
+    status: Status
+    ranking: tuple[RankedHypothesis, ...]
+    remaining: tuple[RankedHypothesis, ...]
+    reason: str
+
+    @property
+    def first(self) -> RankedHypothesis:
+        return self.ranking[0]
+
+
+def rank_hypotheses(posterior: Posterior) -> tuple[RankedHypothesis, ...]:
+    """All hypotheses, the most probable first."""
+    candidates = []
+    for index, probability in enumerate(posterior.probabilities):
+        members = posterior.compute_member_probabilities(index)
+        part = max(members, key=lambda name: members[name])
+        strengths = posterior.compute_strength_probabilities(index)
+        position = float(np.sum(strengths * np.linspace(0, 1, len(strengths)))) if len(strengths) > 1 else 0.0
+        candidates.append(
+            RankedHypothesis(posterior.hypotheses[index], float(probability), part, members[part], position)
+        )
+    return tuple(sorted(candidates, key=lambda item: -item.probability))
+
+
+def list_values(model: DiagnosisModel, posterior: Posterior, seed: int, names: Sequence[str]) -> list[ExperimentValue]:
+    """Expected information of the experiments, the most for its cost first."""
+    values = []
+    for name in names:
+        experiment = model.find_experiment(name)
+        bits = estimate_information(
+            posterior,
+            experiment,
+            model.predictions[name],
+            model.masks,
+            model.machine,
+            model.noise,
+            np.random.default_rng([seed, *name.encode()]),
+        )
+        values.append(ExperimentValue(name, bits, model.compute_cost_s(name)))
+    return sorted(values, key=lambda item: -item.bits_per_minute)
+
+
+def choose_next(
+    model: DiagnosisModel,
+    posterior: Posterior,
+    results: Sequence[ExperimentResult],
+    rule: DiagnosisStopRule,
+    seed: int,
+    allowed: Sequence[str] | None = None,
+) -> tuple[ExperimentValue | None, list[ExperimentValue], str]:
+    """Returns the next experiment or None, the values of all, and why there is none."""
+    if is_decided(rank_hypotheses(posterior)[0], rule):
+        return None, [], "one hypothesis is as probable as the stop rule asks"
+    runs: dict[str, int] = {}
+    for result in results:
+        runs[result.experiment] = runs.get(result.experiment, 0) + len(result.runs)
+    if sum(runs.values()) >= rule.most_experiments:
+        return None, [], f"{rule.most_experiments} experiments were done"
+    spent = sum(count * model.compute_cost_s(name) for name, count in runs.items())
+    names = [
+        item.id
+        for item in model.experiments
+        if runs.get(item.id, 0) < rule.most_repeats and (allowed is None or item.id in allowed)
+    ]
+    values = list_values(model, posterior, seed, names)
+    useful = [item for item in values if item.bits >= rule.least_bits]
+    if not useful:
+        return None, values, "no experiment promises more information"
+    affordable = [item for item in useful if spent + item.cost_s <= rule.most_seconds]
+    if not affordable:
+        return None, values, f"the next experiment would exceed the limit of {rule.most_seconds:.0f} s"
+    return affordable[0], values, ""
+
+
+def is_decided(first: RankedHypothesis, rule: DiagnosisStopRule) -> bool:
+    """Whether hypothesis and part are as probable as the rule asks."""
+    return first.probability >= rule.probability and first.part_probability >= rule.probability
+
+
+def conclude(posterior: Posterior, rule: DiagnosisStopRule, reason: str) -> DiagnosisAnswer:
+    """Returns the answer at this point. `reason` is why no experiment follows; empty while the diagnosis goes on."""
+    ranking = rank_hypotheses(posterior)
+    remaining: list[RankedHypothesis] = []
+    total = 0.0
+    for candidate in ranking:
+        remaining.append(candidate)
+        total += candidate.probability
+        if total >= rule.probability:
+            break
+    if is_decided(ranking[0], rule):
+        status: Status = "decided"
+    else:
+        status = "several_remain" if reason else "open"
+    return DiagnosisAnswer(status, ranking, tuple(remaining), reason)

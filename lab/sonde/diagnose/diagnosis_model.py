@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that a diagnosis knows before its first result: hypotheses, experiments and what the first predict for the
+second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
+from sonde.diagnose.experiment_plan import FittedExperiment, fit_experiment
+from sonde.diagnose.hypotheses import CAUSE, FAULT, FAULT_GRIDS, NOTHING, Hypothesis, assign_priors, list_hypotheses
+from sonde.diagnose.library import list_causes, list_experiments
+from sonde.diagnose.likelihood import ExperimentResult, MemberMasks, compute_log_density
+from sonde.diagnose.machine_map import DiagnosedMachine
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.next_experiment import compute_cost_s
+from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.predictions import (
+    Prediction,
+    SimulatedEffect,
+    combine_effects,
+    complete_prediction,
+    compute_effect,
+    compute_healthy_spread,
+    count_strengths,
+    predict_cause,
+    predict_contrast,
+    predict_nothing,
+    widen_prediction,
+)
+from sonde.diagnose.simulation import SimulationRequest, Simulator
+from sonde.stats.ranks import Floats
+
+# A repeat on a real machine takes about this long where the model only knows the time of the transfer.
+_LEAST_RUN_S = 60.0
+# Healthy machines of different seeds say how much runs differ by chance.
+_HEALTHY_SEEDS = 3
+Spread = tuple[Mapping[str, float], Mapping[tuple[str, str], float]]
+
+
+@dataclass(frozen=True)
+class DiagnosisModel:
+    """`predictions` has one list for each experiment, in the order of the hypotheses. `refused` are faults that this
+    machine cannot have, with the sentence of the simulator; `invisible` those that no experiment would show."""
+
+    machine: DiagnosedMachine
+    noise: NoiseModel
+    hypotheses: tuple[Hypothesis, ...]
+    experiments: tuple[FittedExperiment, ...]
+    predictions: Mapping[str, Sequence[Prediction]]
+    refused: Mapping[str, str]
+    invisible: tuple[Hypothesis, ...]
+
+    @cached_property
+    def masks(self) -> tuple[MemberMasks, ...]:
+        """The parts of each hypothesis."""
+        return tuple(MemberMasks(hypothesis, self.machine) for hypothesis in self.hypotheses)
+
+    @cached_property
+    def prior(self) -> Posterior:
+        """The probabilities before any result."""
+        return Posterior.from_priors(self.hypotheses, [count_strengths(item) for item in self.hypotheses])
+
+    def find_experiment(self, name: str) -> FittedExperiment:
+        return next(item for item in self.experiments if item.id == name)
+
+    def get_healthy_prediction(self, experiment: str) -> Prediction:
+        """The prediction of a machine without faults."""
+        index = next(index for index, item in enumerate(self.hypotheses) if item.kind == NOTHING)
+        return self.predictions[experiment][index]
+
+    def compute_densities(self, result: ExperimentResult) -> list[Floats]:
+        """Log densities of a result under each hypothesis."""
+        healthy = self.get_healthy_prediction(result.experiment)
+        experiment = self.find_experiment(result.experiment)
+        return [
+            compute_log_density(
+                hypothesis, prediction, healthy, result.runs, masks, experiment, self.noise, result.reference_sd
+            )
+            for hypothesis, prediction, masks in zip(
+                self.hypotheses, self.predictions[result.experiment], self.masks, strict=True
+            )
+        ]
+
+    def compute_posterior(self, results: Sequence[ExperimentResult]) -> Posterior:
+        """The probabilities after these results. Runs of one experiment may be divided among several results."""
+        posterior = self.prior
+        for result in _merge_results(results):
+            posterior = posterior.update(self.compute_densities(result))
+        return posterior
+
+    def compute_cost_s(self, experiment: str) -> float:
+        """Cost of one repeat in seconds."""
+        return compute_cost_s(self.find_experiment(experiment).description, _LEAST_RUN_S)
+
+
+@dataclass(frozen=True)
+class HypothesisLibrary:
+    """What a diagnosis considers."""
+
+    causes: Sequence[CauseFile]
+    experiments: Sequence[DiagnosisExperiment]
+    faults: Collection[str] = frozenset(FAULT_GRIDS)
+
+
+def _merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
+    """Joins the runs of each experiment: "unexplained" has one unknown change for all of them."""
+    merged: dict[tuple[str, float], ExperimentResult] = {}
+    for result in results:
+        key = result.experiment, result.reference_sd
+        earlier = merged.get(key)
+        runs = (*(earlier.runs if earlier else ()), *result.runs)
+        merged[key] = ExperimentResult(result.experiment, runs, result.reference_sd)
+    return list(merged.values())
+
+
+def is_within_complaint(cause: CauseFile, complaint: Mapping[str, str]) -> bool:
+    """Whether the cause can slow what the complaint is about: none of its traits contradicts those of the complaint."""
+    traits = {**DEFAULT_TRAITS, **complaint}
+    return any(
+        all(traits.get(name, value) == value for name, value in effect.traits.items() if name != "medium")
+        for effect in cause.effects
+    )
+
+
+def build_model(
+    machine: DiagnosedMachine,
+    simulator: Simulator,
+    noise: NoiseModel,
+    complaint: Mapping[str, str] | None = None,
+    step: Callable[[int, int], None] = lambda done, total: None,
+    library: HypothesisLibrary | None = None,
+) -> DiagnosisModel:
+    """Simulates what each hypothesis predicts for each experiment; from the cache where it was simulated before."""
+    library = library or HypothesisLibrary(list_causes(), list_experiments())
+    experiments = tuple(fit_experiment(item, machine) for item in library.experiments)
+    eligible = [cause for cause in library.causes if is_within_complaint(cause, complaint or {})]
+    hypotheses = [item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in library.faults]
+    simulated = [item for item in experiments if not item.description.is_contrast]
+    effects, spreads, refused = _simulate_faults(hypotheses, simulated, simulator, step)
+    candidates = [item for item in hypotheses if item.id not in refused]
+    predictions: dict[str, dict[str, Prediction]] = {item.id: {} for item in candidates}
+    for experiment in [*simulated, *(item for item in experiments if item.description.is_contrast)]:
+        for item in candidates:
+            prediction = _predict(item, experiment, effects, predictions[item.id])
+            predictions[item.id][experiment.id] = widen_prediction(prediction, *spreads.get(experiment.id, ({}, {})))
+    visible = [
+        item
+        for item in candidates
+        if item.kind not in (FAULT, CAUSE) or any(value.is_visible for value in predictions[item.id].values())
+    ]
+    final = assign_priors(visible)
+    return DiagnosisModel(
+        machine=machine,
+        noise=noise,
+        hypotheses=final,
+        experiments=experiments,
+        predictions={item.id: [predictions[h.id][item.id] for h in final] for item in experiments},
+        refused=refused,
+        invisible=tuple(item for item in candidates if item not in visible),
+    )
+
+
+def _simulate_faults(
+    hypotheses: Sequence[Hypothesis],
+    experiments: Sequence[FittedExperiment],
+    simulator: Simulator,
+    step: Callable[[int, int], None],
+) -> tuple[dict[tuple[str, str], list[SimulatedEffect]], dict[str, Spread], dict[str, str]]:
+    """Returns effects by (hypothesis, experiment), weakest first, the spread of healthy machines by experiment, and the
+    reason for each fault that was refused."""
+    faults = [item for item in hypotheses if item.kind == FAULT]
+    # The first experiment tells cheaply which faults the machine can have.
+    first = experiments[0]
+    checks = [
+        SimulationRequest(first, (item.describe_fault(item.grid.amounts[-1], item.members[0]),)) for item in faults
+    ]
+    answers = simulator.measure_all(checks, step)
+    refused = {item.id: answer for item, answer in zip(faults, answers, strict=True) if isinstance(answer, str)}
+    jobs = [
+        (item, experiment, amount, seed)
+        for item in faults
+        if item.id not in refused
+        for experiment in experiments
+        for amount in item.grid.amounts
+        for seed in range(1, item.grid.seeds + 1)
+    ]
+    most_seeds = max((item.grid.seeds for item in faults), default=0)
+    most_seeds = max(most_seeds, _HEALTHY_SEEDS)
+    base = [(experiment, seed) for experiment in experiments for seed in range(1, most_seeds + 1)]
+    requests = [SimulationRequest(experiment, (), seed) for experiment, seed in base]
+    requests += [
+        SimulationRequest(experiment, (item.describe_fault(amount, item.members[0]),), seed)
+        for item, experiment, amount, seed in jobs
+    ]
+    measured = [item for item in simulator.measure_all(requests, step) if isinstance(item, RunMeasurement)]
+    healthy = {(key[0].id, key[1]): value for key, value in zip(base, measured, strict=False)}
+    runs: dict[tuple[str, str], dict[str, list[RunMeasurement]]] = {}
+    for (item, experiment, amount, _), value in zip(jobs, measured[len(base) :], strict=True):
+        runs.setdefault((item.id, experiment.id), {}).setdefault(amount, []).append(value)
+    by_id = {item.id: item for item in faults}
+    effects = {
+        key: [
+            compute_effect(
+                values,
+                [healthy[key[1], seed] for seed in range(1, len(values) + 1)],
+                *_touched_by_first(by_id[key[0]]),
+            )
+            for values in by_amount.values()
+        ]
+        for key, by_amount in runs.items()
+    }
+    spreads: dict[str, Spread] = {
+        experiment.id: compute_healthy_spread([healthy[experiment.id, seed] for seed in range(1, most_seeds + 1)])
+        for experiment in experiments
+    }
+    return effects, spreads, refused
+
+
+def _touched_by_first(hypothesis: Hypothesis) -> tuple[frozenset[str], frozenset[str]]:
+    group = hypothesis.group
+    return (group.targets[0], group.nodes[0]) if group else (frozenset(), frozenset())
+
+
+def _predict(
+    hypothesis: Hypothesis,
+    experiment: FittedExperiment,
+    effects: Mapping[tuple[str, str], list[SimulatedEffect]],
+    earlier: Mapping[str, Prediction],
+) -> Prediction:
+    description = experiment.description
+    keys = () if description.is_contrast else experiment.vector_keys
+    if hypothesis.cause is not None:
+        return predict_cause(hypothesis.cause, description, keys)
+    if hypothesis.kind != FAULT:
+        return predict_nothing(description, keys)
+    if description.is_contrast:
+        like = description.phases[0].like.partition(".")[0]
+        return predict_contrast(hypothesis, description, earlier.get(like))
+    prediction = combine_effects(effects[hypothesis.id, experiment.id])
+    return complete_prediction(prediction, predict_nothing(description, keys), count_strengths(hypothesis))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A diagnosis as a page: the answer, then each step with its figure, then the evidence for and against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+from markupsafe import Markup
+
+from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.change_bars import ChangeRow, render_change_bars
+from sonde.charts.plot import table
+from sonde.charts.study import Section, Study
+from sonde.diagnose.diagnosis import RankedHypothesis, rank_hypotheses
+from sonde.diagnose.diagnosis_session import DiagnosisSession
+from sonde.diagnose.diagnosis_text import (
+    describe_advice,
+    describe_answer,
+    describe_measured,
+    describe_triage,
+    describe_what_would_change,
+    format_change,
+    format_probability,
+    list_evidence,
+    name_candidate,
+)
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import NODES
+
+_MOST_BARS, _MOST_PARTS = 6, 12
+_SLOWER, _FASTER = -0.1, 0.1
+_EXPLAINED = 3
+
+
+def build_diagnosis_page(session: DiagnosisSession) -> Study:
+    """The page of a diagnosis, with as many steps as it has results."""
+    answer = session.answer
+    machine = session.model.machine
+    facts = [
+        ("Machine", f"{session.state.system}, mount {machine.mount}"),
+        ("Storage targets", str(len(machine.targets))),
+        ("Hypotheses", f"{len(session.model.hypotheses)} groups"),
+        ("Experiments", str(len(session.state.results))),
+        ("Load or fault", describe_triage(session.posterior)),
+    ]
+    sentences = describe_answer(answer)
+    advice = [describe_advice(answer.first), describe_what_would_change(session.model, answer)]
+    return Study(
+        title="Diagnosis",
+        lead=sentences[0],
+        facts=facts,
+        alarms=sentences[:1] if answer.status == "decided" and answer.first.hypothesis.kind != "nothing" else [],
+        sections=[
+            Section("Answer", [*sentences[1:], *(text for text in advice if text)], [_draw_ranking(answer.ranking)]),
+            *_tell_steps(session),
+            *_explain_first(session),
+            Section("What this diagnosis cannot see", session.describe_limits() or ["Nothing is left out."], []),
+        ],
+    )
+
+
+def _tell_steps(session: DiagnosisSession) -> list[Section]:
+    """One section for each result: question, figure, and what was most probable afterwards."""
+    sections = []
+    earlier: list[ExperimentResult] = []
+    for number, stored in enumerate(session.state.results, start=1):
+        description = session.model.find_experiment(stored.result.experiment).description
+        sentences = [f"{description.question} {description.title}.", f"Measured: {describe_measured(stored.result)}."]
+        parts = [_draw_result(stored.result)]
+        if stored.confirms:
+            sentences.append("This was measured after the fix.")
+        else:
+            earlier.append(stored.result)
+            ranking = rank_hypotheses(session.model.compute_posterior(earlier))
+            probability = format_probability(ranking[0].probability)
+            sentences.append(f"Most probable afterwards: {name_candidate(ranking[0])} ({probability}).")
+            parts.append(_draw_ranking(ranking))
+        sections.append(Section(f"Step {number}: {description.id}", sentences, parts))
+    return sections
+
+
+def _draw_ranking(ranking: Sequence[RankedHypothesis]) -> Markup:
+    rows = [
+        (
+            name_candidate(item),
+            [Amount(item.probability, None, None, "after", format_probability(item.probability))],
+        )
+        for item in ranking[:_MOST_BARS]
+    ]
+    return render_amount_bars(rows, "Probabilities of the hypotheses", [("after", "probability")])
+
+
+def _draw_result(result: ExperimentResult) -> Markup:
+    """Changes of the rates of phases, and the parts that deviate most from their peers."""
+    run = result.runs[-1]
+    rows = [_make_row("rates against the fast time", phase, value) for phase, value in run.rates.items()]
+    for (phase, kind), values in run.vectors.items():
+        if "median" in kind:
+            continue
+        slowest = sorted(values.items(), key=lambda item: item[1])[:_MOST_PARTS]
+        noun = "nodes" if kind == NODES else "targets"
+        deviating = [(name, value) for name, value in slowest if value < 2 * _SLOWER]
+        rows += [_make_row(f"{phase}: {noun} against their peers", name, value) for name, value in deviating]
+    return render_change_bars(rows, "Changes of rates")
+
+
+def _make_row(group: str, name: str, value: float) -> ChangeRow:
+    tone = "slower" if value < _SLOWER else "faster" if value > _FASTER else "same"
+    return ChangeRow(group, name, exp(value) - 1, None, None, tone, format_change(value))
+
+
+def _explain_first(session: DiagnosisSession) -> list[Section]:
+    """Evidence for and against the first hypotheses."""
+    sections = []
+    for candidate in session.answer.ranking[:_EXPLAINED]:
+        rows = list_evidence(
+            session.model, session.state.experiment_results, session.model.hypotheses.index(candidate.hypothesis)
+        )
+        cells = [
+            (row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})") for row in rows
+        ]
+        title = f"{name_candidate(candidate)} ({format_probability(candidate.probability)})"
+        figure = table(["Experiment", "Measured", "Predicted", "Evidence"], cells, text_columns=4)
+        sections.append(Section(f"For and against: {title}", [], [figure]))
+    return sections

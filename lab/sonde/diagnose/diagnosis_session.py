@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A diagnosis that is open: its state with the model of the machine, and the steps that a person can take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sonde.diagnose.description import DiagnosisExperiment
+from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, RankedHypothesis, choose_next, conclude
+from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_model
+from sonde.diagnose.diagnosis_state import DiagnosisState
+from sonde.diagnose.diagnosis_text import (
+    EvidenceRow,
+    describe_answer,
+    describe_measured,
+    describe_triage,
+    format_probability,
+    list_evidence,
+)
+from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
+from sonde.diagnose.library import list_causes, list_experiments
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
+from sonde.diagnose.measurements import RunMeasurement, measure_record, subtract
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.next_experiment import ExperimentValue
+from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.simulation import Simulator
+from sonde.model.bundled_files import find_system_file
+from sonde.model.errors import UserError, suggest_name
+from sonde.model.record import RECORD_FILE, read_record
+from sonde.model.system import read_system
+
+# Error of a single earlier run as the reference, in units of the noise of one run; of a person's percentages.
+_SINGLE_REFERENCE, _HAND_REFERENCE = 1.0, 0.5
+# A fix is confirmed from this probability on.
+_FIXED = 0.95
+
+
+@dataclass(frozen=True)
+class NextChoice:
+    """The experiment that is worth most, or None with the reason; and the values of all experiments."""
+
+    experiment: str | None
+    values: tuple[ExperimentValue, ...]
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "next": self.experiment,
+            "reason": self.reason,
+            "experiments": [{"id": item.experiment, "bits": item.bits, "cost_s": item.cost_s} for item in self.values],
+        }
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The deciding experiment after a fix, next to its result before."""
+
+    experiment: str
+    before: ExperimentResult
+    after: ExperimentResult
+    probability: float  # that the cause is gone, when both answers were equally probable before
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.probability >= _FIXED
+
+    def describe(self) -> str:
+        """Returns one sentence."""
+        verdict = "The cause is gone" if self.is_fixed else "The cause is not known to be gone"
+        probability = format_probability(self.probability)
+        return (
+            f"{verdict} ({probability}): {self.experiment} gave {describe_measured(self.after)};"
+            f" before the fix it gave {describe_measured(self.before)}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment,
+            "is_fixed": self.is_fixed,
+            "probability": self.probability,
+            "before": dict(self.before.runs[-1].rates),
+            "after": dict(self.after.runs[-1].rates),
+        }
+
+
+class DiagnosisSession:
+    """A diagnosis with its model. Open one with `open`."""
+
+    def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: Simulator) -> None:
+        self.state = state
+        self.model = model
+        self._simulator = simulator
+
+    @classmethod
+    def open(
+        cls, state: DiagnosisState, cache: Path | None, step: Callable[[int, int], None] = lambda done, total: None
+    ) -> DiagnosisSession:
+        """Simulates or reads what the hypotheses predict."""
+        simulator = Simulator(cls.read_machine(state), cache)
+        faults = frozenset(state.suspects or FAULT_GRIDS)
+        library = HypothesisLibrary(list_causes(), list_experiments(), faults)
+        model = build_model(simulator.machine, simulator, state.noise, state.complaint, step, library)
+        return cls(state, model, simulator)
+
+    @staticmethod
+    def read_machine(state: DiagnosisState) -> DiagnosedMachine:
+        """The machine that a state is about."""
+        return read_machine(read_system(find_system_file(state.system)), state.mount, state.most_targets)
+
+    @property
+    def mount_path(self) -> str:
+        """Where the nodes have the file system."""
+        return str(self.model.machine.document["mounts"][0].get("path", "/"))
+
+    @property
+    def posterior(self) -> Posterior:
+        return self.model.compute_posterior(self.state.experiment_results)
+
+    @property
+    def answer(self) -> DiagnosisAnswer:
+        """The answer after all results so far, without looking for further experiments."""
+        first = conclude(self.posterior, DiagnosisStopRule(), "")
+        return (
+            first if first.status == "decided" else conclude(self.posterior, DiagnosisStopRule(), self._closing_reason)
+        )
+
+    _closing_reason = ""
+
+    def choose_next(self, rule: DiagnosisStopRule) -> NextChoice:
+        """Returns the next experiment. On the model, only experiments that need no person cost nothing to prefer."""
+        value, values, reason = choose_next(
+            self.model, self.posterior, self.state.experiment_results, rule, self.state.seed
+        )
+        self._closing_reason = reason
+        ordered = tuple(values)
+        if value is not None:
+            ordered = (value, *(item for item in values if item is not value))
+        return NextChoice(value.experiment if value else None, ordered, reason)
+
+    def run_on_model(self, experiment: str) -> ExperimentResult:
+        """Does one repeat on the simulated machine and adds its result."""
+        assert self.state.truth is not None
+        result = self._measure_truth(self.state.truth, experiment, len(self.state.results))
+        self.add_result(result, "model")
+        return result
+
+    def _measure_truth(self, truth: ModeledTruth, experiment: str, number: int) -> ExperimentResult:
+        return truth.run_experiment(self.model.find_experiment(experiment), number, self._simulator, self.state.noise)
+
+    def add_result(self, result: ExperimentResult, origin: str, confirms: bool = False) -> None:
+        """Adds a result to the state."""
+        self.state = self.state.add(result, origin, confirms)
+
+    def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, reference: Path) -> None:
+        """Adds a stored run of an experiment, compared with an earlier one. Raises UserError."""
+        kinds = self.model.find_experiment(experiment.id).vector_kinds
+        measured, normal = (_measure_run(folder, experiment, kinds) for folder in (run, reference))
+        ratio = subtract(measured, normal)
+        if not ratio.rates:
+            raise UserError(f"Runs {run.name} and {reference.name} have no phase of {experiment.id} in common.")
+        reference_sd = _SINGLE_REFERENCE * self.state.noise.run_sd
+        self.add_result(ExperimentResult(experiment.id, (ratio,), reference_sd), run.name)
+
+    def describe_last_result(self) -> str:
+        """Returns what the last experiment showed and what is most probable now."""
+        result = self.state.results[-1].result
+        title = self.model.find_experiment(result.experiment).description.title
+        answer = conclude(self.posterior, DiagnosisStopRule(), "")
+        return f"{title}: {describe_measured(result)}. {describe_answer(answer)[0]}"
+
+    def describe_limits(self) -> list[str]:
+        """Returns what the diagnosis cannot see, one sentence each."""
+        machine = self.model.machine
+        sentences = []
+        if machine.node_count > len(machine.nodes):
+            used = f"{len(machine.nodes)} of {machine.node_count} nodes"
+            sentences.append(f"Experiments use {used}; faults of other nodes do not show.")
+        if machine.target_count > len(machine.targets):
+            left_out = machine.target_count - len(machine.targets)
+            sentences.append(
+                f"This is a smaller machine of the same kind: {left_out} targets and what only they need are left out."
+            )
+        if self.state.suspects:
+            sentences.append(
+                f"Of the faults of the model only these were considered: {', '.join(self.state.suspects)}."
+            )
+        if self.model.invisible:
+            names = ", ".join(item.id for item in self.model.invisible)
+            sentences.append(f"No experiment of the library would show: {names}.")
+        if self.model.refused:
+            sentences.append(f"The system file does not describe what these need: {', '.join(self.model.refused)}.")
+        return sentences
+
+    def find_candidate(self, name: str) -> RankedHypothesis:
+        """Returns the hypothesis of that name. Raises UserError with the nearest name."""
+        by_id = {candidate.hypothesis.id: candidate for candidate in self.answer.ranking}
+        if name not in by_id:
+            if name in self.model.refused:
+                raise UserError(f"{name} is no hypothesis for this machine: {self.model.refused[name]}.")
+            raise UserError(
+                f'There is no hypothesis "{name}"; `sonde diagnose show --json` lists them.{suggest_name(name, by_id)}'
+            )
+        return by_id[name]
+
+    def explain(self, name: str) -> list[EvidenceRow]:
+        """Returns the evidence for and against a hypothesis."""
+        candidate = self.find_candidate(name)
+        index = self.model.hypotheses.index(candidate.hypothesis)
+        return list_evidence(self.model, self.state.experiment_results, index)
+
+    def confirm(self, changes: Sequence[str]) -> Confirmation:
+        """Repeats the experiment that spoke most for the answer, after a fix. Raises UserError."""
+        before = self.find_deciding_result()
+        description = self.model.find_experiment(before.experiment).description
+        if self.state.truth is not None:
+            fixed = replace(self.state.truth, faults=(), cause=None)
+            after, origin = self._measure_truth(fixed, before.experiment, len(self.state.results)), "model"
+        else:
+            if not changes:
+                phases = " ".join(f"{phase}=CHANGE" for phase in before.runs[-1].rates)
+                raise UserError(
+                    f"Repeat {before.experiment} and enter its result: sonde diagnose confirm FILE {phases}"
+                )
+            after, origin = parse_hand_result(description, changes), "hand"
+        self.add_result(after, origin, confirms=True)
+        return Confirmation(before.experiment, before, after, self._compute_fixed_probability(after))
+
+    def _compute_fixed_probability(self, after: ExperimentResult) -> float:
+        """Compares a healthy machine with the first hypothesis as it is known from the results before the fix."""
+        hypotheses = self.model.hypotheses
+        densities = self.model.compute_densities(after)
+        healthy = next(index for index, item in enumerate(hypotheses) if item.kind == NOTHING)
+        first = hypotheses.index(self.answer.first.hypothesis)
+        weights = self.posterior.log_weights[first]
+        still = np.logaddexp.reduce(weights - np.logaddexp.reduce(weights, axis=None) + densities[first], axis=None)
+        healthy_density = float(densities[healthy][0, 0])
+        return float(1 / (1 + np.exp(np.clip(still - healthy_density, -700, 700))))
+
+    def find_deciding_result(self) -> ExperimentResult:
+        """Returns the result that speaks most for the first hypothesis. Raises UserError without results."""
+        earlier = self.state.experiment_results
+        if not earlier or self.answer.first.hypothesis.kind == NOTHING:
+            raise UserError("There is no cause to confirm yet; do the experiments of `sonde diagnose next` first.")
+        index = self.model.hypotheses.index(self.answer.first.hypothesis)
+        rows = list_evidence(self.model, earlier, index)
+        return earlier[int(np.argmax([row.factor for row in rows]))]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as a document."""
+        answer = self.answer
+        return {
+            "status": answer.status,
+            "sentences": [*describe_answer(answer), describe_triage(self.posterior), *self.describe_limits()],
+            "entropy_bits": self.posterior.entropy_bits,
+            "experiments": [item.result.experiment for item in self.state.results],
+            "categories": dict(self.posterior.group_by_category()),
+            "ranking": [
+                {
+                    "id": item.hypothesis.id,
+                    "title": item.hypothesis.title,
+                    "category": item.hypothesis.category,
+                    "probability": item.probability,
+                    "part": item.part,
+                    "part_probability": item.part_probability,
+                }
+                for item in answer.ranking
+            ],
+        }
+
+
+def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -> ExperimentResult:
+    """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time. Raises UserError."""
+    phases = [phase.id for phase in experiment.phases]
+    rates: dict[str, float] = {}
+    for text in changes:
+        phase, separator, value = text.partition("=")
+        if not separator or phase not in phases:
+            raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
+        rates[phase] = _parse_change(value, text)
+    return ExperimentResult(experiment.id, (RunMeasurement(rates),), _HAND_REFERENCE * 0.1)
+
+
+def _parse_change(value: str, text: str) -> float:
+    try:
+        factor = 1 + float(value[:-1]) / 100 if value.endswith("%") else float(value.removesuffix("x"))
+    except ValueError:
+        factor = math.nan
+    if not (math.isfinite(factor) and 1e-6 <= factor <= 1e6):
+        raise UserError(f'"{text}" has no change of a rate; write it as -40% or as 0.6x.')
+    return math.log(factor)
+
+
+def _measure_run(folder: Path, experiment: DiagnosisExperiment, vector_kinds: Sequence[str]) -> RunMeasurement:
+    try:
+        record = read_record(folder / RECORD_FILE)
+    except OSError as error:
+        raise UserError(f"The record of run {folder.name} cannot be read: {error.strerror}.") from None
+    phases = [phase.id for phase in experiment.phases]
+    operations = [phase.id for phase in experiment.phases if phase.operations]
+    measurement = measure_record(record, phases, operations, vector_kinds)
+    if not measurement.rates:
+        raise UserError(f"Run {folder.name} has none of the phases {', '.join(phases)} of {experiment.id}.")
+    return measurement

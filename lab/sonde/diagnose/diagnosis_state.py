@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a diagnosis in one JSON file, replaced atomically: a kill loses at most the experiment in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sonde.diagnose.description import DEFAULT_TRAITS
+from sonde.diagnose.hypotheses import FAULT_GRIDS
+from sonde.diagnose.library import list_causes, list_experiments
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.noise import NoiseModel
+from sonde.model.confined_files import read_json, write_json
+from sonde.model.errors import MachineError, UserError, suggest_name
+
+_FORMAT = "sonde-diagnosis/1"
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """A result with its origin (`model`, `hand` or the id of a run), and whether it confirms a fix."""
+
+    result: ExperimentResult
+    origin: str
+    confirms: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": self.result.experiment,
+            "runs": [run.to_json() for run in self.result.runs],
+            "reference_sd": self.result.reference_sd,
+            "origin": self.origin,
+            "confirms": self.confirms,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> StoredResult:
+        runs = tuple(RunMeasurement.from_json(run) for run in document["runs"])
+        result = ExperimentResult(str(document["experiment"]), runs, float(document["reference_sd"]))
+        return cls(result, str(document["origin"]), bool(document["confirms"]))
+
+
+@dataclass(frozen=True)
+class DiagnosisState:
+    """What a diagnosis remembers. `truth` is set when it is practiced on the model."""
+
+    system: str
+    mount: str = ""
+    most_targets: int = 0  # of a smaller machine of the same kind; 0: all
+    complaint: Mapping[str, str] = field(default_factory=dict)
+    suspects: tuple[str, ...] = ()  # faults of the model that are considered; empty: all
+    seed: int = 1
+    noise: NoiseModel = field(default_factory=NoiseModel)
+    truth: ModeledTruth | None = None
+    results: tuple[StoredResult, ...] = ()
+
+    @property
+    def experiment_results(self) -> list[ExperimentResult]:
+        """Results that the probabilities follow from: those after a fix belong to another machine."""
+        return [item.result for item in self.results if not item.confirms]
+
+    def add(self, result: ExperimentResult, origin: str, confirms: bool = False) -> DiagnosisState:
+        """Returns the state with one more result."""
+        return replace(self, results=(*self.results, StoredResult(result, origin, confirms)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as a document."""
+        truth = self.truth and {
+            "faults": list(self.truth.faults),
+            "cause": self.truth.cause.id if self.truth.cause else "",
+            "strength": self.truth.strength,
+            "seed": self.truth.seed,
+        }
+        return {
+            "schema": _FORMAT,
+            "system": self.system,
+            "mount": self.mount,
+            "most_targets": self.most_targets,
+            "complaint": dict(self.complaint),
+            "suspects": list(self.suspects),
+            "seed": self.seed,
+            "noise": asdict(self.noise),
+            "truth": truth,
+            "results": [item.to_json() for item in self.results],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> DiagnosisState:
+        """The state from its document. Raises ValueError, TypeError, KeyError or AttributeError for another form."""
+        if document.get("schema") != _FORMAT:
+            raise ValueError(f'its schema is not "{_FORMAT}"')
+        stored = document["truth"]
+        truth = stored and make_truth(stored["faults"], stored["cause"], stored["strength"], stored["seed"])
+        results = tuple(StoredResult.from_json(item) for item in document["results"])
+        names = {item.id for item in list_experiments()}
+        for item in results:
+            if item.result.experiment not in names:
+                raise ValueError(f'there is no diagnosis experiment "{item.result.experiment}"')
+        return cls(
+            system=str(document["system"]),
+            mount=str(document["mount"]),
+            most_targets=int(document["most_targets"]),
+            complaint={str(name): str(value) for name, value in document["complaint"].items()},
+            suspects=check_suspects(document["suspects"]),
+            seed=int(document["seed"]),
+            noise=NoiseModel(**{name: float(value) for name, value in document["noise"].items()}),
+            truth=truth or None,
+            results=results,
+        )
+
+
+def make_truth(faults: list[str] | tuple[str, ...], cause: str, strength: float, seed: int) -> ModeledTruth:
+    """Returns a machine with these faults or this cause. Raises UserError for an unknown cause."""
+    by_id = {item.id: item for item in list_causes()}
+    if cause and cause not in by_id:
+        raise UserError(f'There is no cause "{cause}"; there are {", ".join(by_id)}.{suggest_name(cause, by_id)}')
+    return ModeledTruth(tuple(str(fault) for fault in faults), by_id.get(cause), float(strength), int(seed))
+
+
+def check_suspects(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of faults. Raises UserError for one that the model does not know."""
+    for name in names:
+        if name not in FAULT_GRIDS:
+            raise UserError(
+                f'There is no fault "{name}"; there are {", ".join(FAULT_GRIDS)}.{suggest_name(str(name), FAULT_GRIDS)}'
+            )
+    return tuple(str(name) for name in names)
+
+
+def parse_complaint(texts: tuple[str, ...]) -> dict[str, str]:
+    """Parses NAME=VALUE of what the complaint is about. Raises UserError for an unknown name."""
+    known_names = set(DEFAULT_TRAITS) | {
+        name for cause in list_causes() for effect in cause.effects for name in effect.traits
+    }
+    complaint: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not value or name not in known_names:
+            raise UserError(
+                f'--complaint "{text}" is not NAME=VALUE with a known name: {", ".join(sorted(known_names))}.'
+                + suggest_name(name, known_names)
+            )
+        complaint[name] = value
+    return complaint
+
+
+def read_state(path: Path) -> DiagnosisState:
+    """Reads the state of a diagnosis. Raises UserError when there is none, or it is damaged."""
+    if not path.exists():
+        raise UserError(f"There is no diagnosis {path}; begin one with `sonde diagnose start {path} --system FILE`.")
+    document = read_json(path)
+    try:
+        if document is None:
+            raise ValueError("it is not a JSON object")
+        return DiagnosisState.from_json(document)
+    except (UserError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise UserError(
+            f"{path} is not a diagnosis: {error}; name the file that `sonde diagnose start` wrote."
+        ) from None
+
+
+def write_state(path: Path, state: DiagnosisState) -> None:
+    """Replaces the state; it is on storage afterwards. Raises MachineError."""
+    try:
+        write_json(path, state.to_json())
+    except OSError as error:
+        raise MachineError(f"{path} cannot be written: {error.strerror}.") from None

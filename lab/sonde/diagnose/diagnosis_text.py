@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A diagnosis in sentences: the answer, the evidence for and against a hypothesis, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from sonde.diagnose.diagnosis import DiagnosisAnswer, RankedHypothesis
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import NODES
+from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.predictions import Prediction
+from sonde.stats.ranks import Floats
+
+_DECISIVE, _CLEAR = 10.0, 3.0
+_LOAD, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
+
+
+def format_change(log_ratio: float) -> str:
+    """Returns a change of a rate in percent."""
+    return f"{100 * (exp(log_ratio) - 1):+.0f} %"
+
+
+def format_duration(seconds: float) -> str:
+    """Returns minutes or hours."""
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def format_probability(value: float) -> str:
+    """Returns a probability in percent; never 0 or 100."""
+    return "< 1 %" if value < 0.005 else "> 99 %" if value > 0.995 else f"{100 * value:.0f} %"
+
+
+def name_candidate(candidate: RankedHypothesis) -> str:
+    """Returns hypothesis and most probable part in one phrase."""
+    hypothesis = candidate.hypothesis
+    if not candidate.part:
+        return hypothesis.title
+    if candidate.part_probability < 0.5 and len(hypothesis.members) > 1:
+        first, last = hypothesis.members[0], hypothesis.members[-1]
+        return f"{hypothesis.title} (one of {len(hypothesis.members)}: {first} to {last})"
+    return f"{hypothesis.title}: {candidate.part}"
+
+
+def describe_answer(answer: DiagnosisAnswer) -> list[str]:
+    """Returns the answer in one to three sentences."""
+    first = answer.first
+    probability = format_probability(first.probability)
+    if first.hypothesis.kind == UNEXPLAINED and answer.status != "open":
+        sentences = [f"None of the hypotheses explains the results ({probability})."]
+    elif first.hypothesis.kind == NOTHING and answer.status != "open":
+        sentences = [f"Nothing is wrong in what was tested ({probability})."]
+    elif answer.status == "decided":
+        sentences = [f"The cause is: {name_candidate(first)} ({probability})."]
+    else:
+        sentences = [f"Most probable: {name_candidate(first)} ({probability})."]
+    if answer.status == "several_remain" and len(answer.remaining) > 1:
+        others = "; ".join(
+            f"{name_candidate(item)} ({format_probability(item.probability)})" for item in answer.remaining[1:4]
+        )
+        more = len(answer.remaining) - 4
+        sentences.append(f"Not excluded: {others}{f'; and {more} more' if more > 0 else ''}.")
+    if answer.reason:
+        sentences.append(f"No experiment follows: {answer.reason}.")
+    return sentences
+
+
+def describe_triage(posterior: Posterior) -> str:
+    """Returns whether load by others or a fault is the cause."""
+    sums = posterior.group_by_category()
+    load = sums.get(_LOAD, 0.0)
+    cause = sum(value for name, value in sums.items() if name not in (_LOAD, *_NOTHING_CATEGORIES))
+    return f"Load by others: {format_probability(load)}; a fault, setting or software: {format_probability(cause)}."
+
+
+@dataclass(frozen=True)
+class EvidenceRow:
+    """How one experiment speaks about a hypothesis: `factor` is how much more probable its result is under it than
+    under all others."""
+
+    experiment: str
+    title: str
+    measured: str
+    predicted: str
+    factor: float
+
+    @property
+    def comment(self) -> str:
+        """For or against, in words."""
+        if self.factor >= _CLEAR:
+            return "strongly for" if self.factor >= _DECISIVE else "for"
+        if self.factor <= 1 / _CLEAR:
+            return "strongly against" if self.factor <= 1 / _DECISIVE else "against"
+        return "neutral"
+
+
+def list_evidence(model: DiagnosisModel, results: Sequence[ExperimentResult], index: int) -> list[EvidenceRow]:
+    """Returns one row for each result, in order."""
+    rows = []
+    posterior = model.prior
+    for position, result in enumerate(results):
+        before = posterior
+        posterior = model.compute_posterior(results[: position + 1])
+        factor = _compute_bayes_factor(float(before.probabilities[index]), float(posterior.probabilities[index]))
+        experiment = model.find_experiment(result.experiment)
+        prediction = model.predictions[result.experiment][index]
+        strengths = posterior.compute_strength_probabilities(index)
+        rows.append(
+            EvidenceRow(
+                result.experiment,
+                experiment.description.title,
+                describe_measured(result),
+                _describe_predicted(prediction, strengths),
+                factor,
+            )
+        )
+    return rows
+
+
+def _compute_bayes_factor(before: float, after: float) -> float:
+    """Returns the factor on the odds."""
+    tiny = 1e-12
+    odds_before = max(before, tiny) / max(1 - before, tiny)
+    return max(after, tiny) / max(1 - after, tiny) / odds_before
+
+
+def describe_measured(result: ExperimentResult) -> str:
+    """Returns changes of rates against the reference, and the slowest part that stands out."""
+    texts = []
+    for phase in result.runs[0].rates:
+        values = [run.rates[phase] for run in result.runs if phase in run.rates]
+        texts.append(f"{phase} {format_change(float(np.median(values)))}")
+    run = result.runs[-1]
+    for (phase, kind), parts in run.vectors.items():
+        slowest = min(parts, key=lambda name: parts[name])
+        if parts[slowest] < -0.25 and "median" not in kind:
+            noun = "node" if kind == NODES else "target"
+            texts.append(f"slowest {noun} in {phase}: {slowest} {format_change(parts[slowest])}")
+    return ", ".join(texts)
+
+
+def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
+    def weigh(values: Floats) -> float:
+        return float(np.sum(strengths * values)) if len(values) == len(strengths) else float(values[0])
+
+    texts = [f"{phase} {format_change(weigh(mean))}" for phase, (mean, _) in prediction.rates.items()]
+    for (phase, kind), vector in prediction.vectors.items():
+        change = weigh(vector.inside) - weigh(vector.outside)
+        if change < -0.1 and "median" not in kind:
+            texts.append(f"the part against its peers in {phase} {format_change(change)}")
+    return ", ".join(texts)
+
+
+def describe_what_would_change(model: DiagnosisModel, answer: DiagnosisAnswer) -> str:
+    """Returns which other hypothesis is closest, and the experiment whose predictions differ most from it."""
+    if len(answer.ranking) < 2:
+        return ""
+    first, second = answer.ranking[0].hypothesis, answer.ranking[1].hypothesis
+    indexes = [model.hypotheses.index(item) for item in (first, second)]
+    best_name, best_difference = "", 0.0
+    for experiment in model.experiments:
+        pair = [model.predictions[experiment.id][index] for index in indexes]
+        for phase in pair[0].rates:
+            middle = [float(np.median(item.rates[phase][0])) for item in pair if phase in item.rates]
+            if len(middle) == 2 and abs(middle[0] - middle[1]) > best_difference:
+                best_name, best_difference = experiment.id, abs(middle[0] - middle[1])
+    if not best_name:
+        return f"No experiment separates it from the second hypothesis, {second.title}."
+    return f"The second hypothesis is {second.title}; the experiment {best_name} separates them most."
+
+
+def describe_advice(candidate: RankedHypothesis) -> str:
+    """Returns what to do when the first candidate is the cause."""
+    hypothesis = candidate.hypothesis
+    if hypothesis.cause is not None:
+        return hypothesis.cause.advice + "."
+    if hypothesis.kind == FAULT:
+        where = f" at {candidate.part}" if candidate.part and candidate.part_probability >= 0.5 else ""
+        return f"Check{where}: {hypothesis.title}. After the fix run `sonde diagnose confirm`."
+    if hypothesis.kind == UNEXPLAINED:
+        return "Describe the cause in a file of its own, or check whether the system file describes this machine."
+    return ""

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fits the plan of a discriminating experiment to a machine: nodes, tasks and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.diagnose.description import DEFAULT_TRAITS, DiagnosisExperiment
+from sonde.diagnose.machine_map import DiagnosedMachine
+from sonde.diagnose.measurements import NODES, TARGET_MEDIANS, TARGETS
+from sonde.model.plan import Plan
+
+_TASKS_PER_NODE = 4
+PER_TARGET = "per_target"  # as a volume: the number of bytes for each target, over all tasks
+
+
+@dataclass(frozen=True)
+class FittedExperiment:
+    """An experiment on a machine. `stripe_count` is 0 for the default of the file system."""
+
+    description: DiagnosisExperiment
+    plan: Mapping[str, Any]
+    nodes: int
+    tasks: int
+    stripe_count: int
+
+    @property
+    def id(self) -> str:
+        return self.description.id
+
+    @property
+    def phase_ids(self) -> tuple[str, ...]:
+        """The measured phases in order."""
+        return tuple(phase.id for phase in self.description.phases)
+
+    @property
+    def operation_phases(self) -> tuple[str, ...]:
+        """Measured phases whose rate counts operations."""
+        return tuple(phase.id for phase in self.description.phases if phase.operations)
+
+    @property
+    def vector_kinds(self) -> tuple[str, ...]:
+        """Vectors that say something about single parts: each node accesses each target, and with many requests."""
+        kinds = (NODES,) if self.nodes > 1 else ()
+        is_even = self.stripe_count > 0 and self.description.clients == "many" and self.reads_storage
+        return (*kinds, TARGETS, TARGET_MEDIANS) if is_even else kinds
+
+    @property
+    def reads_storage(self) -> bool:
+        """Whether the measured phases bypass the caches of clients."""
+        return all(phase.traits.get("cache") == "direct" for phase in self.description.phases)
+
+    @property
+    def vector_keys(self) -> tuple[tuple[str, str], ...]:
+        """(phase, kind) of all vectors."""
+        return tuple((phase, kind) for phase in self.phase_ids for kind in self.vector_kinds)
+
+    def make_plan(self, directory: str) -> Plan:
+        """Returns the plan for a directory of the file system."""
+        return Plan.from_document({**self.plan, "target": {**self.plan.get("target", {}), "path": directory}}, self.id)
+
+
+def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -> FittedExperiment:
+    """Returns the experiment with as many nodes and tasks as the machine needs."""
+    nodes = machine.count_nodes(experiment.clients)
+    tasks_per_node = int(experiment.tasks_per_node or _TASKS_PER_NODE)
+    tasks = nodes * tasks_per_node
+    document: dict[str, Any] = dict(experiment.plan or {})
+    if "data" in document:
+        data = dict(document["data"])
+        access = dict(data.get("access", {}))
+        if isinstance(volume := access.get("volume"), Mapping) and PER_TARGET in volume:
+            transfer = int(access["transfer"])
+            share = int(volume[PER_TARGET]) * len(machine.targets) // tasks
+            access["volume"] = access["block"] = max(1, share // transfer) * transfer
+        data["access"] = access
+        document["data"] = data
+    document |= {
+        "schema": "sonde-plan/2",
+        "id": f"diagnose-{experiment.id}",
+        "title": experiment.title,
+        "tasks": {"processes": tasks},
+    }
+    stripe_count = len(machine.targets) if experiment.files == "all_targets" else 0
+    return FittedExperiment(experiment, document, nodes, tasks, stripe_count)
+
+
+def combine_traits(experiment: DiagnosisExperiment, phase: str) -> dict[str, str]:
+    """Returns all traits of a measured phase."""
+    return {**DEFAULT_TRAITS, **next(item.traits for item in experiment.phases if item.id == phase)}
+
+
+def combine_reference_traits(experiment: DiagnosisExperiment, phase: str) -> dict[str, str] | None:
+    """Returns the traits of the other side of a contrast; None for measurements without one."""
+    item = next(item for item in experiment.phases if item.id == phase)
+    return None if item.against is None else {**combine_traits(experiment, phase), **item.against}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypotheses: nothing is wrong, a fault of the model at a part of the map, a cause outside the model, or none of these.
+
+Each kind of cause has the same prior probability; within a kind, all parts have. "Unexplained" has a tenth, and
+"nothing" a fifth, because most complaints have a cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.diagnose.description import CauseFile
+from sonde.diagnose.machine_map import DiagnosedMachine, PartGroup
+
+NOTHING, UNEXPLAINED = "nothing", "unexplained"
+_NOTHING_PRIOR, _UNEXPLAINED_PRIOR = 0.2, 0.1
+FAULT, CAUSE = "fault", "cause"
+
+
+@dataclass(frozen=True)
+class FaultGrid:
+    """Strengths at which a fault is simulated, weakest first. Strengths in between are interpolated."""
+
+    amounts: tuple[str, ...]
+    parts: tuple[str, ...] = ()  # kinds of parts that it can be at; empty: the whole machine
+    category: str = "fault"
+    seeds: int = 1  # faults with chance in them are simulated several times
+    absent_with: tuple[str, ...] = ("file_system",)  # traits; a contrast that changes one of them is without the fault
+
+
+# By the simulator's names. An empty amount stands for a fault without one.
+FAULT_GRIDS: Mapping[str, FaultGrid] = {
+    "slow-target": FaultGrid(("1.5", "3", "10"), ("target",)),
+    "failing-drive": FaultGrid(("0.01", "0.05", "0.2"), ("target",), seeds=3),
+    "raid-rebuild": FaultGrid(("0.3", "0.6"), ("target",)),
+    "slow-drive": FaultGrid(("3", "10"), ("target",)),
+    "slow-node": FaultGrid(("3", "10", "30"), ("node",), absent_with=("nodes",)),
+    "slow-link": FaultGrid(("2", "5", "15"), ("server", "node"), absent_with=("network",)),
+    "lossy-link": FaultGrid(("0.005", "0.03"), ("server", "node"), seeds=3, absent_with=("network",)),
+    "server-lost": FaultGrid(("30",), ("server",)),
+    "router-lost": FaultGrid(("",), ("router",), absent_with=("network",)),
+    "unbalanced-path": FaultGrid(("4", "16"), absent_with=("network",)),
+    "mds-saturated": FaultGrid(("0.5", "0.9"), category="load", absent_with=("load", "file_system")),
+    "noisy-neighbor": FaultGrid(("0.3", "0.6", "0.85"), category="load", seeds=2, absent_with=("load", "file_system")),
+    "cache-limit": FaultGrid(("1048576",), category="settings"),
+    "client-software": FaultGrid(("5e-12", "2.5e-11", "1e-10"), category="software", absent_with=("software",)),
+    "full-file-system": FaultGrid(("0.8", "0.95")),
+    "misaligned-slices": FaultGrid(("262144",), category="settings"),
+    "tunable rpc_size": FaultGrid(("65536",), category="settings", absent_with=("options",)),
+    "tunable rpcs_in_flight": FaultGrid(("1",), category="settings", absent_with=("options",)),
+    "tunable dirty_per_target": FaultGrid(("1048576",), category="settings", absent_with=("options",)),
+    "tunable dirty_limit": FaultGrid(("4194304",), category="settings", absent_with=("options",)),
+    "tunable read_ahead": FaultGrid(("0",), category="settings", absent_with=("options",)),
+    "tunable page_cache": FaultGrid(("16777216",), category="settings", absent_with=("options",)),
+}
+
+_FAULT_TITLES: Mapping[str, str] = {
+    "slow-target": "a storage target is slow",
+    "failing-drive": "a drive of a storage target fails and retries requests",
+    "raid-rebuild": "a RAID group rebuilds a drive",
+    "slow-drive": "one drive of a RAID group is slow",
+    "slow-node": "a compute node is slow",
+    "slow-link": "the network link of a host is slow",
+    "lossy-link": "the network link of a host loses messages",
+    "server-lost": "a storage server is down and its partner has its targets",
+    "router-lost": "a router is down",
+    "unbalanced-path": "paths carry unequal shares of the traffic",
+    "mds-saturated": "other users occupy the metadata server",
+    "noisy-neighbor": "other users load the storage targets",
+    "cache-limit": "servers no longer cache larger files",
+    "client-software": "clients manage their cached pages slowly",
+    "full-file-system": "the file system is nearly full, and new files are fragmented",
+    "misaligned-slices": "storage begins inside a RAID stripe",
+    "tunable rpc_size": "clients send smaller requests",
+    "tunable rpcs_in_flight": "clients have fewer requests in flight",
+    "tunable dirty_per_target": "clients may hold less dirty data per target",
+    "tunable dirty_limit": "clients may hold less dirty data in all",
+    "tunable read_ahead": "clients read ahead less",
+    "tunable page_cache": "clients have less page cache",
+}
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One hypothesis with all the parts that it can be about; `members` has one empty name when it is about none."""
+
+    id: str
+    kind: str  # nothing, unexplained, fault or cause
+    title: str
+    category: str
+    members: tuple[str, ...] = ("",)
+    fault: str = ""  # name of the fault as the simulator knows it
+    group: PartGroup | None = None
+    cause: CauseFile | None = None
+    prior: float = 0.0
+
+    @property
+    def grid(self) -> FaultGrid:
+        return FAULT_GRIDS[self.fault]
+
+    def describe_fault(self, amount: str, member: str = "") -> str:
+        """Returns the fault at a part as the simulator reads it."""
+        return " ".join(text for text in (self.fault, member, amount) if text)
+
+
+def list_hypotheses(machine: DiagnosedMachine, causes: Sequence[CauseFile]) -> tuple[Hypothesis, ...]:
+    """All hypotheses about a machine with their priors, including faults that the machine turns out not to have."""
+    hypotheses = [
+        Hypothesis(NOTHING, NOTHING, "nothing is wrong", "nothing"),
+        Hypothesis(UNEXPLAINED, UNEXPLAINED, "none of the hypotheses explains it", "unexplained"),
+    ]
+    for fault, grid in FAULT_GRIDS.items():
+        title = _FAULT_TITLES[fault]
+        if not grid.parts:
+            name = fault.replace(" ", "-").replace("_", "-")
+            hypotheses.append(Hypothesis(name, FAULT, title, grid.category, fault=fault))
+        for group in machine.groups if grid.parts else ():
+            if group.kind in grid.parts:
+                name = f"{fault}:{_name_group(group)}"
+                hypotheses.append(Hypothesis(name, FAULT, title, grid.category, group.members, fault, group))
+    hypotheses += [Hypothesis(cause.id, CAUSE, cause.title, cause.category, cause=cause) for cause in causes]
+    return assign_priors(hypotheses)
+
+
+def assign_priors(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
+    """Returns the hypotheses with equal priors for each kind of cause, divided among its groups by their size."""
+    items = list(hypotheses)
+    sizes: dict[str, int] = {}
+    for item in items:
+        if item.kind in (FAULT, CAUSE):
+            sizes[_name_kind(item)] = sizes.get(_name_kind(item), 0) + len(item.members)
+    share = (1 - _NOTHING_PRIOR - _UNEXPLAINED_PRIOR) / max(1, len(sizes))
+    special = {NOTHING: _NOTHING_PRIOR, UNEXPLAINED: _UNEXPLAINED_PRIOR}
+    return tuple(
+        _with_prior(
+            item,
+            special[item.kind] if item.kind in special else share * len(item.members) / sizes[_name_kind(item)],
+        )
+        for item in items
+    )
+
+
+def _with_prior(item: Hypothesis, prior: float) -> Hypothesis:
+    return Hypothesis(
+        item.id, item.kind, item.title, item.category, item.members, item.fault, item.group, item.cause, prior
+    )
+
+
+def _name_kind(item: Hypothesis) -> str:
+    return item.fault or item.id
+
+
+def _name_group(group: PartGroup) -> str:
+    return group.members[0] if len(group.members) == 1 else f"{group.members[0]}-{group.members[-1]}"

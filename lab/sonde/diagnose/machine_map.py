@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a machine that a diagnosis can suspect, in groups of symmetric parts.
+
+Parts are symmetric when their descriptions are equal except for names and addresses, those of the parts that they refer
+to are, and as many storage targets depend on them. One part of a group is simulated for all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sonde.model.errors import UserError
+from sonde.model.system import System
+
+# Members that name or locate a part and do not say how it behaves.
+_NAMES = frozenset(
+    ("id", "index", "number", "title", "notes", "source", "status", "group", "nid", "nids", "address", "addresses")
+)
+_DEEPEST = 3
+_FEW, _CORES = 4, 12
+_PART_KINDS = ("nodes", "routers", "servers", "controllers", "links", "drives", "raid_groups", "targets", "enclosures")
+
+
+@dataclass(frozen=True)
+class PartGroup:
+    """Symmetric parts. `targets` and `nodes` say for each part which of the machine's it slows."""
+
+    kind: str  # target, node, router or server, as faults name their parts
+    members: tuple[str, ...]
+    targets: tuple[frozenset[str], ...]
+    nodes: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True)
+class DiagnosedMachine:
+    """One mount of a system: storage targets, the nodes that take part, and the form that the simulator reads."""
+
+    document: Mapping[str, Any]  # resolved, only with parts that the mount needs
+    mount: str
+    file_system: str
+    targets: tuple[str, ...]
+    nodes: tuple[str, ...]
+    node_count: int  # all nodes of the mount
+    target_count: int  # all storage targets of the file system
+    target_servers: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        """The document for the simulator."""
+        return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+    def count_nodes(self, clients: str) -> int:
+        """Nodes that take part in an experiment for one, few or many clients."""
+        return {"one": 1, "few": min(_FEW, len(self.nodes))}.get(clients, len(self.nodes))
+
+    @cached_property
+    def groups(self) -> tuple[PartGroup, ...]:
+        """All groups of parts that a fault can name."""
+        parts = {kind: {part["id"]: part for part in self.document.get(kind, ())} for kind in _PART_KINDS}
+        signatures = _Signatures(parts)
+        everything = frozenset(self.targets)
+        nothing: frozenset[str] = frozenset()
+        groups = _group(
+            "target", self.targets, signatures, [frozenset({name}) for name in self.targets], [nothing] * 10**6
+        )
+        groups += _group("node", self.nodes, signatures, [nothing] * 10**6, [frozenset({name}) for name in self.nodes])
+        servers = list(dict.fromkeys(self.target_servers.values()))
+        served = [
+            frozenset(target for target, server in self.target_servers.items() if server == name) for name in servers
+        ]
+        groups += _group("server", servers, signatures, served, [nothing] * 10**6)
+        routers = list(parts["routers"])
+        groups += _group("router", routers, signatures, [everything] * len(routers), [nothing] * len(routers))
+        return tuple(groups)
+
+
+class _Signatures:
+    """Descriptions of parts without names."""
+
+    def __init__(self, parts: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+        self._parts = {name: (kind, part) for kind, items in parts.items() for name, part in items.items()}
+
+    def describe(self, name: str, depth: int = 0) -> Any:
+        kind, part = self._parts[name]
+        if depth > _DEEPEST:
+            return kind
+        return [kind, {key: self._neutral(value, depth) for key, value in part.items() if key not in _NAMES}]
+
+    def _neutral(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self.describe(value, depth + 1) if value in self._parts else value
+        if isinstance(value, Mapping):
+            return {key: self._neutral(item, depth) for key, item in value.items() if key not in _NAMES}
+        if isinstance(value, Sequence):
+            return [self._neutral(item, depth) for item in value]
+        return value
+
+
+def _group(
+    kind: str,
+    names: Sequence[str],
+    signatures: _Signatures,
+    targets: Sequence[frozenset[str]],
+    nodes: Sequence[frozenset[str]],
+) -> list[PartGroup]:
+    """Groups the parts by signature and number of dependent targets, in order."""
+    positions: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        key = json.dumps([signatures.describe(name), len(targets[position])], sort_keys=True, default=str)
+        positions.setdefault(key, []).append(position)
+    return [
+        PartGroup(
+            kind,
+            tuple(names[position] for position in group),
+            tuple(targets[position] for position in group),
+            tuple(nodes[position] for position in group),
+        )
+        for group in positions.values()
+    ]
+
+
+def read_machine(system: System, mount: str = "", most_targets: int = 0) -> DiagnosedMachine:
+    """Returns the machine of a mount or file system; by default of the first mount with storage targets.
+
+    `most_targets` leaves a smaller machine of the same kind: its first targets with their servers, and with the rest of
+    the units that they belong to. Raises UserError when the system has no such mount, the mount no storage targets, or
+    fewer than requested.
+    """
+    document = system.resolve()
+    mounts = document.get("mounts", [])
+    owners = {target.get("file_system") for target in document.get("targets", ()) if target.get("kind") != "mdt"}
+    candidates = [
+        item for item in mounts if item.get("file_system") in owners and mount in ("", item["id"], item["file_system"])
+    ]
+    if not candidates:
+        offered = ", ".join(item["id"] for item in mounts if item.get("file_system") in owners)
+        raise UserError(
+            f'System {system.id} has no mount "{mount}" with storage targets; it has {offered or "none"}.'
+            if mount
+            else f"System {system.id} has no mount with storage targets; describe [[targets]] and [[mounts]]."
+        )
+    chosen = candidates[0]
+    file_system = chosen["file_system"]
+    targets = [item for item in document["targets"] if item.get("file_system") == file_system]
+    storage = [item for item in targets if item.get("kind") != "mdt"]
+    total = len(storage)
+    if most_targets > total:
+        raise UserError(
+            f"{chosen['id']} has {total} storage targets; a machine of {most_targets} cannot be made of it."
+        )
+    if most_targets:
+        storage = _take_whole_units(document, storage, most_targets)
+        targets = [item for item in targets if item in storage or item.get("kind") == "mdt"]
+    all_nodes = list(chosen.get("on", ()))
+    wanted = max(_FEW, -(-len(storage) // _CORES))
+    nodes = tuple(all_nodes[: min(wanted, len(all_nodes))])
+    return DiagnosedMachine(
+        document=_reduce(document, chosen, targets, nodes, len(storage) / total),
+        mount=chosen["id"],
+        file_system=file_system,
+        targets=tuple(item["id"] for item in storage),
+        nodes=nodes,
+        node_count=len(all_nodes),
+        target_count=total,
+        target_servers={item["id"]: item["server"] for item in storage if isinstance(item.get("server"), str)},
+    )
+
+
+def _take_whole_units(
+    document: Mapping[str, Any], storage: Sequence[Mapping[str, Any]], count: int
+) -> list[Mapping[str, Any]]:
+    """Returns the first targets, with those that share a unit with them: rates of targets follow from their units."""
+    chosen = {item["id"] for item in storage[:count]}
+    for unit in document.get("units", ()):
+        if chosen & set(unit.get("targets", ())):
+            chosen |= set(unit["targets"])
+    return [item for item in storage if item["id"] in chosen]
+
+
+def _reduce(
+    document: Mapping[str, Any],
+    mount: Mapping[str, Any],
+    targets: Sequence[Mapping[str, Any]],
+    nodes: Sequence[str],
+    share: float,
+) -> dict[str, Any]:
+    """Leaves out other file systems, targets and nodes that do not take part, and what only people read.
+
+    `share` of the targets remain, so the same share of the file system's peak does.
+    """
+    kinds = {part["id"]: kind for kind, parts in document.items() if isinstance(parts, list) for part in parts}
+    parts = {part["id"]: part for items in document.values() if isinstance(items, list) for part in items}
+    needed: set[str] = {mount["id"], mount["file_system"], *nodes}
+    pending = [*(target["id"] for target in targets), mount["file_system"], *nodes]
+    pending += [name for key, value in mount.items() if key not in ("on",) for name in _names_in(value, parts)]
+    pending += [router["id"] for router in document.get("routers", ())]
+    pending += [link["id"] for kind in ("links", "paths") for link in document.get(kind, ())]
+    remaining = {target["id"] for target in targets}
+    pending += [unit["id"] for unit in document.get("units", ()) if remaining & set(unit.get("targets", ()))]
+    pending += [server["id"] for server in document.get("servers", ()) if {"mds", "mgs"} & set(server.get("roles", ()))]
+    while pending:
+        name = pending.pop()
+        needed.add(name)
+        found_names = _names_in({key: value for key, value in parts[name].items() if key != "id"}, parts)
+        pending += [other for other in found_names if other not in needed and kinds[other] not in ("nodes", "mounts")]
+    reduced: dict[str, Any] = {}
+    for kind, items in document.items():
+        if not isinstance(items, list):
+            reduced[kind] = items
+        elif kind not in ("telemetry", "logs", "pools"):
+            reduced[kind] = [item for item in items if item["id"] in needed or kind == "networks"]
+    reduced["mounts"] = [{**mount, "on": list(nodes)}]
+    reduced["file_systems"] = [
+        {**item, "peak": {name: rate * share for name, rate in item["peak"].items()}} if "peak" in item else item
+        for item in reduced["file_systems"]
+    ]
+    return reduced
+
+
+def _names_in(value: Any, parts: Mapping[str, Any]) -> list[str]:
+    """Ids of parts anywhere in a value."""
+    if isinstance(value, str):
+        return [value] if value in parts else []
+    if isinstance(value, Mapping):
+        return [name for item in value.values() for name in _names_in(item, parts)]
+    if isinstance(value, list):
+        return [name for item in value for name in _names_in(item, parts)]
+    return []

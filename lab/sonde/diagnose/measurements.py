@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a diagnosis takes from a record: rates of phases, and rates of storage targets and nodes relative to peers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+from sonde.model.lines import TableLine, TargetsLine
+from sonde.model.record import PhaseRecord, RecordReader
+
+# Kinds of vectors: the mean and the median latency of operations at each target, and the rate of each node.
+TARGETS, TARGET_MEDIANS, NODES = "targets", "target_medians", "nodes"
+VECTOR_KINDS = (TARGETS, TARGET_MEDIANS, NODES)
+_FLOOR_S = 1e-12
+
+
+@dataclass(frozen=True)
+class RunMeasurement:
+    """One run: log rates by phase, and by (phase, kind) the log rate of each part by its id.
+
+    The values of a vector are not yet relative to the median.
+    """
+
+    rates: Mapping[str, float]
+    vectors: Mapping[tuple[str, str], Mapping[str, float]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the form that files store."""
+        return {
+            "rates": dict(self.rates),
+            "vectors": [[phase, kind, dict(values)] for (phase, kind), values in self.vectors.items()],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> RunMeasurement:
+        return cls(
+            {str(phase): float(value) for phase, value in document["rates"].items()},
+            {
+                (str(phase), str(kind)): {str(name): float(value) for name, value in values.items()}
+                for phase, kind, values in document.get("vectors", ())
+            },
+        )
+
+
+def measure_record(
+    record: RecordReader,
+    phases: Iterable[str],
+    operations: Iterable[str] = (),
+    vector_kinds: Iterable[str] = VECTOR_KINDS,
+) -> RunMeasurement:
+    """Measures the phases of a record; `operations` are phases whose rate counts operations."""
+    rates: dict[str, float] = {}
+    vectors: dict[tuple[str, str], Mapping[str, float]] = {}
+    counted = set(operations)
+    hosts = {line.node: line.host for line in record.nodes}
+    for name in phases:
+        phase = record.phases.get(name)
+        if phase is None or phase.end is None or phase.end.rates.total is None:
+            continue
+        total = phase.end.rates.total
+        rate = total.ops_per_s if name in counted else total.bytes_per_s
+        if rate > 0:
+            rates[name] = log(rate)
+        if phase.targets is not None:
+            vectors.update(_measure_targets(name, phase.targets))
+        if nodes := _measure_nodes(phase, hosts, name in counted):
+            vectors[name, NODES] = nodes
+    return RunMeasurement(rates, {key: values for key, values in vectors.items() if key[1] in set(vector_kinds)})
+
+
+def _measure_targets(phase: str, line: TargetsLine) -> dict[tuple[str, str], dict[str, float]]:
+    needed = ("target", "ops", "single_ops", "single_ns", "p50_ns")
+    if any(name not in line.columns for name in needed):
+        return {}
+    positions = [line.columns.index(name) for name in needed]
+    means: dict[str, float] = {}
+    medians: dict[str, float] = {}
+    for row in line.rows:
+        target, ops, single, nanoseconds, median = (row[position] for position in positions)
+        if single and single == ops and nanoseconds:
+            means[str(target)] = -log(max(nanoseconds / single * 1e-9, _FLOOR_S))
+            if median:
+                medians[str(target)] = -log(max(median * 1e-9, _FLOOR_S))
+    vectors = {(phase, TARGETS): means, (phase, TARGET_MEDIANS): medians}
+    return {key: values for key, values in vectors.items() if len(values) > 1}
+
+
+def _measure_nodes(phase: PhaseRecord, hosts: Mapping[int, str], counts_operations: bool) -> dict[str, float]:
+    """The median over the tasks of each node, so that one slow target does not make a node slow."""
+    rates: dict[int, list[float]] = {}
+    for table in phase.tasks:
+        for node, rate in _list_task_rates(table, counts_operations):
+            rates.setdefault(node, []).append(rate)
+    values = {hosts.get(node, str(node)): log(statistics.median(items)) for node, items in rates.items()}
+    return values if len(values) > 1 else {}
+
+
+def _list_task_rates(table: TableLine, counts_operations: bool) -> Sequence[tuple[int, float]]:
+    amount = "ops" if counts_operations else "bytes"
+    needed = ("node", amount, "start_s", "end_s")
+    if any(name not in table.columns for name in needed):
+        return []
+    positions = [table.columns.index(name) for name in needed]
+    rows = [[row[position] for position in positions] for row in table.rows]
+    return [
+        (int(node), float(done) / (float(end) - float(start)))
+        for node, done, start, end in rows
+        if done and start is not None and end is not None and end > start
+    ]
+
+
+def subtract(measurement: RunMeasurement, reference: RunMeasurement) -> RunMeasurement:
+    """Returns log ratios to a reference; parts and phases that either lacks are left out.
+
+    Values of vectors are relative to their median.
+    """
+    rates = {phase: value - reference.rates[phase] for phase, value in measurement.rates.items()
+             if phase in reference.rates}  # fmt: skip
+    vectors: dict[tuple[str, str], Mapping[str, float]] = {}
+    for key, values in measurement.vectors.items():
+        known_values = reference.vectors.get(key, {})
+        ratios = {name: value - known_values[name] for name, value in values.items() if name in known_values}
+        if len(ratios) > 1:
+            middle = statistics.median(ratios.values())
+            vectors[key] = {name: value - middle for name, value in ratios.items()}
+    return RunMeasurement(rates, vectors)
+
+
+def average(measurements: Sequence[RunMeasurement]) -> RunMeasurement:
+    """Returns the medians of several runs: a reference."""
+    phases = dict.fromkeys(phase for item in measurements for phase in item.rates)
+    keys = dict.fromkeys(key for item in measurements for key in item.vectors)
+    rates = {
+        phase: statistics.median(item.rates[phase] for item in measurements if phase in item.rates) for phase in phases
+    }
+    vectors: dict[tuple[str, str], Mapping[str, float]] = {}
+    for key in keys:
+        samples: dict[str, list[float]] = {}
+        for item in measurements:
+            for name, value in item.vectors.get(key, {}).items():
+                samples.setdefault(name, []).append(value)
+        vectors[key] = {name: statistics.median(values) for name, values in samples.items()}
+    return RunMeasurement(rates, vectors)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine whose truth is known, for tests and training: the model with faults or a cause switched on, and noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from sonde.diagnose.description import CauseFile
+from sonde.diagnose.experiment_plan import FittedExperiment, combine_reference_traits, combine_traits
+from sonde.diagnose.hypotheses import FAULT_GRIDS
+from sonde.diagnose.library import find_experiment
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement, average, subtract
+from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.predictions import compute_cause_change
+from sonde.diagnose.simulation import SimulationRequest, Simulator
+from sonde.model.errors import UserError
+
+# Seeds of the planted machine differ from those of predictions. There are few, so that the cache has them.
+_FIRST_SEED, _SEEDS = 101, 3
+_REFERENCE_RUNS = 20
+
+
+@dataclass(frozen=True)
+class ModeledTruth:
+    """Faults as the simulator reads them, or a cause with its strength from 0 to 1; and the seed of the noise."""
+
+    faults: tuple[str, ...] = ()
+    cause: CauseFile | None = None
+    strength: float = 0.5
+    seed: int = 1
+
+    def run_experiment(
+        self, experiment: FittedExperiment, number: int, simulator: Simulator, noise: NoiseModel
+    ) -> ExperimentResult:
+        """Returns the result of one repeat; the same seed and `number` give the same result."""
+        generator = np.random.default_rng([self.seed, number, *experiment.id.encode()])
+        if experiment.description.is_contrast:
+            return self._compare_sides(experiment, number, simulator, noise, generator)
+        run = self._measure(experiment, number, simulator)
+        healthy = average(
+            [_require_measurement(simulator, experiment, (), _FIRST_SEED + index) for index in range(_SEEDS)]
+        )
+        ratio = subtract(run, healthy)
+        factors = noise.draw_run(generator, len(ratio.rates))
+        rates = {phase: value + factors[index] for index, (phase, value) in enumerate(ratio.rates.items())}
+        # The reference is the median of earlier runs with noise of their own, the same for all repeats.
+        earlier = np.random.default_rng([self.seed, *experiment.id.encode()])
+        error = earlier.normal(0.0, noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS), len(rates))
+        rates = {phase: value - error[index] for index, (phase, value) in enumerate(rates.items())}
+        if self.cause is not None:
+            rates = {phase: value + self._compute_change(experiment, phase) for phase, value in rates.items()}
+        vectors = {}
+        for key, values in ratio.vectors.items():
+            factors_by_part = dict(zip(values, noise.draw_parts(generator, len(values)), strict=True))
+            vectors[key] = {name: value + float(factors_by_part[name]) for name, value in values.items()}
+        measurement = RunMeasurement({phase: float(value) for phase, value in rates.items()}, vectors)
+        reference_sd = noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
+        return ExperimentResult(experiment.id, (measurement,), reference_sd)
+
+    def _measure(self, experiment: FittedExperiment, number: int, simulator: Simulator) -> RunMeasurement:
+        return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + number % _SEEDS)
+
+    def _compute_change(self, experiment: FittedExperiment, phase: str) -> float:
+        """The change that the cause makes to a phase; of a contrast its ratio."""
+        assert self.cause is not None
+        description = experiment.description
+        change = compute_cause_change(self.cause, combine_traits(description, phase))
+        reference = combine_reference_traits(description, phase)
+        if reference is not None:
+            change = change - compute_cause_change(self.cause, reference)
+        return float(np.interp(self.strength, np.linspace(0, 1, len(change)), change))
+
+    def _compare_sides(
+        self,
+        experiment: FittedExperiment,
+        number: int,
+        simulator: Simulator,
+        noise: NoiseModel,
+        generator: np.random.Generator,
+    ) -> ExperimentResult:
+        """A contrast: both sides have noise, and only one has faults that the contrast removes."""
+        rates = {}
+        for phase in experiment.description.phases:
+            change = self._compute_change(experiment, phase.id) if self.cause is not None else 0.0
+            changed = set(phase.against or ())
+            removed = tuple(fault for fault in self.faults if changed & set(_find_grid_traits(fault)))
+            if removed and phase.like:
+                name, _, like_phase = phase.like.partition(".")
+                like = _fit_like(name, simulator)
+                run = _require_measurement(simulator, like, removed, _FIRST_SEED + number % _SEEDS)
+                healthy = _require_measurement(simulator, like, (), _FIRST_SEED + number % _SEEDS)
+                change += subtract(run, healthy).rates[like_phase]
+            # Both sides are repeated in turns, and the better half of each is compared, so load by others cancels.
+            rates[phase.id] = change + float(generator.normal(0.0, noise.run_sd))
+        return ExperimentResult(experiment.id, (RunMeasurement(rates),))
+
+
+def _fit_like(name: str, simulator: Simulator) -> FittedExperiment:
+    from sonde.diagnose.experiment_plan import fit_experiment
+
+    return fit_experiment(find_experiment(name), simulator.machine)
+
+
+def _find_grid_traits(fault: str) -> tuple[str, ...]:
+    texts = fault.split()
+    grid = FAULT_GRIDS.get(" ".join(texts[:2])) or FAULT_GRIDS.get(texts[0])
+    return grid.absent_with if grid else ()
+
+
+def _require_measurement(
+    simulator: Simulator, experiment: FittedExperiment, faults: tuple[str, ...], seed: int
+) -> RunMeasurement:
+    result = simulator.measure(SimulationRequest(experiment, faults, seed))
+    if isinstance(result, str):
+        raise UserError(result[:1].upper() + result[1:] + ("" if result.endswith(".") else "."))
+    return result

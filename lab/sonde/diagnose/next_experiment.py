@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment that is worth most next: expected information, in bits, for its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.diagnose.description import DiagnosisExperiment, ExperimentCost
+from sonde.diagnose.experiment_plan import FittedExperiment
+from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
+from sonde.diagnose.likelihood import MemberMasks, compute_separate_densities
+from sonde.diagnose.machine_map import DiagnosedMachine
+from sonde.diagnose.measurements import NODES, RunMeasurement
+from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.predictions import Prediction
+from sonde.stats.ranks import Floats
+
+# Seconds that a unit of each cost is worth: what a need costs is the time to obtain it.
+_LOAD_COST_S = {"low": 0.0, "medium": 30.0, "high": 120.0}
+_NEED_COST_S = {"root": 30.0, "server_access": 600.0, "quiet_time": 3600.0, "old_software": 3600.0}
+_DRAWS = 48
+# Hypotheses below this probability are left out of the expectation; together they are less than a hundredth.
+_NEGLIGIBLE = 1e-4
+
+
+@dataclass(frozen=True)
+class ExperimentValue:
+    """Expected information of an experiment, in bits, and its cost in seconds."""
+
+    experiment: str
+    bits: float
+    cost_s: float
+
+    @property
+    def bits_per_minute(self) -> float:
+        return 60 * self.bits / self.cost_s
+
+
+def compute_cost_s(experiment: DiagnosisExperiment, run_seconds: float) -> float:
+    """Returns the cost of one repeat: its seconds, preparation, time of a person, load and what it needs."""
+    cost = experiment.cost or ExperimentCost()
+    needs = sum(_NEED_COST_S[need] for need in cost.needs)
+    return max(1.0, run_seconds + (cost.setup or 0.0) + (cost.person or 0.0) + needs + _LOAD_COST_S[cost.load])
+
+
+def estimate_information(
+    posterior: Posterior,
+    experiment: FittedExperiment,
+    predictions: Sequence[Prediction],
+    masks: Sequence[MemberMasks],
+    machine: DiagnosedMachine,
+    noise: NoiseModel,
+    generator: np.random.Generator,
+) -> float:
+    """Returns the expected decrease of entropy over hypotheses and parts by one repeat, in bits."""
+    probabilities = posterior.probabilities
+    live = [index for index, probability in enumerate(probabilities) if probability >= _NEGLIGIBLE]
+    live_posterior = Posterior(
+        tuple(posterior.hypotheses[index] for index in live), tuple(posterior.log_weights[index] for index in live)
+    ).normalize()
+    healthy = next(
+        prediction
+        for hypothesis, prediction in zip(posterior.hypotheses, predictions, strict=True)
+        if hypothesis.kind == NOTHING
+    )
+    shares = np.cumsum(live_posterior.probabilities)
+    outcomes = []
+    for draw in range(_DRAWS):
+        # Stratified: each hypothesis is sampled in proportion to its probability, with little chance.
+        level = (draw + generator.random()) / _DRAWS
+        chosen = min(int(np.searchsorted(shares, level)), len(live) - 1)
+        index = live[chosen]
+        outcomes.append(
+            draw_outcome(
+                live_posterior, chosen, predictions[index], healthy, masks[index], experiment, machine, noise, generator
+            )
+        )
+    densities: list[Floats] = [
+        compute_separate_densities(
+            posterior.hypotheses[index], predictions[index], healthy, outcomes, masks[index], experiment, noise
+        )
+        for index in live
+    ]
+    decrease = live_posterior.entropy_bits - float(np.mean(live_posterior.compute_later_entropies(densities)))
+    return max(0.0, decrease)
+
+
+def draw_outcome(
+    posterior: Posterior,
+    index: int,
+    prediction: Prediction,
+    healthy: Prediction,
+    masks: MemberMasks,
+    experiment: FittedExperiment,
+    machine: DiagnosedMachine,
+    noise: NoiseModel,
+    generator: np.random.Generator,
+) -> RunMeasurement:
+    """Draws a result under one hypothesis, with a strength and a part drawn from their probabilities."""
+    weights = np.exp(posterior.log_weights[index] - np.max(posterior.log_weights[index]))
+    flat = generator.choice(weights.size, p=(weights / np.sum(weights)).ravel())
+    strength, member = divmod(int(flat), weights.shape[1])
+    if posterior.hypotheses[index].kind == UNEXPLAINED:
+        return _draw_unexplained(healthy, experiment, machine, noise, generator)
+    source = prediction if masks.select_exposed(experiment.nodes)[member] else healthy
+    strength = strength if source is prediction else 0
+    rates = list(source.rates)
+    deviations = noise.draw_run(generator, len(rates))
+    means = np.array([source.rates[phase][0][strength] for phase in rates])
+    errors = np.array([source.rates[phase][1][strength] for phase in rates])
+    values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
+    vectors: dict[tuple[str, str], dict[str, float]] = {}
+    for key, vector in source.vectors.items():
+        names = _list_parts(key[1], experiment, machine)
+        inside = masks.select(key[1], names)[member] > 0
+        mean = np.where(inside, vector.inside[strength], vector.outside[strength])
+        error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
+        sampled = mean + generator.normal(0.0, 1.0, len(names)) * error + noise.draw_parts(generator, len(names))
+        vectors[key] = dict(zip(names, (sampled - np.median(sampled)).tolist(), strict=True))
+    return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
+
+
+def _draw_unexplained(
+    healthy: Prediction,
+    experiment: FittedExperiment,
+    machine: DiagnosedMachine,
+    noise: NoiseModel,
+    generator: np.random.Generator,
+) -> RunMeasurement:
+    """Draws each phase as healthy or changed by an unknown factor; parts are even."""
+    rates = list(healthy.rates)
+    changed = generator.random(len(rates)) < 0.5
+    values = noise.draw_run(generator, len(rates)) + np.where(changed, generator.normal(-0.7, 0.8, len(rates)), 0.0)
+    vectors = {}
+    for key in healthy.vectors:
+        names = _list_parts(key[1], experiment, machine)
+        vectors[key] = dict(zip(names, noise.draw_parts(generator, len(names)).tolist(), strict=True))
+    return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
+
+
+def _list_parts(kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
+    return machine.nodes[: experiment.nodes] if kind == NODES else machine.targets

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise of measured rates at a site, as densities and as a generator.
+
+A run is undisturbed, or other load slows all its phases. The default follows the residuals of one year of daily probes
+on Edison and Cori (NERSC, TOKIO-ABC, 48 histories): robust standard deviation of logarithms 9.5 %, 14 % of the runs
+more than 20 % low, 2.7 % more than 20 % high.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi, sqrt
+
+import numpy as np
+
+from sonde.stats.ranks import Floats
+
+_LOG_ROOT = 0.5 * log(2 * pi)
+# Shares and widths of the two components of the noise of one part: most runs, and a part that was busy by chance.
+_PART_OUTLIER_SHARE, _PART_OUTLIER_FACTOR = 0.05, 4.0
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """Logarithms of factors on rates.
+
+    `run_sd`: standard deviation of one phase of an undisturbed run. `busy_share` of the runs are slowed by other load
+    by `busy_shift` with `busy_sd`. `part_sd`: one target or node relative to the median of its peers.
+    """
+
+    run_sd: float = 0.095
+    busy_share: float = 0.16
+    busy_shift: float = -0.35
+    busy_sd: float = 0.15
+    part_sd: float = 0.06
+
+    def draw_run(self, generator: np.random.Generator, phases: int) -> Floats:
+        """Draws the factors of the phases of one run."""
+        factors = generator.normal(0.0, self.run_sd, phases)
+        if generator.random() < self.busy_share:
+            factors += generator.normal(self.busy_shift, self.busy_sd)
+        return np.asarray(factors)
+
+    def draw_parts(self, generator: np.random.Generator, parts: int) -> Floats:
+        """Draws the factors of parts relative to their peers."""
+        widths = np.where(generator.random(parts) < _PART_OUTLIER_SHARE, _PART_OUTLIER_FACTOR, 1.0) * self.part_sd
+        return np.asarray(generator.normal(0.0, 1.0, parts) * widths)
+
+    def compute_run_density(self, deviations: Floats, extra_sd: Floats) -> Floats:
+        """Log density of the phases of one run: the last axis is the phases, `extra_sd` the error of the prediction.
+
+        The phases of a busy run share one shift, whose distribution is integrated exactly.
+        """
+        quiet_variance = self.run_sd**2 + extra_sd**2
+        quiet = np.sum(_log_normal(deviations, quiet_variance), axis=-1)
+        weights = 1 / quiet_variance
+        total = np.sum(weights, axis=-1)
+        mean = np.sum(weights * deviations, axis=-1) / total
+        # Density of the phases given their shift, at its best value, times that of the best value.
+        deviation_density = np.sum(_log_normal(deviations - mean[..., None], quiet_variance), axis=-1)
+        marginal = _log_normal(mean - self.busy_shift, self.busy_sd**2 + 1 / total)
+        busy = deviation_density + marginal + _LOG_ROOT - 0.5 * np.log(total)
+        return np.asarray(np.logaddexp(log(1 - self.busy_share) + quiet, log(self.busy_share) + busy))
+
+    def compute_part_density(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
+        """Log density of the deviations of parts from their predicted values."""
+        extra_variance = np.square(extra_sd)
+        narrow = _log_normal(deviations, self.part_sd**2 + extra_variance)
+        wide = _log_normal(deviations, (self.part_sd * _PART_OUTLIER_FACTOR) ** 2 + extra_variance)
+        return np.asarray(np.logaddexp(log(1 - _PART_OUTLIER_SHARE) + narrow, log(_PART_OUTLIER_SHARE) + wide))
+
+
+def _log_normal(deviations: Floats, variance: Floats | float) -> Floats:
+    return np.asarray(-0.5 * np.square(deviations) / variance - 0.5 * np.log(variance) - _LOG_ROOT)
+
+
+def scale_noise(noise: NoiseModel, measured_sd: float) -> NoiseModel:
+    """Returns the model for a site whose histories have this robust standard deviation of logarithms."""
+    factor = measured_sd / noise.run_sd
+    return NoiseModel(
+        run_sd=measured_sd,
+        busy_share=noise.busy_share,
+        busy_shift=noise.busy_shift * factor,
+        busy_sd=noise.busy_sd * factor,
+        part_sd=noise.part_sd * sqrt(factor),
+    )

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a hypothesis predicts for an experiment: log ratios to the healthy machine, with the error of the prediction.
+
+Faults of the model are simulated at several strengths at one part of each symmetric group; strengths in between are
+interpolated. Causes outside the model state their prediction in their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+
+import numpy as np
+
+from sonde.diagnose.description import CauseFile, DiagnosisExperiment
+from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
+from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
+from sonde.diagnose.measurements import NODES, RunMeasurement, average, subtract
+from sonde.stats.ranks import Floats
+
+# Strengths between two simulated ones, and strengths of a cause outside the model.
+_BETWEEN, _CAUSE_STRENGTHS = 2, 7
+# Error of a simulated effect, and of the statement of a cause, as a standard deviation of logarithms.
+_MODEL_SD, _CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
+# The part of an effect that is unknown: a fault that slows by a factor of 10 slows by 8 to 12.
+_RELATIVE_SD = 0.08
+# A hypothesis whose largest predicted change is below this would not show.
+_VISIBLE = 0.04
+
+
+@dataclass(frozen=True)
+class VectorPrediction:
+    """For each strength: the value of parts that the fault is at, of the others, and the errors of both."""
+
+    inside: Floats
+    outside: Floats
+    inside_sd: Floats
+    outside_sd: Floats
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """For each strength (first axis) of a hypothesis: log ratios of the rates of phases and their errors, by phase."""
+
+    rates: Mapping[str, tuple[Floats, Floats]]
+    vectors: Mapping[tuple[str, str], VectorPrediction] = field(default_factory=dict)
+
+    @property
+    def largest_change(self) -> float:
+        """The largest predicted deviation from the healthy machine."""
+        values = [float(np.max(np.abs(mean))) for mean, _ in self.rates.values()]
+        values += [float(np.max(np.abs(item.inside - item.outside))) for item in self.vectors.values()]
+        return max(values, default=0.0)
+
+    @property
+    def is_visible(self) -> bool:
+        return self.largest_change >= _VISIBLE
+
+
+@dataclass(frozen=True)
+class SimulatedEffect:
+    """SimulatedEffect of one simulated strength, as means and errors over seeds."""
+
+    rates: Mapping[str, tuple[float, float]]
+    vectors: Mapping[tuple[str, str], tuple[float, float, float, float]]
+
+
+def count_strengths(hypothesis: Hypothesis) -> int:
+    """Strengths of a hypothesis: its simulated ones and those in between."""
+    if hypothesis.kind == FAULT:
+        return (len(hypothesis.grid.amounts) - 1) * (_BETWEEN + 1) + 1
+    return _CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
+
+
+def predict_nothing(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]] = ()) -> Prediction:
+    """The prediction of a healthy machine."""
+    zero, sd = np.zeros(1), np.full(1, _MODEL_SD)
+    vector = VectorPrediction(zero, zero, np.full(1, _VECTOR_SD), np.full(1, _VECTOR_SD))
+    return Prediction({phase.id: (zero, sd) for phase in experiment.phases}, dict.fromkeys(vector_keys, vector))
+
+
+def predict_cause(
+    cause: CauseFile, experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]]
+) -> Prediction:
+    """The prediction that a cause states, at strengths from its largest to its smallest factor."""
+    rates: dict[str, tuple[Floats, Floats]] = {}
+    for phase in experiment.phases:
+        change = compute_cause_change(cause, combine_traits(experiment, phase.id))
+        reference = combine_reference_traits(experiment, phase.id)
+        if reference is not None:
+            change = change - compute_cause_change(cause, reference)
+        is_changed = bool(np.any(change != 0))
+        rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, _CAUSE_SD if is_changed else _MODEL_SD)
+    zeros, sd = np.zeros(_CAUSE_STRENGTHS), np.full(_CAUSE_STRENGTHS, _VECTOR_SD)
+    return Prediction(rates, dict.fromkeys(vector_keys, VectorPrediction(zeros, zeros, sd, sd)))
+
+
+def compute_cause_change(cause: CauseFile, traits: Mapping[str, str]) -> Floats:
+    """Returns the log factor on a measurement with these traits, for each strength."""
+    for effect in cause.effects:
+        if all(traits.get(name) == value for name, value in effect.traits.items()):
+            return np.linspace(log(effect.most or 1.0), log(effect.least or 1.0), _CAUSE_STRENGTHS)
+    return np.zeros(_CAUSE_STRENGTHS)
+
+
+def predict_contrast(hypothesis: Hypothesis, experiment: DiagnosisExperiment, like: Prediction | None) -> Prediction:
+    """The prediction of a fault of the model for a contrast: its effect where one side is without the fault.
+
+    `like` is the prediction for the experiment that the contrast names.
+    """
+    strengths = count_strengths(hypothesis)
+    rates: dict[str, tuple[Floats, Floats]] = {}
+    for phase in experiment.phases:
+        mean, sd = np.zeros(strengths), np.full(strengths, _MODEL_SD)
+        changed = set(phase.against or ())
+        if like is not None and changed & set(hypothesis.grid.absent_with):
+            mean, sd = like.rates.get(phase.like.partition(".")[2], (mean, sd))
+            sd = np.sqrt(sd**2 + _CAUSE_SD**2)
+        rates[phase.id] = mean, sd
+    return Prediction(rates)
+
+
+def compute_effect(
+    simulated: Sequence[RunMeasurement],
+    healthy: Sequence[RunMeasurement],
+    targets: frozenset[str],
+    nodes: frozenset[str],
+) -> SimulatedEffect:
+    """Compares runs with a fault with healthy runs of the same seeds. `targets` and `nodes` are what it slows."""
+    differences = [subtract(item, reference) for item, reference in zip(simulated, healthy, strict=True)]
+    rates: dict[str, tuple[float, float]] = {}
+    for phase in dict.fromkeys(phase for item in differences for phase in item.rates):
+        values = np.array([item.rates[phase] for item in differences if phase in item.rates])
+        rates[phase] = float(np.mean(values)), float(np.std(values))
+    vectors: dict[tuple[str, str], tuple[float, float, float, float]] = {}
+    for key in dict.fromkeys(key for item in differences for key in item.vectors):
+        touched = nodes if key[1] == NODES else targets
+        inside = np.array([v for item in differences for n, v in item.vectors.get(key, {}).items() if n in touched])
+        outside = np.array(
+            [v for item in differences for n, v in item.vectors.get(key, {}).items() if n not in touched]
+        )
+        if not len(outside):
+            inside, outside = outside, inside  # it slows all of them alike
+        peers = float(np.mean(outside)), float(np.std(outside))
+        touched_parts = (float(np.mean(inside)), float(np.std(inside))) if len(inside) else peers
+        vectors[key] = touched_parts[0], peers[0], touched_parts[1], peers[1]
+    return SimulatedEffect(rates, vectors)
+
+
+def combine_effects(effects: Sequence[SimulatedEffect]) -> Prediction:
+    """Interpolates the effects of rising strengths to a prediction."""
+    positions = np.arange(len(effects), dtype=float)
+    fine = np.linspace(0, len(effects) - 1, (len(effects) - 1) * (_BETWEEN + 1) + 1)
+
+    def interpolate(values: Sequence[float]) -> Floats:
+        return np.asarray(np.interp(fine, positions, values))
+
+    def widen(sd: Floats, mean: Floats, floor: float) -> Floats:
+        return np.asarray(np.sqrt(sd**2 + floor**2 + (_RELATIVE_SD * mean) ** 2))
+
+    rates = {}
+    for phase in effects[0].rates:
+        if all(phase in effect.rates for effect in effects):
+            mean = interpolate([effect.rates[phase][0] for effect in effects])
+            rates[phase] = mean, widen(interpolate([effect.rates[phase][1] for effect in effects]), mean, _MODEL_SD)
+    vectors = {}
+    for key in effects[0].vectors:
+        if all(key in effect.vectors for effect in effects):
+            inside, outside, inside_sd, outside_sd = (
+                interpolate([effect.vectors[key][index] for effect in effects]) for index in range(4)
+            )
+            vectors[key] = VectorPrediction(
+                inside, outside, widen(inside_sd, inside, _VECTOR_SD), widen(outside_sd, outside, _VECTOR_SD)
+            )
+    return Prediction(rates, vectors)
+
+
+def compute_healthy_spread(
+    healthy: Sequence[RunMeasurement],
+) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+    """Standard deviations over seeds of a healthy machine: of each phase, and of single parts relative to their peers.
+
+    A fault and a healthy machine are simulated with the same seeds, so their difference lacks this spread.
+    """
+    reference = average(healthy)
+    # Each run is one of those that the reference is made of.
+    factor = float(np.sqrt((len(healthy) + 1) / max(1, len(healthy) - 1)))
+    differences = [subtract(item, reference) for item in healthy]
+    rates = {
+        phase: factor * float(np.sqrt(np.mean([item.rates[phase] ** 2 for item in differences])))
+        for phase in reference.rates
+    }
+    vectors: dict[tuple[str, str], float] = {}
+    for key in dict.fromkeys(key for item in differences for key in item.vectors):
+        values = np.array([value for item in differences for value in item.vectors.get(key, {}).values()])
+        vectors[key] = factor * float(np.sqrt(np.mean(values**2)))
+    return rates, vectors
+
+
+def widen_prediction(
+    prediction: Prediction, rates: Mapping[str, float], vectors: Mapping[tuple[str, str], float]
+) -> Prediction:
+    """Returns the prediction with the spread of runs added to its errors."""
+    return Prediction(
+        {phase: (mean, np.hypot(sd, rates.get(phase, 0.0))) for phase, (mean, sd) in prediction.rates.items()},
+        {
+            key: VectorPrediction(
+                item.inside,
+                item.outside,
+                np.hypot(item.inside_sd, vectors.get(key, 0.0)),
+                np.hypot(item.outside_sd, vectors.get(key, 0.0)),
+            )
+            for key, item in prediction.vectors.items()
+        },
+    )
+
+
+def complete_prediction(prediction: Prediction, healthy: Prediction, strengths: int) -> Prediction:
+    """Returns the prediction for exactly the measurements of `healthy`; what a simulation did not show is as healthy.
+
+    Hypotheses can only be compared when all of them predict the same measurements.
+    """
+
+    def repeat(values: Floats) -> Floats:
+        return np.full(strengths, values[0])
+
+    rates = {
+        phase: prediction.rates.get(phase, (repeat(mean), repeat(sd))) for phase, (mean, sd) in healthy.rates.items()
+    }
+    vectors = {
+        key: prediction.vectors.get(
+            key,
+            VectorPrediction(
+                repeat(item.inside), repeat(item.outside), repeat(item.inside_sd), repeat(item.outside_sd)
+            ),
+        )
+        for key, item in healthy.vectors.items()
+    }
+    return Prediction(rates, vectors)

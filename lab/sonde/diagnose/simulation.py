@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs experiments on the model of a machine, and caches what they measured.
+
+The cache is named by machine, fault, plan, seed and simulator, so that nothing has to be invalidated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sonde.diagnose.experiment_plan import FittedExperiment
+from sonde.diagnose.machine_map import DiagnosedMachine
+from sonde.diagnose.measurements import RunMeasurement, measure_record
+from sonde.launch.simulator import find_simulator
+from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
+from sonde.model.errors import MachineError
+from sonde.model.record import RecordReader
+
+_FORMAT = "1"  # of what is measured in a record; part of the cache's names
+_WORKERS = 2
+_LIMIT_S = 600
+_UNUSED_LINES = (b'{"type":"series"', b'{"type":"histogram"')
+
+
+@dataclass(frozen=True)
+class SimulationRequest:
+    """One run on the model."""
+
+    experiment: FittedExperiment
+    faults: tuple[str, ...] = ()
+    seed: int = 1
+
+
+@dataclass
+class Simulator:
+    """Simulates experiments on one machine. `cache` is a directory, or None."""
+
+    machine: DiagnosedMachine
+    cache: Path | None = None
+    program: Path = field(default_factory=find_simulator)
+    simulated_runs: int = 0  # without those from the cache
+
+    @cached_property
+    def _version(self) -> str:
+        return _digest(self.program.read_bytes())
+
+    @cached_property
+    def _stripe_systems(self) -> dict[int, str]:
+        return {}
+
+    def measure(self, request: SimulationRequest) -> RunMeasurement | str:
+        """Returns the measurement, or the sentence by which the simulator refuses the fault on this machine."""
+        key = self._name_result(request)
+        stored = self._read_cached(key)
+        if stored is None:
+            result = self._run(request)
+            self.simulated_runs += 1
+            stored = {"refused": result} if isinstance(result, str) else result.to_json()
+            self._write_cached(key, stored)
+        return str(stored["refused"]) if "refused" in stored else RunMeasurement.from_json(stored)
+
+    def measure_all(
+        self, requests: Iterable[SimulationRequest], step: Callable[[int, int], None] = lambda done, total: None
+    ) -> list[RunMeasurement | str]:
+        """Measures on two processors at a time; results are in the order of the requests."""
+        items = list(requests)
+        results: list[RunMeasurement | str] = []
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            try:
+                for done, result in enumerate(pool.map(self.measure, items), start=1):
+                    results.append(result)
+                    step(done, len(items))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return results
+
+    def _system_text(self, stripe_count: int) -> str:
+        if stripe_count not in self._stripe_systems:
+            self._stripe_systems[stripe_count] = (
+                json.dumps(_with_stripe_count(self.machine, stripe_count), separators=(",", ":"))
+                if stripe_count
+                else self.machine.text
+            )
+        return self._stripe_systems[stripe_count]
+
+    def _name_result(self, request: SimulationRequest) -> str:
+        experiment = request.experiment
+        parts = [
+            _FORMAT,
+            self._version,
+            self._system_text(experiment.stripe_count),
+            json.dumps(experiment.plan, sort_keys=True),
+            json.dumps([experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds, experiment.nodes]),
+            json.dumps([request.faults, request.seed]),
+        ]
+        return _digest("\0".join(parts).encode())
+
+    def _run(self, request: SimulationRequest) -> RunMeasurement | str:
+        experiment = request.experiment
+        with tempfile.TemporaryDirectory(prefix="sonde-diagnose-") as name:
+            folder = Path(name)
+            write_file(folder / "system.json", self._system_text(experiment.stripe_count))
+            write_file(folder / "plan.json", experiment.make_plan("/simulated").to_json())
+            command = [
+                str(self.program), "run", str(folder / "plan.json"), "--system", str(folder / "system.json"),
+                "--mount", self.machine.mount, "--nodes", str(experiment.nodes), "--seed", str(request.seed),
+                "--record", str(folder / "record.ndjson"),
+            ]  # fmt: skip
+            for fault in request.faults:
+                command += ["--fault", fault]
+            try:
+                outcome = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+            except subprocess.TimeoutExpired:
+                raise MachineError(
+                    f"The simulation of {experiment.id} took more than {_LIMIT_S} s; describe a smaller mount."
+                ) from None
+            if outcome.returncode and request.faults and "fault " in outcome.stderr:
+                return outcome.stderr.strip().removeprefix("sonde-simulate: ")
+            if outcome.returncode:
+                reason = outcome.stderr.strip().splitlines()[-1:] or ["it printed no reason"]
+                raise MachineError(f"The simulation of {experiment.id} failed: {reason[0]}.")
+            record = _read_needed_lines(folder / "record.ndjson")
+        return measure_record(record, experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds)
+
+    def _read_cached(self, key: str) -> Mapping[str, Any] | None:
+        if self.cache is None:
+            return None
+        try:
+            with ConfinedDirectory.open(self.cache) as directory:
+                return directory.read_json(f"{key}.json", trusted_only=True)
+        except OSError:
+            return None
+
+    def _write_cached(self, key: str, document: Mapping[str, Any]) -> None:
+        if self.cache is not None:
+            with ConfinedDirectory.open(self.cache, create=True) as directory:
+                directory.write_json(f"{key}.json", document)
+
+
+def _read_needed_lines(path: Path) -> RecordReader:
+    """Reads a record without series and histograms, which are most of it."""
+    reader = RecordReader()
+    with open_file(path) as file:
+        for line in file:
+            if not line.startswith(_UNUSED_LINES):
+                reader.feed(line)
+    reader.finish()
+    return reader
+
+
+def _with_stripe_count(machine: DiagnosedMachine, count: int) -> dict[str, Any]:
+    """Returns the machine's document with files on `count` targets."""
+    file_systems: Sequence[Mapping[str, Any]] = machine.document["file_systems"]
+    changed = [
+        {**item, "stripe": {**item.get("stripe", {}), "count": count}} if item["id"] == machine.file_system else item
+        for item in file_systems
+    ]
+    return {**machine.document, "file_systems": changed}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=20).hexdigest()

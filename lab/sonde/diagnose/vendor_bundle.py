@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One archive for the vendor: diagnosis, page, system file and records, without names and addresses of hosts."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sonde.charts.page_renderer import render_page
+from sonde.diagnose.diagnosis_page import build_diagnosis_page
+from sonde.diagnose.diagnosis_session import DiagnosisSession
+from sonde.model.confined_files import json_text, open_file, replace_file
+from sonde.model.record import RECORD_FILE
+from sonde.store.archive import Archive
+
+# Members with addresses, or with text that a person wrote.
+_LEFT_OUT = frozenset(("nid", "nids", "address", "addresses", "mac", "title", "notes", "source", "status", "path"))
+_HOST_KINDS = {"nodes": "node", "routers": "router", "servers": "server"}
+# Lines of a record that say what was measured; others have commands, paths and environment.
+_RECORD_LINES = ("phase_begin", "phase_end", "series", "histogram", "nodes", "tasks", "targets", "finding", "end")
+
+
+class Redaction:
+    """Replaces names of hosts by kind and number, in the same way everywhere."""
+
+    def __init__(self, document: Mapping[str, Any], other_hosts: tuple[str, ...] = ()) -> None:
+        names: dict[str, str] = {}
+        for kind, word in _HOST_KINDS.items():
+            for number, part in enumerate(document.get(kind, ()), start=1):
+                names[str(part["id"])] = f"{word}-{number}"
+        for host in other_hosts:
+            names.setdefault(host, f"host-{len(names) + 1}")
+        self._names = names
+        longest_first = sorted(names, key=len, reverse=True)
+        alternatives = "|".join(re.escape(name) for name in longest_first) or r"(?!)"
+        self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
+
+    def redact_text(self, text: str) -> str:
+        """Returns the text without names of hosts."""
+        return self._pattern.sub(lambda match: self._names[match[0]], text)
+
+    def redact_document(self, value: Any) -> Any:
+        """Returns the document without names and addresses of hosts."""
+        if isinstance(value, Mapping):
+            return {
+                self.redact_text(str(key)): self.redact_document(item)
+                for key, item in value.items()
+                if key not in _LEFT_OUT
+            }
+        if isinstance(value, list | tuple):
+            return [self.redact_document(item) for item in value]
+        return self.redact_text(value) if isinstance(value, str) else value
+
+
+def build_bundle(session: DiagnosisSession, archive: Archive, out: Path) -> list[str]:
+    """Writes the archive and returns the names in it. Raises OSError."""
+    records: dict[str, list[dict[str, Any]]] = {}
+    for stored in session.state.results:
+        if stored.origin not in ("model", "hand"):
+            for folder in archive.find(stored.origin):
+                records[stored.origin] = _read_lines(folder / RECORD_FILE)
+    hosts = tuple(
+        str(line["host"])
+        for lines in records.values()
+        for line in lines
+        if line.get("type") == "node" and "host" in line
+    )
+    redaction = Redaction(session.model.machine.document, hosts)
+    state = {key: value for key, value in session.state.to_json().items() if key != "system"}
+    files = {
+        "diagnosis.json": json_text(redaction.redact_document(session.to_json())),
+        "results.json": json_text(redaction.redact_document(state)),
+        "system.json": json_text(redaction.redact_document(session.model.machine.document)),
+        "diagnosis.html": redaction.redact_text(render_page(build_diagnosis_page(session), "study.html.j2")),
+    }
+    for number, lines in enumerate(records.values(), start=1):
+        chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _RECORD_LINES]
+        files[f"record-{number}.ndjson"] = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in chosen)
+    with replace_file(out) as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
+        for name, text in files.items():
+            content = text.encode()
+            member = tarfile.TarInfo(f"diagnosis/{name}")
+            member.size = len(content)
+            bundle.addfile(member, io.BytesIO(content))
+    return list(files)
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    lines = []
+    with open_file(path) as file:
+        for raw in file:
+            try:
+                line = json.loads(raw)
+            except ValueError:
+                continue
+            if isinstance(line, dict):
+                lines.append(line)
+    return lines

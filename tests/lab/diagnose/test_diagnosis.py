@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Diagnoses of the small machine: what is planted is named, and what does not fit is said."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+
+from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, choose_next, conclude, rank_hypotheses
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.next_experiment import estimate_information
+from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.simulation import Simulator
+
+
+def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -> tuple[DiagnosisAnswer, int]:
+    results: list[ExperimentResult] = []
+    while True:
+        posterior = model.compute_posterior(results)
+        value, _, reason = choose_next(model, posterior, results, DiagnosisStopRule(), truth.seed)
+        if value is None:
+            return conclude(posterior, DiagnosisStopRule(), reason), len(results)
+        experiment = model.find_experiment(value.experiment)
+        results.append(truth.run_experiment(experiment, len(results), simulator, model.noise))
+
+
+@pytest.mark.parametrize(
+    ("fault", "hypothesis", "part"),
+    [
+        ("slow-target t5 4", "slow-target:t0-t7", "t5"),
+        ("slow-node n3 8", "slow-node:n1-n4", "n3"),
+        ("slow-link oss3 6", "slow-link:oss1-oss4", "oss3"),
+    ],
+)
+def test_planted_fault_is_named_with_its_part(
+    model: DiagnosisModel, simulator: Simulator, fault: str, hypothesis: str, part: str
+) -> None:
+    answer, experiments = diagnose(model, simulator, ModeledTruth((fault,), seed=5))
+    assert (answer.first.hypothesis.id, answer.first.part) == (hypothesis, part)
+    assert answer.status == "decided"
+    assert experiments <= 4
+
+
+def test_healthy_machine_has_nothing_wrong(model: DiagnosisModel, simulator: Simulator) -> None:
+    answer, _ = diagnose(model, simulator, ModeledTruth(seed=4))
+    assert answer.first.hypothesis.id == "nothing"
+
+
+def test_change_that_nothing_predicts_is_unexplained(model: DiagnosisModel) -> None:
+    """Names three times as fast and writes to the cache at a fifth: no fault does both."""
+    runs = (RunMeasurement({"create": log(3), "stat": log(3), "remove": log(3)}),)
+    odd = (RunMeasurement({"write": log(0.2), "read_warm": log(3)}),)
+    posterior = model.compute_posterior([ExperimentResult("names", runs), ExperimentResult("warm-cache", odd)])
+    first = rank_hypotheses(posterior)[0]
+    assert first.hypothesis.id == "unexplained"
+    assert first.probability > 0.9
+
+
+def test_contradicting_result_widens_the_answer(model: DiagnosisModel, simulator: Simulator) -> None:
+    truth = ModeledTruth(("slow-target t5 4",), seed=5)
+    fitting = truth.run_experiment(model.find_experiment("every-target"), 0, simulator, model.noise)
+    against = ExperimentResult("every-target", (RunMeasurement({"write": log(1.8), "read": log(0.4)}, {}),))
+    assert rank_hypotheses(model.compute_posterior([fitting]))[0].hypothesis.id == "slow-target:t0-t7"
+    both = rank_hypotheses(model.compute_posterior([fitting, against]))
+    assert both[0].hypothesis.id == "unexplained"
+
+
+def test_wrong_reference_widens_the_answer(model: DiagnosisModel, simulator: Simulator) -> None:
+    """With an unknown error of the reference the same numbers say less."""
+    result = ExperimentResult("names", (RunMeasurement({"create": log(0.5), "stat": log(0.5), "remove": log(0.5)}),))
+    unsure = ExperimentResult("names", result.runs, reference_sd=0.7)
+    sure_entropy = model.compute_posterior([result]).entropy_bits
+    assert model.compute_posterior([unsure]).entropy_bits > sure_entropy + 0.5
+
+
+def test_order_of_results_does_not_matter(model: DiagnosisModel, simulator: Simulator) -> None:
+    truth = ModeledTruth(("slow-node n3 8",), seed=6)
+    results = [
+        truth.run_experiment(model.find_experiment(name), number, simulator, model.noise)
+        for number, name in enumerate(("names", "every-target", "names"))
+    ]
+    forward = model.compute_posterior(results).probabilities
+    backward = model.compute_posterior(results[::-1]).probabilities
+    assert forward.tolist() == pytest.approx(backward.tolist())
+
+
+def test_fault_without_a_described_part_is_refused(model: DiagnosisModel) -> None:
+    assert "no link" in model.refused["slow-link:n1-n4"]
+
+
+def test_causes_outside_the_complaint_are_left_out(model: DiagnosisModel) -> None:
+    names = {item.id for item in model.hypotheses}
+    assert "mpiio-library" not in names
+    assert "small-records" not in names
+    assert "client-kernel" in names
+
+
+def test_separating_experiment_is_worth_the_entropy(model: DiagnosisModel) -> None:
+    """Two hypotheses that one experiment tells apart for sure: it is worth one bit, one that sees neither nothing."""
+    chosen = [index for index, item in enumerate(model.hypotheses) if item.id in ("nothing", "slow-node:n1-n4")]
+    weights = []
+    for index in chosen:
+        shape = model.prior.log_weights[index].shape
+        only = np.full(shape, -np.inf)
+        only[-1, 0] = log(0.5)  # the strongest, at the first part
+        weights.append(only)
+    two = Posterior(tuple(model.hypotheses[index] for index in chosen), tuple(weights))
+
+    def estimate(name: str) -> float:
+        predictions = [model.predictions[name][index] for index in chosen]
+        return estimate_information(
+            two, model.find_experiment(name), predictions, [model.masks[index] for index in chosen], model.machine,
+            model.noise, np.random.default_rng(1),
+        )  # fmt: skip
+
+    assert estimate("warm-cache") == pytest.approx(1, abs=0.01)
+    assert estimate("previous-software") == pytest.approx(0, abs=0.01)
+
+
+def test_all_hypotheses_predict_the_same_measurements(model: DiagnosisModel) -> None:
+    for name, predictions in model.predictions.items():
+        measurements = {(frozenset(item.rates), frozenset(item.vectors)) for item in predictions}
+        assert len(measurements) == 1, name

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An open diagnosis: results by hand, explanation, confirmation, page and archive for the vendor."""
+
+from __future__ import annotations
+
+import tarfile
+from math import log
+from pathlib import Path
+
+import pytest
+
+from sonde.charts.study import write_study
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.diagnosis_page import build_diagnosis_page
+from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_state import DiagnosisState
+from sonde.diagnose.library import find_experiment
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.simulation import Simulator
+from sonde.diagnose.vendor_bundle import Redaction, build_bundle
+from sonde.model.errors import UserError
+from sonde.store.archive import Archive
+
+
+@pytest.fixture
+def session(model: DiagnosisModel, simulator: Simulator) -> DiagnosisSession:
+    """A diagnosis of a slow target on the model, after one experiment."""
+    state = DiagnosisState("small", truth=ModeledTruth(("slow-target t5 4",), seed=5))
+    opened = DiagnosisSession(state, model, simulator)
+    opened.run_on_model("every-target")
+    return opened
+
+
+def test_hand_result_is_a_log_ratio() -> None:
+    result = parse_hand_result(find_experiment("names"), ["create=-40%", "stat=0.5x", "remove=2"])
+    assert result.runs[0].rates == pytest.approx({"create": log(0.6), "stat": log(0.5), "remove": log(2)})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("write=-40%", "its phases are create, stat, remove"),
+        ("create=slow", "no change"),
+        ("create=-100%", "no change"),
+    ],
+)
+def test_wrong_hand_result_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        parse_hand_result(find_experiment("names"), [text])
+
+
+def test_explanation_names_the_result_that_decides(session: DiagnosisSession) -> None:
+    (row,) = session.explain("slow-target:t0-t7")
+    assert row.comment == "strongly for"
+    assert "slowest target in write: t5" in row.measured
+    (against,) = session.explain("nothing")
+    assert against.comment == "strongly against"
+
+
+def test_explanation_of_a_refused_fault_gives_the_reason(session: DiagnosisSession) -> None:
+    with pytest.raises(UserError, match=r"is no hypothesis for this machine: .*no link"):
+        session.explain("slow-link:n1-n4")
+
+
+def test_confirmation_repeats_the_deciding_experiment(session: DiagnosisSession) -> None:
+    confirmation = session.confirm(())
+    assert confirmation.experiment == "every-target"
+    assert confirmation.is_fixed
+    assert session.answer.first.hypothesis.id == "slow-target:t0-t7"  # the evidence about the fault is unchanged
+
+
+def test_real_machine_needs_a_hand_result_to_confirm(model: DiagnosisModel, simulator: Simulator) -> None:
+    opened = DiagnosisSession(DiagnosisState("small"), model, simulator)
+    with pytest.raises(UserError, match="no cause to confirm"):
+        opened.confirm(())
+    opened.add_result(parse_hand_result(find_experiment("every-target"), ["write=-60%", "read=-60%"]), "hand")
+    with pytest.raises(UserError, match="Repeat every-target"):
+        opened.confirm(())
+    assert not opened.confirm(["write=-55%", "read=-1%"]).is_fixed
+
+
+def test_page_tells_the_steps_in_order(session: DiagnosisSession, tmp_path: Path) -> None:
+    session.run_on_model("names")
+    page = write_study(build_diagnosis_page(session), tmp_path / "case.html").read_text(encoding="utf-8")
+    assert page.index("Step 1: every-target") < page.index("Step 2: names")
+    assert "a storage target is slow: t5" in page
+    assert "<script" not in page
+
+
+def test_bundle_has_no_names_of_hosts(session: DiagnosisSession, tmp_path: Path) -> None:
+    names = build_bundle(session, Archive(tmp_path / "archive"), tmp_path / "case.tar.gz")
+    with tarfile.open(tmp_path / "case.tar.gz") as bundle:
+        texts = [bundle.extractfile(member).read().decode() for member in bundle.getmembers()]  # type: ignore[union-attr]
+    assert len(texts) == len(names) == 4
+    assert not any(host in text for host in ("oss1", "oss3", 'mds"') for text in texts)
+    assert any("server-3" in text for text in texts)
+    assert all("t5" in text for text in texts[:2])  # parts that a vendor must find keep their names
+
+
+def test_redaction_is_the_same_everywhere() -> None:
+    redaction = Redaction({"nodes": [{"id": "n1"}, {"id": "n12"}]}, ("login.example.org",))
+    assert redaction.redact_text("n12 n1 n1-n12 login.example.org") == "node-2 node-1 node-1-node-2 host-3"
+    document = redaction.redact_document({"n1": ["n12"], "nid": "7@o2ib", "title": "ours"})
+    assert document == {"node-1": ["node-2"]}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a diagnosis: stored completely, and whole after a kill at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from sonde.diagnose.diagnosis_state import (
+    DiagnosisState,
+    check_suspects,
+    make_truth,
+    parse_complaint,
+    read_state,
+    write_state,
+)
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.model.errors import UserError
+
+RESULT = ExperimentResult(
+    "every-target", (RunMeasurement({"write": -0.5}, {("write", "targets"): {"t0": -1.0, "t1": 0.0}}),), 0.05
+)
+
+
+def write_states_forever(path: Path) -> None:
+    """What a diagnosis does: one more result, and the state is replaced."""
+    state = DiagnosisState("edison", "fs3")
+    number = 0
+    while True:
+        state = state.add(ExperimentResult("names", (RunMeasurement({"create": float(number)}),)), "hand")
+        write_state(path, state)
+        number += 1
+
+
+def test_state_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+    truth = make_truth(["slow-target 3 10x"], "mount-options", 0.25, 9)
+    state = DiagnosisState("edison", "fs3", 32, {"api": "mpiio"}, ("slow-target",), 4, truth=truth).add(RESULT, "hand")
+    write_state(tmp_path / "case.json", state.add(RESULT, "model", confirms=True))
+    stored = read_state(tmp_path / "case.json")
+    assert stored == state.add(RESULT, "model", confirms=True)
+    assert stored.experiment_results == [RESULT]  # what was measured after a fix is no evidence about the fault
+
+
+def test_killed_writer_leaves_a_whole_state(tmp_path: Path) -> None:
+    generator = random.Random(3)
+    for trial in range(20):
+        path = tmp_path / f"case-{trial}.json"
+        writer = os.fork()
+        if writer == 0:
+            try:
+                write_states_forever(path)
+            finally:
+                os._exit(1)
+        deadline = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(generator.uniform(0, 0.02))
+        os.kill(writer, signal.SIGKILL)
+        os.waitpid(writer, 0)
+        results = read_state(path).experiment_results
+        # Every result up to the last one is there, in order.
+        assert [result.runs[0].rates["create"] for result in results] == list(range(len(results)))
+        assert results
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"schema": "sonde-diagnosis/1"}', '{"schema": "sonde-diagnosis/1", "truth": 3}']
+)
+def test_damaged_state_is_refused_in_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "case.json").write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=r"is not a diagnosis: .*; name the file"):
+        read_state(tmp_path / "case.json")
+
+
+def test_unknown_experiment_in_a_state_is_refused(tmp_path: Path) -> None:
+    document = DiagnosisState("edison").add(RESULT, "hand").to_json()
+    document["results"][0]["experiment"] = "no-such"
+    (tmp_path / "case.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(UserError, match='no diagnosis experiment "no-such"'):
+        read_state(tmp_path / "case.json")
+
+
+def test_missing_state_is_refused_with_the_first_command(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="begin one with `sonde diagnose start"):
+        read_state(tmp_path / "none.json")
+
+
+def test_complaint_with_an_unknown_name_is_refused() -> None:
+    assert parse_complaint(("api=mpiio", "op=read")) == {"api": "mpiio", "op": "read"}
+    with pytest.raises(UserError, match=r"Did you mean .?api|api"):
+        parse_complaint(("apy=mpiio",))
+
+
+def test_unknown_suspect_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match='no fault "slow-targets"; there are slow-target'):
+        check_suspects(["slow-targets"])
+
+
+def test_unknown_cause_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match='no cause "mount-option"'):
+        make_truth([], "mount-option", 0.5, 1)

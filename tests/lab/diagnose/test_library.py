@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shipped causes and experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile
+from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
+from sonde.diagnose.hypotheses import FAULT_GRIDS
+from sonde.diagnose.library import list_causes, list_experiments, read_file
+from sonde.diagnose.predictions import compute_cause_change
+from sonde.launch.simulator import find_simulator, list_known_faults
+from sonde.model.errors import ExperimentError
+
+
+def test_there_are_thirty_kinds_of_hypotheses() -> None:
+    assert len(FAULT_GRIDS) + len(list_causes()) >= 30
+
+
+def test_every_fault_of_the_simulator_is_a_hypothesis() -> None:
+    known_faults = {line.split()[0] for line in list_known_faults(find_simulator()).splitlines() if line}
+    assert {fault.split()[0] for fault in FAULT_GRIDS} == known_faults
+
+
+@pytest.mark.parametrize("cause", list_causes(), ids=lambda cause: cause.id)
+def test_every_cause_is_told_by_an_experiment(cause: CauseFile) -> None:
+    changes = []
+    for experiment in list_experiments():
+        for phase in experiment.phases:
+            change = compute_cause_change(cause, combine_traits(experiment, phase.id))
+            reference = combine_reference_traits(experiment, phase.id)
+            if reference is not None:
+                change = change - compute_cause_change(cause, reference)
+            changes.append(float(np.max(np.abs(change))))
+    assert max(changes) > 0.3
+
+
+def test_contrasts_name_existing_phases() -> None:
+    phases = {f"{item.id}.{phase.id}" for item in list_experiments() if item.plan for phase in item.phases}
+    likes = {phase.like for item in list_experiments() for phase in item.phases if phase.like}
+    assert likes
+    assert likes <= phases
+
+
+def test_grid_traits_exist() -> None:
+    assert {trait for grid in FAULT_GRIDS.values() for trait in grid.absent_with} <= set(DEFAULT_TRAITS)
+
+
+def test_wrong_cause_is_refused_with_file_and_member(tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text('schema = "sonde-cause/1"\nid = "odd"\n', encoding="utf-8")
+    with pytest.raises(ExperimentError, match=r"odd.toml: .*lacks"):
+        read_file(CauseFile, path)

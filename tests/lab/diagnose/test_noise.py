@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Densities and draws of the noise of runs and parts."""
+
+from __future__ import annotations
+
+from math import exp, pi, sqrt
+
+import numpy as np
+import pytest
+
+from sonde.diagnose.noise import NoiseModel, scale_noise
+
+NOISE = NoiseModel()
+
+
+def normal(value: float, sd: float) -> float:
+    return exp(-0.5 * (value / sd) ** 2) / (sd * sqrt(2 * pi))
+
+
+def test_one_phase_density_is_a_mixture_of_two_normals() -> None:
+    expected = 0.84 * normal(-0.2, 0.095) + 0.16 * normal(-0.2 + 0.35, sqrt(0.15**2 + 0.095**2))
+    density = NOISE.compute_run_density(np.array([-0.2]), np.zeros(1))
+    assert exp(float(density)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_two_phases_share_the_shift_of_a_busy_run() -> None:
+    shifts = np.linspace(-1.6, 0.9, 20001)
+    weights = [normal(shift + 0.35, 0.15) * normal(-0.4 - shift, 0.1) * normal(-0.3 - shift, 0.12) for shift in shifts]
+    busy = float(np.trapezoid(weights, shifts))
+    noise = NoiseModel(run_sd=0.06)
+    extra = np.array([0.08, sqrt(0.12**2 - 0.06**2)])
+    quiet = normal(-0.4, 0.1) * normal(-0.3, 0.12)
+    density = noise.compute_run_density(np.array([-0.4, -0.3]), extra)
+    assert exp(float(density)) == pytest.approx(0.84 * quiet + 0.16 * busy, rel=1e-6)
+
+
+def test_part_density_integrates_to_one() -> None:
+    values = np.linspace(-3, 3, 60001)
+    density = np.exp(NOISE.compute_part_density(values, 0.02))
+    assert float(np.trapezoid(density, values)) == pytest.approx(1, abs=1e-6)
+
+
+def test_drawn_runs_have_the_published_shares() -> None:
+    generator = np.random.default_rng(7)
+    factors = np.array([NOISE.draw_run(generator, 1)[0] for _ in range(20000)])
+    assert np.mean(factors < np.log(0.8)) == pytest.approx(0.14, abs=0.02)
+    assert np.mean(factors > np.log(1.2)) == pytest.approx(0.027, abs=0.01)
+
+
+def test_scaled_noise_keeps_the_share_of_busy_runs() -> None:
+    quiet = scale_noise(NOISE, 0.0475)
+    assert (quiet.run_sd, quiet.busy_share) == (0.0475, 0.16)
+    assert quiet.busy_shift == pytest.approx(-0.175)

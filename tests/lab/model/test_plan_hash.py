@@ -130,11 +130,11 @@ def test_a_plan_of_a_later_version_is_hashed_as_it_stands() -> None:
     later = plan(schema="sonde-plan/9")
     with pytest.raises(PlanError):
         Plan.from_document(later, "x")
-    assert compute_plan_hash(later, 2, 3, 4) == "d45e810141be"
+    assert compute_plan_hash(later, 2, 3, 4) == "3c647147a26d"
 
 
 def test_the_geometry_counts_and_may_be_unknown() -> None:
-    assert compute_plan_hash(plan(), None, None, None) == "eead9d14de79"
+    assert compute_plan_hash(plan(), None, None, None) == "c6221e3e5945"
     assert (
         len({compute_plan_hash(plan(), *geometry) for geometry in ((2, 3, 4), (3, 2, 4), (2, 4, 3), (None, 3, 4))}) == 4
     )

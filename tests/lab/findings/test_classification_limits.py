@@ -257,7 +257,7 @@ def test_the_first_error_tells_why_a_phase_stopped_and_the_run_how() -> None:
     )
     phase.errors += [ErrorLine(text="first."), ErrorLine(text="second.")]
     assert to_plain_spaces(describe_interruption(run_with(phase), phase)) == "stopped by an error after 1.00 GB: first"
-    silent = PhaseRecord(PhaseBeginLine(phase="p", op="read"), errors=[ErrorLine(what="open")])
+    silent = PhaseRecord(PhaseBeginLine(phase="p", op="read"), errors=[ErrorLine(operation="open")])
     assert describe_interruption(run_with(silent), silent) == "stopped by an error: open failed: no reason recorded"
     silent.errors.clear()
     assert describe_interruption(run_with(silent, status="interrupted"), silent) == "interrupted"
@@ -269,9 +269,9 @@ def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
 
     assert format_error(ErrorLine(text="x" * 600)) == "x" * 600
     assert format_error(ErrorLine(text="x" * 601)) == cut("x", 600)
-    error = ErrorLine(what="w" * 40, path="p" * 300, host="h" * 80, name="n" * 40)
+    error = ErrorLine(operation="w" * 40, path="p" * 300, host="h" * 80, name="n" * 40)
     assert format_error(error) == f"{'w' * 40} of {'p' * 300} failed on {'h' * 80}: {'n' * 40}"
-    longer = ErrorLine(what="w" * 41, path="p" * 301, host="h" * 81, name="n" * 41)
+    longer = ErrorLine(operation="w" * 41, path="p" * 301, host="h" * 81, name="n" * 41)
     assert format_error(longer) == f"{cut('w', 40)} of {cut('p', 300)} failed on {cut('h', 80)}: {cut('n', 40)}"
     phase = make_phase()
     for length, kind in ((40, "k" * 40), (41, cut("k", 40))):
@@ -286,7 +286,7 @@ def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
 
 
 def test_an_error_is_told_by_its_number_also_if_that_is_zero() -> None:
-    assert format_error(ErrorLine(what="read", errno=0)) == "read failed: errno 0"
+    assert format_error(ErrorLine(operation="read", errno=0)) == "read failed: errno 0"
 
 
 def test_flush_of_the_phase_overrides_that_of_the_plan() -> None:

@@ -252,7 +252,7 @@ def test_why_a_phase_has_no_result() -> None:
 
 
 def test_an_error_without_a_sentence_is_put_together() -> None:
-    full = ErrorLine(what="write", path="/a/b", host="nid7", name="ENOSPC", errno=28)
+    full = ErrorLine(operation="write", path="/a/b", host="nid7", name="ENOSPC", errno=28)
     assert format_error(full) == "write of /a/b failed on nid7: ENOSPC"
     assert format_error(replace(full, name="")) == "write of /a/b failed on nid7: errno 28"
     assert format_error(ErrorLine()) == "operation failed: no reason recorded"

@@ -13,7 +13,7 @@ from sonde.model.errors import RecordError
 from sonde.model.line_decoding import LINE_TYPES, parse_line
 from sonde.model.lines import FileSystemFacts, Rate, RecordLine, SeriesLine, SlowTask, TreeShape, UnknownLine
 
-FILE_SYSTEM = {
+FILE_SYSTEM: dict[str, Any] = {
     "type": "", "mount_point": "", "source": "", "options": "", "block_bytes": None, "total_bytes": None,
     "free_bytes": None, "available_bytes": None, "inodes_total": None, "inodes_free": None,
     "direct_memory_align_bytes": None, "direct_offset_align_bytes": None, "read_only": None, "network": None,

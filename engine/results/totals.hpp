@@ -43,11 +43,11 @@ struct Totals {
     std::uint64_t planned_bytes = 0, planned_operations = 0;
     std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
     std::uint64_t short_operations = 0, failed = 0, checked_bytes = 0, mismatches = 0;
-    std::uint64_t file_operations = 0;                          ///< on names
-    std::uint64_t entries = 0;                                  ///< readdir, walk: names found
+    std::uint64_t file_operations = 0;                         ///< on names
+    std::uint64_t entries = 0;                                 ///< readdir, walk: names found
     std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
-    std::uint64_t stonewalled_streams = 0;                      ///< streams that the deadline stopped
-    std::int64_t verify_ns = 0;                                 ///< longest of one stream
+    std::uint64_t stonewalled_streams = 0;                     ///< streams that the deadline stopped
+    std::int64_t verify_ns = 0;                                ///< longest of one stream
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
     std::array<meters::Interval, meters::parts> part;
     std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);

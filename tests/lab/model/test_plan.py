@@ -309,7 +309,8 @@ def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
         assert resolve_plan_source(name) == str(file)
 
 
-def test_a_file_in_the_way_of_a_ready_made_name_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_name_wins_over_a_file_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quick").write_text(TOML)
-    assert resolve_plan_source("quick") == "quick"
+    assert Path(resolve_plan_source("quick")).name == "quick.toml"
+    assert resolve_plan_source("./quick") == "./quick"

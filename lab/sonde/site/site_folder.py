@@ -72,12 +72,12 @@ class SiteFolder:
 
     def write_page(self, name: str, key: str, render: Callable[[], str]) -> None:
         """Writes a page unless the page with this key is there."""
-        self._new[name] = key
         if self._old.get(name) == key and self._has(name):
             self.unchanged += 1
-            return
-        self._write(name, render().encode())
-        self.written.append(name)
+        else:
+            self._write(name, render().encode())
+            self.written.append(name)
+        self._new[name] = key  # only now: an interrupted page must not count as written
 
     def finish(self) -> None:
         """Removes pages that were not named since `open`, and writes the manifest."""

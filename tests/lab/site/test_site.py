@@ -14,6 +14,7 @@ from run_builders import age_archive
 from site_builders import DROP, NIGHTS, add_night, make_site_archive, read_manifest
 
 from sonde.cli.main import main
+from sonde.site.site_folder import SiteFolder
 from sonde.store.events import add_archive_events
 
 RUNS = NIGHTS * 6 + 1
@@ -135,3 +136,20 @@ def test_archive_without_histories_has_a_site(sonde: Any, archive: Path, tmp_pat
     sonde("event", "add", "Upgraded", "--at", "2026-03-02", "--archive", archive)
     assert sonde("site", tmp_path / "out", "--archive", archive).code == 0
     assert "Upgraded" in (tmp_path / "out" / "events.html").read_text()
+
+
+def test_interrupted_page_is_written_by_the_next_build(tmp_path: Path) -> None:
+    first = SiteFolder.open(tmp_path / "site")
+    first.write_page("a.html", "old", lambda: "old text")
+    first.finish()
+
+    def interrupt() -> str:
+        raise KeyboardInterrupt
+
+    second = SiteFolder.open(tmp_path / "site")
+    with pytest.raises(KeyboardInterrupt):
+        second.write_page("a.html", "new", interrupt)
+    second.save_progress()
+    third = SiteFolder.open(tmp_path / "site")
+    third.write_page("a.html", "new", lambda: "new text")
+    assert (tmp_path / "site" / "a.html").read_text() == "new text"

@@ -251,11 +251,16 @@ def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequenc
     return find
 
 
+def _count_mpi_calls(job: JobIo, effect: CostKind) -> tuple[int, int]:
+    """Independent and collective calls of one direction through MPI-IO."""
+    if effect is CostKind.READS:
+        return job.mpi.independent_reads, job.mpi.collective_reads
+    return job.mpi.independent_writes, job.mpi.collective_writes
+
+
 def _find_independent(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        is_read = effect is CostKind.READS
-        independent = job.mpi.independent_reads if is_read else job.mpi.independent_writes
-        collective = job.mpi.collective_reads if is_read else job.mpi.collective_writes
+        independent, collective = _count_mpi_calls(job, effect)
         if collective or independent <= COLLECTIVE_OPERATIONS_ABSOLUTE:
             return None
         files = [file for file in job.files if file.is_mpi_io and _direction(file, effect).calls]
@@ -266,9 +271,7 @@ def _find_independent(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence
 
 def _find_collective(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        is_read = effect is CostKind.READS
-        independent = job.mpi.independent_reads if is_read else job.mpi.independent_writes
-        collective = job.mpi.collective_reads if is_read else job.mpi.collective_writes
+        independent, collective = _count_mpi_calls(job, effect)
         if not collective:
             return None
         share = _percent(collective, collective + independent)

@@ -38,10 +38,10 @@ struct StreamMeter {
     } live;
 
     int task = -1;
-    int stream = 0;                                             ///< its position in a duplex phase
-    std::uint64_t bytes[2] = {};                                ///< by kind_read, kind_write
-    std::uint64_t file_operations = 0;                          ///< on names
-    std::uint64_t entries = 0;                                  ///< readdir, walk: names found
+    int stream = 0;                                            ///< its position in a duplex phase
+    std::uint64_t bytes[2] = {};                               ///< by kind_read, kind_write
+    std::uint64_t file_operations = 0;                         ///< on names
+    std::uint64_t entries = 0;                                 ///< readdir, walk: names found
     std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides

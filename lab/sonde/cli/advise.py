@@ -38,7 +38,7 @@ def command(logs: tuple[Path, ...], storage: str | None, output: Path | None, as
       sonde advise job.darshan
       sonde advise job.darshan --storage check.json -o job.html
       sonde advise traces/
-      sonde advise logs/*.darshan --json
+      sonde advise first.darshan second.darshan --json
     """
     # The imports for charts and tables take longer than most commands.
     from sonde.advise.advice import advise, build_log_set_document

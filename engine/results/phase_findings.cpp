@@ -229,6 +229,13 @@ bool add_node_findings(FindingList& findings, const Totals& totals, const PhaseF
     return true;
 }
 
+/// Cores that other processes may use without taking one from a task: those that no task needs, but at most a tenth of
+/// the node, because caches and memory are shared. A quarter of a core is always there.
+double find_harmless_load(const Circumstances& circumstances) {
+    const double free_cores = circumstances.cpus - circumstances.tasks_per_node;
+    return std::max(0.25, std::min(free_cores, 0.1 * circumstances.cpus));
+}
+
 void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
                      const PhaseFacts& facts) {
     std::int64_t latest_start = 0;
@@ -278,11 +285,15 @@ void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumst
             "use more nodes or tasks to find the storage's limit",
             {{"cores_used", cores_used}, {"cores", cores_there}});
     }
-    if (circumstances.other_cpu_s > 0.25 * seconds && seconds > 0.5) {
+    if (circumstances.other_cpu_s > find_harmless_load(circumstances) * seconds && seconds > 0.5) {
         findings.add("noisy_node", "warning",
-                     format_number("other processes used %.1f cores of this node during the phase",
-                                   circumstances.other_cpu_s / seconds),
-                     "repeat on a quiet node", {{"other_cpu_s", circumstances.other_cpu_s}, {"elapsed_s", seconds}});
+                     format_number("other processes used %.1f of the ", circumstances.other_cpu_s / seconds) +
+                         std::to_string(circumstances.cpus) + " cores of this node during the phase",
+                     "repeat on a quiet node",
+                     {{"other_cpu_s", circumstances.other_cpu_s},
+                      {"elapsed_s", seconds},
+                      {"cpus", circumstances.cpus},
+                      {"tasks_per_node", circumstances.tasks_per_node}});
     }
 }
 

@@ -123,8 +123,9 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
 
 bool writes_to_target(const plan::Phase& phase) {
     const backends::Backend* backend = backends::find(phase.data.backend);
-    // When a deadline ends a phase, the volume is only an upper limit.
-    if (phase.data.files.in_place() && (phase.stop.stonewall || phase.stop.operations)) {
+    // When a deadline ends a phase, the volume is only an upper limit; what is preallocated is needed at once.
+    const bool has_deadline = phase.stop.stonewall && phase.data.io.preallocate == plan::Preallocate::none;
+    if (has_deadline || (phase.data.files.in_place() && (phase.stop.stonewall || phase.stop.operations))) {
         return false;
     }
     return plan::writes(phase.op) && backend != nullptr && backend->traits.needs_files;

@@ -115,6 +115,9 @@ class Parser {
             const std::optional<std::string> value = remainder.empty()            ? std::nullopt
                                                      : remainder.starts_with('=') ? std::optional(remainder.substr(1))
                                                                                   : std::optional(remainder);
+            if (word[i] == '-' && i > 1 && !remainder.empty()) {
+                continue;  // -z-k is -z -k in IOR too
+            }
             if (word[i] == 'O') {
                 apply_directives(settings, value_for(spelling, value), "-O");
                 return;

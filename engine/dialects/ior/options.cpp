@@ -46,6 +46,16 @@ void set_text(IorSettings& settings, const std::string& value) {
     settings.*Member = value;
 }
 
+/// A label in the summary. IOR shows -1 for text that is no number.
+void set_reference(IorSettings& settings, const std::string& value) {
+    try {
+        set_number<&IorSettings::reference>(settings, value);
+    } catch (const PlanError&) {
+        settings.reference = -1;
+        settings.tell_note("-A " + value + " is not a number: the reference number is -1, as in IOR");
+    }
+}
+
 std::string lower(std::string_view text) {
     std::string small(text);
     std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -185,7 +195,7 @@ void refuse_gpfs(IorSettings&, const std::string& value) {
 
 const IorOption table[] = {
     {'a', "", "api", Takes::value, "API for I/O [POSIX|MPIIO|MMAP|AIO|DUMMY]", set_api},
-    {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_number<&IorSettings::reference>},
+    {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_reference},
     {'b', "", "blockSize", Takes::value, "contiguous bytes of a task in a segment (4k, 2m, 1g)",
      set_size<&IorSettings::block>},
     {'B', "", "", Takes::flag, "O_DIRECT, as before IOR 3.3 (now --posix.odirect)", set_old_direct},

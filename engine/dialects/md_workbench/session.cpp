@@ -40,6 +40,13 @@ class WorkbenchSession final : public Session {
         seed_ = s_.seed.value_or(static_cast<std::int64_t>(std::time(nullptr)) & INT32_MAX);
         began_ = std::time(nullptr);
         const bool only_shown = setting.command.empty();  // then nobody may have run the phases before
+        std::error_code failure;
+        is_clean_ = !only_shown && s_.clean && !s_.create && !s_.bench && s_.api != "DUMMY" &&
+                    !std::filesystem::exists(s_.directory, failure);
+        if (is_clean_) {
+            std::cerr << "sonde-engine: md-workbench: -o " << s_.directory << " is not there: nothing to clean up\n";
+            return;
+        }
         first_ = s_.start_item > 0 ? s_.start_item : s_.create || only_shown ? 0 : read_position();
         if (!setting.command.empty()) {
             heading();
@@ -47,7 +54,7 @@ class WorkbenchSession final : public Session {
     }
 
     std::optional<std::string> next() override {
-        std::optional<WorkbenchStep> step = next_step();
+        std::optional<WorkbenchStep> step = is_clean_ ? std::nullopt : next_step();
         if (!step) {
             return std::nullopt;
         }
@@ -210,6 +217,7 @@ class WorkbenchSession final : public Session {
     WorkbenchPhase measured_;
     std::int64_t seed_ = 0;
     std::uint64_t first_ = 0;
+    bool is_clean_ = false;  ///< -3 alone, and there is nothing to remove
     std::time_t began_ = 0;
     int at_ = 0;
 };

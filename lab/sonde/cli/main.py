@@ -44,7 +44,7 @@ _SHARED_MODULES = frozenset(
 )
 # Headings of the help, in the order of use. Verbs that are not listed here follow.
 _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Measure": ("check", "run", "suite", "plan"),
+    "Measure": ("check", "run", "suite", "plan", "experiments"),
     "Run commands of other tools": (*("ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),),
     "Batch jobs": ("submit", "jobs"),
     "View runs": ("list", "show", "report", "telemetry", "query"),

@@ -11,13 +11,13 @@ from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.report_writing import write_run_report
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
-from sonde.model.system import read_system
+from sonde.model.system import System, read_system
 from sonde.model.trace import is_trace
 from sonde.store.archive import REPORT, Archive
 from sonde.store.groups import groups
 from sonde.store.shards import REPORTS
 from sonde.store.summary import read_summary
-from sonde.terminal.screen import print_json, results
+from sonde.terminal.screen import messages, print_json, results
 
 
 @click.command("report")
@@ -28,7 +28,8 @@ from sonde.terminal.screen import print_json, results
     "--system",
     "described",
     metavar="SYSTEM",
-    help="System file of the machine: which server and unit has which target; of an experiment its units and peaks.",
+    help="System file of the machine: which server and unit has which target; of an experiment its units and peaks."
+    " Default for an experiment: the one it ran with.",
 )
 @click.option(
     "--export",
@@ -92,7 +93,7 @@ def _write_experiment_report(
     from sonde.experiments.results import read_results
 
     experiment_results = read_results(archive, group)
-    system = read_system(find_system_file(described)) if described else None
+    system = read_system(find_system_file(described)) if described else _read_system_of_group(experiment_results.system)
     page = output or experiment_results.folder / REPORT
     written, verdicts = write_experiment_page(experiment_results, page, system, formats)
     if as_json:
@@ -101,6 +102,16 @@ def _write_experiment_report(
         for path in (page, *written):
             results().print(str(path), soft_wrap=True)
     return 0
+
+
+def _read_system_of_group(name: str) -> System | None:
+    """The system file that the experiment ran with; without it, one line says what the page lacks."""
+    try:
+        return read_system(find_system_file(name)) if name else None
+    except UserError as reason:
+        text = f"sonde: the system file of the runs cannot be used, so the page has no units and peaks: {reason}"
+        messages().print(text, soft_wrap=True)
+        return None
 
 
 def _default_page(archive: Archive, folders: list[Path]) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.run_selection import open_catalog
 from sonde.findings.assessment import assess
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import read_json
@@ -19,14 +20,19 @@ from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.model.system import System, read_system
 from sonde.model.system.parents import add_target_parents
 from sonde.model.trace import is_trace, read_trace
-from sonde.store.archive import RECORD, Archive
+from sonde.store.archive import RECORD, REPORT, Archive
+from sonde.store.groups import folder_of_group
+from sonde.store.selection import Selection
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import read_tags
 from sonde.terminal.imported_tables import print_imported_run
+from sonde.terminal.run_list import COLUMNS, print_run_list, split_by_run
 from sonde.terminal.run_tables import print_run
-from sonde.terminal.screen import print_json, results
+from sonde.terminal.screen import messages, print_json, results
 from sonde.terminal.target_tables import build_targets_document
 from sonde.terminal.trace_tables import build_trace_document, print_trace
+
+_MAX_RUNS = 12  # of larger groups `show` prints a row for each run
 
 
 @click.command("show")
@@ -37,8 +43,8 @@ from sonde.terminal.trace_tables import build_trace_document, print_trace
 def command(run: str, system: str | None, archive: Archive, as_json: bool) -> int:
     """Show the phases of RUN: rates, latencies, CPU time, and their assessment.
 
-    RUN is an id, a unique beginning of one, the id of a check (all its runs), a folder, or "last". A trace of
-    `sonde trace`, file or folder, is shown by file.
+    RUN is an id, a unique beginning of one, the name of a group (all its runs; of more than 12 runs one row each), a
+    folder, or "last". A trace of `sonde trace`, file or folder, is shown by file.
 
     \b
     Examples:
@@ -56,6 +62,9 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     machine = read_system(find_system_file(system)) if system else None
     archive.recover()
     folders = archive.find(run)
+    if len(folders) > _MAX_RUNS and not as_json:
+        _print_members(archive, run, folders)
+        return 0
     runs_read = [(folder, None if _is_imported(folder) else _read_record_of(folder)) for folder in folders]
     if as_json:
         print_json([_run_document(folder, record, machine) for folder, record in runs_read])
@@ -69,6 +78,17 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     for folder in folders:
         console.print(f"Files  {folder}", soft_wrap=True, style="dim")
     return 0
+
+
+def _print_members(archive: Archive, name: str, folders: list[Path]) -> None:
+    """Prints one row for each run of a large group, and where the rest is."""
+    selected = Selection(ids=[folder.name for folder in folders], calibrations=True)
+    rows = open_catalog(archive.root).find(COLUMNS, selected, None).table.to_pylist()
+    print_run_list(split_by_run(rows))
+    page = folder_of_group(archive.root, name) / REPORT
+    report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {name}` writes a page"
+    text = f"sonde: {name} has {len(folders)} runs; `sonde show RUN` prints the phases of one, and {report}."
+    messages().print(text, soft_wrap=True)
 
 
 def _is_imported(folder: Path) -> bool:

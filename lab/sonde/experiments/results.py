@@ -73,6 +73,7 @@ class Results:
     profile: str = ""
     simulated: bool = False
     folder: Path = Path()  # in the archive: experiment.json and the page
+    system: str = ""  # system file that the runs were given: a path, or the name of a shipped one
 
     def runs_of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
         """Returns the runs of one cell in order of time: the measured runs or the warm-ups."""
@@ -130,7 +131,13 @@ def read_results(archive: Archive, group: str) -> Results:
         str(stored["profile"]),
         bool(stored.get("simulated")),
         folder_of_group(archive.root, name),
+        _read_system_name(stored),
     )
+
+
+def _read_system_name(stored: Mapping[str, Any]) -> str:
+    locations = stored.get("where")
+    return str(locations.get("system") or "") if isinstance(locations, Mapping) else ""
 
 
 def find_leftover_directories(archive: Archive, group: str) -> list[Path]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sonde.findings.classification import Classification
+from sonde.findings.classification import Classification, is_unfinished
 from sonde.findings.read_source import find_disagreement
 from sonde.model.escaping import escape_line
 from sonde.model.lines import Finding
@@ -35,7 +35,9 @@ def determine_validity(severities: Iterable[str]) -> str:
 
 
 def determine_phase_validity(run: RecordedRun, phase: PhaseRecord) -> str:
-    """The validity of a phase, from its findings and those of the whole run."""
+    """The validity of a phase, from its findings and those of the whole run; an unfinished phase is invalid."""
+    if is_unfinished(phase):
+        return INVALID
     return determine_validity(finding.severity for finding in _collect_findings(run, phase))
 
 

@@ -38,7 +38,7 @@ from sonde.store.columns import plain, read_columns
 from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, rows_of
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
-VERSION = "9"
+VERSION = "10"
 FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
 _KINDS: Mapping[str, Any] = {

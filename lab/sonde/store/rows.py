@@ -49,7 +49,7 @@ RUN_COLUMNS: Mapping[str, str] = {
     "threads": "int",
     "seconds": "float",
     "source": "text",  # null for our own measurements; else the tool whose result was imported
-    "validity": "text",  # good, doubtful, invalid
+    "validity": "text",  # good, doubtful, invalid; null: no phase ended
     "findings": "texts",
     "caveats": "texts",  # those of the findings that are a warning or worse
     "tags": "texts",
@@ -113,7 +113,7 @@ def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str
         "folder": folder_name,
         "changed_ns": changed_ns,
         "started_s": epoch_seconds(run.started),
-        "validity": determine_validity(str(finding.get("severity")) for finding in findings),
+        "validity": _determine_run_validity(run, findings),
         "findings": _ids(findings),
         "caveats": _ids(grave),
         "tags": sorted(tags),
@@ -139,6 +139,14 @@ def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str
     for direction, ops in (("write", WRITE_ONLY_OPS), ("read", READ_ONLY_OPS)):
         row |= _fastest(run.phases, direction, ops)
     return row
+
+
+def _determine_run_validity(run: Summary, findings: Iterable[Mapping[str, Any]]) -> str | None:
+    """None without a number: the run failed and no phase ended by itself."""
+    finished = any(phase.get("done") and phase.get("stopped_by") not in ("error", "interrupt") for phase in run.phases)
+    if run.status in ("failed", "lost") and not finished:
+        return None
+    return determine_validity(str(finding.get("severity")) for finding in findings)
 
 
 def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -24,6 +24,8 @@ IOR = {
     "-a DUMMY -e -t 4k -b 8k --dummy.delay-create=100 --dummy.delay-close=100 --dummy.delay-sync=100": "write ",
     "-a DUMMY -t 4k -b 8k --dummy.delay-xfer=10 --dummy.delay-only-rank0": "write ",
     "-t 4k -b 64k -O numTasks=1,useO_DIRECT=0": "tasks               : 1",
+    "-t 4k -b 64k -A abc -O summaryFormat=JSON": '"ReferenceNumber": -1',
+    "-t 4k -b 64k -w -z-F": "access              : file-per-process",
     "-f script": "write ",
 }
 # A script with tabs, comments before and behind, and directives that older versions had.

@@ -104,6 +104,19 @@ def test_a_volume_that_cannot_fit_is_refused_before_the_first_byte(engine: Engin
         result = engine.run(plan)
         assert result.code == ENVIRONMENT
         assert re.search(r"has 4 MiB free, but the plan needs 8 MiB .* make the volume smaller", result.only_sentence)
+
+
+@pytest.mark.root
+def test_volume_of_a_stonewalled_phase_is_only_an_upper_limit(engine: Engine, tmp_path: Path) -> None:
+    """Unless it is preallocated, and then all of it is needed."""
+    with tmpfs(tmp_path / "small", 64) as point:
+        data: Plan = {"access": {"transfer": "4KiB", "block": "4KiB", "volume": "1GiB"}, "io": {"pause": "1ms"}}
+        plan = write_plan(point, data=data)
+        plan["target"]["min_free"] = 0
+        plan["phases"][0]["stop"] = {"stonewall": "50ms"}
+        assert engine.run(plan).code == 0
+        plan["data"]["io"]["preallocate"] = "fallocate"
+        assert engine.run(plan).code == ENVIRONMENT
         assert tree(point) == []
 
 

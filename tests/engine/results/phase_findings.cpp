@@ -296,6 +296,20 @@ TEST_CASE("late_start_busy_cpu_and_other_load_are_found") {
     CHECK(busy(2 * second, 3 * second, 2, 2, true) == "");
     CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 2.5; }) == "");
     CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 2.6; }) == "warning:noisy_node");
+    const auto loaded = [](int cpus, int tasks_per_node, double other_cores) {
+        return said([=](Known& k) {
+            k.circumstances.cpus = cpus;
+            k.circumstances.tasks_per_node = tasks_per_node;
+            k.circumstances.other_cpu_s = 10 * other_cores;
+        });
+    };
+    // On 128 cores four tasks leave room for a neighbor, 128 tasks do not, and 127 for one core.
+    CHECK(loaded(128, 4, 12.7) == "");
+    CHECK(loaded(128, 4, 12.9) == "warning:noisy_node");
+    CHECK(loaded(128, 128, 0.3) == "warning:noisy_node");
+    CHECK(loaded(128, 127, 0.9) == "");
+    CHECK(loaded(128, 127, 1.1) == "warning:noisy_node");
+    CHECK(loaded(128, 512, 0.3) == "warning:noisy_node");
     CHECK(said([](Known& k) {
               k.circumstances.other_cpu_s = 2.6;
               k.lasts(second / 2);
@@ -369,7 +383,7 @@ TEST_CASE("sentences_have_figures_of_evidence") {
           "the tasks used 100 % of the cores they could use: the CPU, not the storage, set the rate");
     CHECK(busy.at("evidence") == ordered_json{{"cores_used", 4.0}, {"cores", 4.0}});
     const auto noisy = only([](Known& k) { k.circumstances.other_cpu_s = 30; });
-    CHECK(noisy.at("text") == "other processes used 3.0 cores of this node during the phase");
+    CHECK(noisy.at("text") == "other processes used 3.0 of the 8 cores of this node during the phase");
     CHECK(noisy.at("evidence") == ordered_json{{"other_cpu_s", 30.0}, {"elapsed_s", 10.0}});
     const auto brief = only([](Known& k) { k.phase.valid.min_time = 20 * second; });
     CHECK(brief.at("text") == "the phase took 10.000 s, less than 20 s: start and end weigh in the rate");

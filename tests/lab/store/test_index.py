@@ -343,6 +343,24 @@ def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expec
     assert run_ids == sorted(run_ids), "in the order of their start"
 
 
+@pytest.mark.parametrize(
+    ("status", "members", "validity"),
+    [
+        ("lost", {"done": False}, None),
+        ("failed", {"stopped_by": "error"}, None),
+        ("failed", {"done": True}, "good"),
+        ("done", {"done": True}, "good"),
+    ],
+)
+def test_failed_run_without_a_finished_phase_has_no_validity(
+    archive: Path, status: str, members: dict[str, Any], validity: str | None
+) -> None:
+    run_builders.add_run(archive, NAMES[0], [run_builders.build_phase(**members)], status=status)
+    (row,) = Catalog(archive).runs(["validity"]).to_pylist()
+    assert row["validity"] == validity
+    assert len(Catalog(archive).runs(["run"], Selection(validity="good"))) == (validity == "good")
+
+
 def test_the_last_so_many(root: Path) -> None:
     catalog = Catalog(root)
     everything = catalog.runs(["run"])["run"].to_pylist()

@@ -102,6 +102,14 @@ def test_phases_go_on_where_the_last_one_ended(engine_path: Path, tmp_path: Path
     assert not (tmp_path / "w").exists()
 
 
+def test_cleanup_without_a_directory_has_nothing_to_do(engine_path: Path, tmp_path: Path) -> None:
+    done = run(engine_path, "-3", tmp_path)
+    assert done.returncode == DONE
+    assert "w is not there: nothing to clean up" in done.stderr
+    assert not re.search("cleanup process", done.stdout)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_stonewall_moves_all_tasks_on_by_the_same(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-D=2 -P=20 -I=100000000 -R=2 -W -w 1 -1 -2"
     output_lines = lines(run(engine_path, command_line, tmp_path))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde experiments``: the plans and experiments that are installed with Sonde."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.options import json_option
+from sonde.experiments.shipped_experiments import shipped_experiments, shipped_plans
+from sonde.model.errors import UserError
+from sonde.model.plan import read_document
+from sonde.terminal.screen import plain_table, print_json, results
+
+
+@click.command("experiments")
+@click.argument("text", default="")
+@json_option
+def command(text: str, as_json: bool) -> int:
+    """List the plans and experiments that are installed with Sonde: names for `sonde run`.
+
+    TEXT selects those that have it in their name, folder or title.
+
+    \b
+    Examples:
+      sonde experiments
+      sonde experiments hpcs
+      sonde experiments cray-x1 --json
+    """
+    documents = [_describe(name, file, "plan") for name, file in shipped_plans().items()]
+    documents += [_describe(name, file, "experiment") for name, file in shipped_experiments().items()]
+    selected = [item for item in documents if text.casefold() in " ".join(map(str, item.values())).casefold()]
+    if text and not selected:
+        raise UserError(
+            f'No plan or experiment has "{text}" in its name, folder or title; `sonde experiments` lists all.'
+        )
+    if as_json:
+        print_json(selected)
+        return 0
+    table = plain_table()
+    for title in ("name", "kind", "profiles", "title"):
+        table.add_column(title, no_wrap=title != "title")
+    for item in selected:
+        table.add_row(item["name"], item["kind"], " ".join(item["profiles"]) or "-", item["title"])
+    results().print(table)
+    return 0
+
+
+def _describe(name: str, file: Path, kind: str) -> dict[str, Any]:
+    document = read_document(str(file))
+    folder = "" if file.parent.name == "experiments" else file.parent.name
+    return {
+        "name": name,
+        "kind": kind,
+        "folder": folder,
+        "title": str(document.get("title") or document.get("id") or name),
+        "profiles": list(document.get("profiles", {})),
+        "file": str(file),
+    }

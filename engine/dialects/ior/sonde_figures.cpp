@@ -52,7 +52,7 @@ class UniqueFindings {
         std::copy_if(finding.begin(), finding.end(), std::back_inserter(key),
                      [](char c) { return c < '0' || c > '9'; });
         const auto match =
-            std::find_if(said_.begin(), said_.end(), [&key](const Said& said) { return said.key == key; });
+            std::find_if(said_.begin(), said_.end(), [&key](const Said& entry) { return entry.key == key; });
         if (match == said_.end()) {
             said_.push_back({key, line, 0});
         } else {

@@ -83,16 +83,16 @@ def _select_lines(
     """The last rows of the table, and how many came before. Only the names of the others are read."""
     names = catalog.find(["run", "group"], selected, None).table.to_pylist()
     lines = split_by_run(names) if ungrouped else split_by_group(names, _SMALLEST_GROUP)
-    shown = lines[-(count or _DEFAULT_COUNT) :]
-    ids = [row["run"] for line in shown for row in line.runs]
+    last_lines = lines[-(count or _DEFAULT_COUNT) :]
+    ids = [row["run"] for line in last_lines for row in line.runs]
     rows = catalog.find(COLUMNS, replace(selected, ids=ids), None).table.to_pylist() if ids else []
     by_run = {row["run"]: row for row in rows}
     complete = [
         RunListRow(line.name, runs)
-        for line in shown
+        for line in last_lines
         if (runs := [by_run[row["run"]] for row in line.runs if row["run"] in by_run])
     ]
-    return complete, len(lines) - len(shown)
+    return complete, len(lines) - len(last_lines)
 
 
 def _print_complaints(complaints: Sequence[str]) -> None:

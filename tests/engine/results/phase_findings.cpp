@@ -294,8 +294,8 @@ TEST_CASE("late_start_busy_cpu_and_other_load_are_found") {
     CHECK(busy(2 * second, 2 * second, 2, 1, true) == "");
     CHECK(busy(2 * second, 3 * second, 2, 1, true) == "info:cpu_bound");
     CHECK(busy(2 * second, 3 * second, 2, 2, true) == "");
-    CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 2.5; }) == "");
-    CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 2.6; }) == "warning:noisy_node");
+    CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 7.9; }) == "");
+    CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 8.1; }) == "warning:noisy_node");
     const auto loaded = [](int cpus, int tasks_per_node, double other_cores) {
         return said([=](Known& k) {
             k.circumstances.cpus = cpus;
@@ -384,7 +384,8 @@ TEST_CASE("sentences_have_figures_of_evidence") {
     CHECK(busy.at("evidence") == ordered_json{{"cores_used", 4.0}, {"cores", 4.0}});
     const auto noisy = only([](Known& k) { k.circumstances.other_cpu_s = 30; });
     CHECK(noisy.at("text") == "other processes used 3.0 of the 8 cores of this node during the phase");
-    CHECK(noisy.at("evidence") == ordered_json{{"other_cpu_s", 30.0}, {"elapsed_s", 10.0}});
+    CHECK(noisy.at("evidence") ==
+          ordered_json{{"other_cpu_s", 30.0}, {"elapsed_s", 10.0}, {"cpus", 8}, {"tasks_per_node", 4}});
     const auto brief = only([](Known& k) { k.phase.valid.min_time = 20 * second; });
     CHECK(brief.at("text") == "the phase took 10.000 s, less than 20 s: start and end weigh in the rate");
     CHECK(brief.at("evidence") == ordered_json{{"elapsed_s", 10.0}, {"wanted_s", 20.0}});

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.hypotheses import UNEXPLAINED, Hypothesis
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
 from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.predictive_check import PredictiveCheck, check_hypothesis
 
-Status = Literal["decided", "several_remain", "open"]
+Status = Literal["decided", "several_remain", "contradicted", "open"]
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,22 @@ class RankedHypothesis:
 
 @dataclass(frozen=True)
 class DiagnosisAnswer:
-    """`remaining` are the fewest hypotheses that have the probability of the stop rule together."""
+    """`remaining` are the fewest hypotheses that have the probability of the stop rule together.
+
+    Status `contradicted`: the first hypothesis is the most probable, and yet a measurement is far outside of what it
+    allows (`check`): none of the hypotheses explains the results.
+    """
 
     status: Status
     ranking: tuple[RankedHypothesis, ...]
     remaining: tuple[RankedHypothesis, ...]
     reason: str
+    check: PredictiveCheck = field(default_factory=PredictiveCheck)
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether the answer is that no hypothesis explains the results."""
+        return self.status == "contradicted" or (self.status != "open" and self.first.hypothesis.kind == UNEXPLAINED)
 
     @property
     def first(self) -> RankedHypothesis:
@@ -124,8 +135,11 @@ def is_decided(first: RankedHypothesis, rule: DiagnosisStopRule) -> bool:
     return first.probability >= rule.probability and first.part_probability >= rule.probability
 
 
-def conclude(posterior: Posterior, rule: DiagnosisStopRule, reason: str) -> DiagnosisAnswer:
+def conclude(
+    model: DiagnosisModel, results: Sequence[ExperimentResult], rule: DiagnosisStopRule, reason: str
+) -> DiagnosisAnswer:
     """Returns the answer at this point. `reason` is why no experiment follows; empty while the diagnosis goes on."""
+    posterior = model.compute_posterior(results)
     ranking = rank_hypotheses(posterior)
     remaining: list[RankedHypothesis] = []
     total = 0.0
@@ -134,8 +148,11 @@ def conclude(posterior: Posterior, rule: DiagnosisStopRule, reason: str) -> Diag
         total += candidate.probability
         if total >= rule.probability:
             break
-    if is_decided(ranking[0], rule):
-        status: Status = "decided"
+    check = check_hypothesis(model, posterior, results, posterior.hypotheses.index(ranking[0].hypothesis))
+    if not reason and not is_decided(ranking[0], rule):
+        status: Status = "open"
+    elif check.is_contradicted:
+        status = "contradicted"
     else:
-        status = "several_remain" if reason else "open"
-    return DiagnosisAnswer(status, ranking, tuple(remaining), reason)
+        status = "decided" if is_decided(ranking[0], rule) else "several_remain"
+    return DiagnosisAnswer(status, ranking, tuple(remaining), reason, check)

@@ -8,9 +8,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import FittedExperiment, fit_experiment
-from sonde.diagnose.hypotheses import CAUSE, FAULT, FAULT_GRIDS, NOTHING, Hypothesis, assign_priors, list_hypotheses
+from sonde.diagnose.hypotheses import (
+    CAUSE,
+    FAULT,
+    FAULT_GRIDS,
+    NOTHING,
+    UNEXPLAINED,
+    Hypothesis,
+    assign_priors,
+    list_hypotheses,
+)
 from sonde.diagnose.library import list_causes, list_experiments
 from sonde.diagnose.likelihood import ExperimentResult, MemberMasks, compute_log_density
 from sonde.diagnose.machine_map import DiagnosedMachine
@@ -32,6 +43,7 @@ from sonde.diagnose.predictions import (
     widen_prediction,
 )
 from sonde.diagnose.simulation import SimulationRequest, Simulator
+from sonde.diagnose.unknown_causes import UnknownCauses, draw_unknown_causes
 from sonde.stats.ranks import Floats
 
 # A repeat on a real machine takes about this long where the model only knows the time of the transfer.
@@ -51,8 +63,19 @@ class DiagnosisModel:
     hypotheses: tuple[Hypothesis, ...]
     experiments: tuple[FittedExperiment, ...]
     predictions: Mapping[str, Sequence[Prediction]]
+    unknown_causes: UnknownCauses
     refused: Mapping[str, str]
     invisible: tuple[Hypothesis, ...]
+
+    def leave_out(self, fault: str) -> DiagnosisModel:
+        """Returns the model without the hypotheses of a fault, for trials of faults that none covers."""
+        remaining = [item for item in self.hypotheses if item.fault != fault]
+        positions = {item.id: index for index, item in enumerate(self.hypotheses)}
+        predictions = {
+            item.id: {name: values[positions[item.id]] for name, values in self.predictions.items()}
+            for item in remaining
+        }
+        return assemble_model(self.machine, self.noise, self.experiments, remaining, predictions, self.refused)
 
     @cached_property
     def masks(self) -> tuple[MemberMasks, ...]:
@@ -62,7 +85,15 @@ class DiagnosisModel:
     @cached_property
     def prior(self) -> Posterior:
         """The probabilities before any result."""
-        return Posterior.from_priors(self.hypotheses, [count_strengths(item) for item in self.hypotheses])
+        counts = [count_strengths(item) for item in self.hypotheses]
+        equal = [np.full(count, 1 / count) for count in counts]
+        return Posterior.from_priors(
+            self.hypotheses,
+            [
+                self.unknown_causes.shares if item.kind == UNEXPLAINED else share
+                for item, share in zip(self.hypotheses, equal, strict=True)
+            ],
+        )
 
     def find_experiment(self, name: str) -> FittedExperiment:
         return next(item for item in self.experiments if item.id == name)
@@ -147,18 +178,38 @@ def build_model(
         for item in candidates:
             prediction = _predict(item, experiment, effects, predictions[item.id])
             predictions[item.id][experiment.id] = widen_prediction(prediction, *spreads.get(experiment.id, ({}, {})))
+    return assemble_model(machine, noise, experiments, candidates, predictions, refused)
+
+
+def assemble_model(
+    machine: DiagnosedMachine,
+    noise: NoiseModel,
+    experiments: tuple[FittedExperiment, ...],
+    candidates: Sequence[Hypothesis],
+    predictions: Mapping[str, Mapping[str, Prediction]],
+    refused: Mapping[str, str],
+) -> DiagnosisModel:
+    """Returns the model of hypotheses that some experiment shows; `predictions` are by hypothesis and experiment."""
     visible = [
         item
         for item in candidates
         if item.kind not in (FAULT, CAUSE) or any(value.is_visible for value in predictions[item.id].values())
     ]
     final = assign_priors(visible)
+    covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]
+    unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise)
+
+    def predict(hypothesis: Hypothesis, experiment: str) -> Prediction:
+        is_covered = hypothesis.kind != UNEXPLAINED
+        return predictions[hypothesis.id][experiment] if is_covered else unknown.predictions[experiment]
+
     return DiagnosisModel(
         machine=machine,
         noise=noise,
         hypotheses=final,
         experiments=experiments,
-        predictions={item.id: [predictions[h.id][item.id] for h in final] for item in experiments},
+        predictions={item.id: [predict(hypothesis, item.id) for hypothesis in final] for item in experiments},
+        unknown_causes=unknown,
         refused=refused,
         invisible=tuple(item for item in candidates if item not in visible),
     )

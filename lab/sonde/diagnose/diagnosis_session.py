@@ -127,10 +127,7 @@ class DiagnosisSession:
     @property
     def answer(self) -> DiagnosisAnswer:
         """The answer after all results so far, without looking for further experiments."""
-        first = conclude(self.posterior, DiagnosisStopRule(), "")
-        return (
-            first if first.status == "decided" else conclude(self.posterior, DiagnosisStopRule(), self._closing_reason)
-        )
+        return conclude(self.model, self.state.experiment_results, DiagnosisStopRule(), self._closing_reason)
 
     _closing_reason = ""
 
@@ -173,7 +170,7 @@ class DiagnosisSession:
         """Returns what the last experiment showed and what is most probable now."""
         result = self.state.results[-1].result
         title = self.model.find_experiment(result.experiment).description.title
-        answer = conclude(self.posterior, DiagnosisStopRule(), "")
+        answer = conclude(self.model, self.state.experiment_results, DiagnosisStopRule(), "")
         return f"{title}: {describe_measured(result)}. {describe_answer(answer)[0]}"
 
     def describe_limits(self) -> list[str]:

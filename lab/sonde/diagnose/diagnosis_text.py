@@ -52,7 +52,13 @@ def describe_answer(answer: DiagnosisAnswer) -> list[str]:
     """Returns the answer in one to three sentences."""
     first = answer.first
     probability = format_probability(first.probability)
-    if first.hypothesis.kind == UNEXPLAINED and answer.status != "open":
+    if answer.status == "contradicted":
+        sentences = [
+            "None of the hypotheses explains the results.",
+            f"The most probable of them, {name_candidate(first)} ({probability}), contradicts "
+            f"{answer.check.measurement} of {answer.check.experiment} (p = {answer.check.p_value:.1g}).",
+        ]
+    elif first.hypothesis.kind == UNEXPLAINED and answer.status != "open":
         sentences = [f"None of the hypotheses explains the results ({probability})."]
     elif first.hypothesis.kind == NOTHING and answer.status != "open":
         sentences = [f"Nothing is wrong in what was tested ({probability})."]
@@ -146,8 +152,11 @@ def describe_measured(result: ExperimentResult) -> str:
 
 
 def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
+    if any(len(mean) != len(strengths) for mean, _ in prediction.rates.values()):
+        return "any change that no hypothesis predicts"
+
     def weigh(values: Floats) -> float:
-        return float(np.sum(strengths * values)) if len(values) == len(strengths) else float(values[0])
+        return float(np.sum(strengths * values))
 
     texts = [f"{phase} {format_change(weigh(mean))}" for phase, (mean, _) in prediction.rates.items()]
     for (phase, kind), vector in prediction.vectors.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
@@ -15,12 +14,8 @@ from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import Prediction, VectorPrediction
+from sonde.diagnose.unknown_causes import compute_unexplained_densities
 from sonde.stats.ranks import Floats
-
-# "Unexplained": a phase is as predicted for a healthy machine or changed by an unknown factor; so is each part.
-_CHANGED_SHARE, _CHANGE_MEAN, _CHANGE_SD = 0.5, -0.7, 0.8
-_UNEVEN_SHARE, _SLOW_PART_SHARE = 0.3, 0.1
-_QUADRATURE = 41
 
 
 @dataclass(frozen=True)
@@ -77,12 +72,36 @@ def compute_log_density(
 ) -> Floats:
     """Returns log densities of all runs together, with strengths as first and members as second axis."""
     if hypothesis.kind == UNEXPLAINED:
-        return np.full((1, 1), _compute_unexplained(healthy, runs, noise, reference_sd))
-    parts = [
-        compute_separate_densities(hypothesis, prediction, healthy, [run], masks, experiment, noise, reference_sd)
-        for run in runs
-    ]
-    return np.asarray(np.sum(parts, axis=(0, 1)))
+        return compute_unexplained_densities(prediction, healthy, [runs], noise, reference_sd).T
+    members = len(hypothesis.members)
+    total = _compute_joint_density(prediction, runs, masks, members, noise, reference_sd)
+    exposed = masks.select_exposed(experiment.nodes) if members > 1 else np.ones(members)
+    if np.all(exposed):
+        return total
+    elsewhere = _compute_joint_density(healthy, runs, masks, members, noise, reference_sd)
+    return np.asarray(np.where(exposed > 0, total, elsewhere))
+
+
+def _compute_joint_density(
+    prediction: Prediction,
+    runs: Sequence[RunMeasurement],
+    masks: MemberMasks,
+    members: int,
+    noise: NoiseModel,
+    reference_sd: float,
+) -> Floats:
+    """The errors of the prediction and of the reference are the same in all runs."""
+    phases = [phase for phase in prediction.rates if any(phase in run.rates for run in runs)]
+    strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
+    total = np.zeros((strengths, members))
+    if phases:
+        mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
+        sd = np.hypot(np.stack([prediction.rates[phase][1] for phase in phases], axis=-1), reference_sd)
+        values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
+        total += noise.compute_joint_density(values - mean[:, None, :], sd)[:, None]
+    for run in runs:
+        total += _compute_vector_densities(prediction, [run], masks, members, noise)[0]
+    return total
 
 
 def compute_separate_densities(
@@ -97,7 +116,8 @@ def compute_separate_densities(
 ) -> Floats:
     """Returns log densities of each run alone: axes are runs, strengths and members. All runs have the same phases."""
     if hypothesis.kind == UNEXPLAINED:
-        return np.array([[[_compute_unexplained(healthy, [run], noise, reference_sd)]] for run in runs])
+        groups = [[run] for run in runs]
+        return compute_unexplained_densities(prediction, healthy, groups, noise, reference_sd)[:, :, None]
     members = len(hypothesis.members)
     exposed = masks.select_exposed(experiment.nodes) if members > 1 else np.ones(members)
     total = _compute_density(prediction, runs, masks, members, noise, reference_sd)
@@ -124,6 +144,14 @@ def _compute_density(
         values = np.array([[run.rates[phase] for phase in phases] for run in runs])
         density = noise.compute_run_density(values[:, None, :] - mean, np.hypot(sd, reference_sd))
         total += density[:, :, None]
+    return np.asarray(total + _compute_vector_densities(prediction, runs, masks, members, noise))
+
+
+def _compute_vector_densities(
+    prediction: Prediction, runs: Sequence[RunMeasurement], masks: MemberMasks, members: int, noise: NoiseModel
+) -> Floats:
+    strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
+    total = np.zeros((len(runs), strengths, members))
     for key, vector in prediction.vectors.items():
         if key in runs[0].vectors:
             names = tuple(runs[0].vectors[key])
@@ -141,39 +169,3 @@ def _compute_vector_density(vector: VectorPrediction, values: Floats, mask: Floa
         return np.asarray(alone)
     inside = noise.compute_part_density(values[:, None, :] - vector.inside[:, None], vector.inside_sd[:, None])
     return np.asarray(alone + (inside - outside) @ mask.T)
-
-
-def _compute_unexplained(
-    healthy: Prediction, runs: Sequence[RunMeasurement], noise: NoiseModel, reference_sd: float
-) -> float:
-    total = 0.0
-    for phase, (_, sd) in healthy.rates.items():
-        values = [run.rates[phase] for run in runs if phase in run.rates]
-        if values:
-            total += _compute_changed_phase(np.array(values), float(np.hypot(sd[0], reference_sd)), noise)
-    for key, vector in healthy.vectors.items():
-        vectors = [np.array(list(run.vectors[key].values())) for run in runs if key in run.vectors]
-        if vectors:
-            total += _compute_uneven_parts(vectors, float(vector.outside_sd[0]), noise)
-    return total
-
-
-def _compute_changed_phase(values: Floats, sd: float, noise: NoiseModel) -> float:
-    """The change is the same in all runs; its distribution is integrated numerically."""
-    changes = np.linspace(_CHANGE_MEAN - 4 * _CHANGE_SD, _CHANGE_MEAN + 4 * _CHANGE_SD, _QUADRATURE)
-    weights = np.exp(-0.5 * ((changes - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
-    deviations = values[None, :, None] - np.append(changes, 0.0)[:, None, None]
-    densities = np.sum(noise.compute_run_density(deviations, np.full(1, sd)), axis=-1)
-    changed = np.logaddexp.reduce(densities[:-1] + np.log(weights / np.sum(weights)))
-    return float(np.logaddexp(log(1 - _CHANGED_SHARE) + densities[-1], log(_CHANGED_SHARE) + changed))
-
-
-def _compute_uneven_parts(vectors: Sequence[Floats], sd: float, noise: NoiseModel) -> float:
-    even, uneven = 0.0, 0.0
-    for values in vectors:
-        usual = noise.compute_part_density(values, sd)
-        slow = -0.5 * ((values - _CHANGE_MEAN) / _CHANGE_SD) ** 2 - log(_CHANGE_SD * (2 * np.pi) ** 0.5)
-        even += float(np.sum(usual))
-        mixed = np.logaddexp(log(1 - _SLOW_PART_SHARE) + usual, log(_SLOW_PART_SHARE) + slow)
-        uneven += float(np.sum(mixed))
-    return float(np.logaddexp(log(1 - _UNEVEN_SHARE) + even, log(_UNEVEN_SHARE) + uneven))

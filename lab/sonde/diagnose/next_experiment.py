@@ -17,6 +17,7 @@ from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
+from sonde.diagnose.unknown_causes import draw_unexplained_parts, draw_unexplained_rates
 from sonde.stats.ranks import Floats
 
 # Seconds that a unit of each cost is worth: what a need costs is the time to obtain it.
@@ -105,7 +106,7 @@ def draw_outcome(
     flat = generator.choice(weights.size, p=(weights / np.sum(weights)).ravel())
     strength, member = divmod(int(flat), weights.shape[1])
     if posterior.hypotheses[index].kind == UNEXPLAINED:
-        return _draw_unexplained(healthy, experiment, machine, noise, generator)
+        return _draw_unexplained(prediction, strength, experiment, machine, noise, generator)
     source = prediction if masks.select_exposed(experiment.nodes)[member] else healthy
     strength = strength if source is prediction else 0
     rates = list(source.rates)
@@ -125,21 +126,21 @@ def draw_outcome(
 
 
 def _draw_unexplained(
-    healthy: Prediction,
+    causes: Prediction,
+    element: int,
     experiment: FittedExperiment,
     machine: DiagnosedMachine,
     noise: NoiseModel,
     generator: np.random.Generator,
 ) -> RunMeasurement:
-    """Draws each phase as healthy or changed by an unknown factor; parts are even."""
-    rates = list(healthy.rates)
-    changed = generator.random(len(rates)) < 0.5
-    values = noise.draw_run(generator, len(rates)) + np.where(changed, generator.normal(-0.7, 0.8, len(rates)), 0.0)
+    phases = list(causes.rates)
+    values = draw_unexplained_rates(causes, phases, element, noise, generator)
     vectors = {}
-    for key in healthy.vectors:
+    for key in causes.vectors:
         names = _list_parts(key[1], experiment, machine)
-        vectors[key] = dict(zip(names, noise.draw_parts(generator, len(names)).tolist(), strict=True))
-    return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
+        parts = draw_unexplained_parts(causes, element, len(names), noise, generator)
+        vectors[key] = dict(zip(names, (parts - np.median(parts)).tolist(), strict=True))
+    return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 
 
 def _list_parts(kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:

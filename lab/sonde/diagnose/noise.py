@@ -9,7 +9,8 @@ more than 20 % low, 2.7 % more than 20 % high.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi, sqrt
+from itertools import product
+from math import erfc, log, pi, sqrt
 
 import numpy as np
 
@@ -62,12 +63,52 @@ class NoiseModel:
         busy = deviation_density + marginal + _LOG_ROOT - 0.5 * np.log(total)
         return np.asarray(np.logaddexp(log(1 - self.busy_share) + quiet, log(self.busy_share) + busy))
 
+    def compute_joint_density(self, deviations: Floats, shared_sd: Floats) -> Floats:
+        """Log density of all runs of one experiment: axes are alternatives, runs and phases; NaN is a missing phase.
+
+        `shared_sd` (alternatives, phases) is the error of the prediction, which is the same in all runs: repeats do not
+        average it away. Which runs were busy is summed over.
+        """
+        present = ~np.isnan(deviations[0])
+        runs, phases = np.nonzero(present)
+        values = deviations[:, runs, phases]
+        same_run, same_phase = runs[:, None] == runs, phases[:, None] == phases
+        fixed = self.run_sd**2 * np.eye(len(runs)) + shared_sd[:, phases, None] ** 2 * same_phase
+        logs = []
+        for busy in product((False, True), repeat=deviations.shape[1]):
+            is_busy = np.array(busy)[runs]
+            covariance = fixed + self.busy_sd**2 * (same_run & is_busy[:, None])
+            residuals = values - self.busy_shift * is_busy
+            factor = np.linalg.cholesky(covariance)
+            scaled = np.linalg.solve(factor, residuals[..., None])[..., 0]
+            determinant = np.sum(np.log(np.diagonal(factor, axis1=1, axis2=2)), axis=1)
+            prior = sum(log(self.busy_share if item else 1 - self.busy_share) for item in busy)
+            logs.append(prior - 0.5 * np.sum(scaled**2, axis=1) - determinant - len(runs) * _LOG_ROOT)
+        return np.asarray(np.logaddexp.reduce(logs))
+
     def compute_part_density(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
         """Log density of the deviations of parts from their predicted values."""
         extra_variance = np.square(extra_sd)
         narrow = _log_normal(deviations, self.part_sd**2 + extra_variance)
         wide = _log_normal(deviations, (self.part_sd * _PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         return np.asarray(np.logaddexp(log(1 - _PART_OUTLIER_SHARE) + narrow, log(_PART_OUTLIER_SHARE) + wide))
+
+    def compute_part_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
+        """Probability that a part deviates less than this from its predicted value."""
+        extra_variance = np.square(extra_sd)
+        narrow = compute_normal_distribution(deviations / np.sqrt(self.part_sd**2 + extra_variance))
+        wide = compute_normal_distribution(
+            deviations / np.sqrt((self.part_sd * _PART_OUTLIER_FACTOR) ** 2 + extra_variance)
+        )
+        return np.asarray((1 - _PART_OUTLIER_SHARE) * narrow + _PART_OUTLIER_SHARE * wide)
+
+
+_compute_erfc = np.frompyfunc(erfc, 1, 1)
+
+
+def compute_normal_distribution(values: Floats) -> Floats:
+    """Probability that a standard normal variable is below each value; accurate in both tails."""
+    return np.asarray(0.5 * _compute_erfc(-np.asarray(values) / sqrt(2)), dtype=float)
 
 
 def _log_normal(deviations: Floats, variance: Floats | float) -> Floats:

@@ -16,19 +16,19 @@ from sonde.stats.ranks import Floats
 class Posterior:
     """For each hypothesis the log weights of its strengths (first axis) and members (second axis), normalized over all.
 
-    The prior of a hypothesis is divided equally among its strengths and members.
+    The prior of a hypothesis is divided equally among its members, and among its strengths by their shares.
     """
 
     hypotheses: tuple[Hypothesis, ...]
     log_weights: tuple[Floats, ...]
 
     @classmethod
-    def from_priors(cls, hypotheses: Sequence[Hypothesis], strengths: Sequence[int]) -> Posterior:
+    def from_priors(cls, hypotheses: Sequence[Hypothesis], shares: Sequence[Floats]) -> Posterior:
         """The posterior before any result."""
         weights = []
-        for hypothesis, count in zip(hypotheses, strengths, strict=True):
+        for hypothesis, share in zip(hypotheses, shares, strict=True):
             members = len(hypothesis.members)
-            weights.append(np.full((count, members), np.log(hypothesis.prior / (count * members))))
+            weights.append(np.log(hypothesis.prior / members * share)[:, None] + np.zeros(members))
         return cls(tuple(hypotheses), tuple(weights)).normalize()
 
     def normalize(self) -> Posterior:

@@ -24,7 +24,7 @@ def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -
         posterior = model.compute_posterior(results)
         value, _, reason = choose_next(model, posterior, results, DiagnosisStopRule(), truth.seed)
         if value is None:
-            return conclude(posterior, DiagnosisStopRule(), reason), len(results)
+            return conclude(model, results, DiagnosisStopRule(), reason), len(results)
         experiment = model.find_experiment(value.experiment)
         results.append(truth.run_experiment(experiment, len(results), simulator, model.noise))
 

@@ -34,6 +34,33 @@ def test_two_phases_share_the_shift_of_a_busy_run() -> None:
     assert exp(float(density)) == pytest.approx(0.84 * quiet + 0.16 * busy, rel=1e-6)
 
 
+def test_repeats_share_the_error_of_the_prediction() -> None:
+    noise = NoiseModel(run_sd=0.1, busy_share=0.2)
+    errors = np.linspace(-1, 1, 4001)
+    values = np.array([[-0.3, 0.1], [-0.2, np.nan]])
+    density = 0.0
+    for first in (False, True):
+        for second in (False, True):
+            weight = (0.2 if first else 0.8) * (0.2 if second else 0.8)
+            shifts = np.linspace(-1.2, 0.5, 1701) if first else np.zeros(1)
+            prior = np.array([normal(shift + 0.35, 0.15) for shift in shifts]) if first else np.ones(1)
+            sd, shift = (np.hypot(0.1, 0.15), -0.35) if second else (0.1, 0.0)
+            inner = [
+                np.trapezoid(
+                    [normal(e, 0.2) * normal(-0.3 - e - s, 0.1) * normal(-0.2 - e - shift, sd) for e in errors[::20]],
+                    errors[::20],
+                )
+                * normal(0.1 - s, np.hypot(0.1, 0.05))
+                for s in shifts[::10]
+            ]
+            density += weight * (float(np.trapezoid(inner * prior[::10], shifts[::10])) if first else inner[0])
+    result = noise.compute_joint_density(values[None], np.array([[0.2, 0.05]]))
+    assert exp(float(result[0])) == pytest.approx(density, rel=1e-3)
+    single = noise.compute_joint_density(values[None, :1], np.array([[0.2, 0.05]]))
+    alone = noise.compute_run_density(values[:1], np.array([[0.2, 0.05]]))
+    assert float(single[0]) == pytest.approx(float(alone[0]))
+
+
 def test_part_density_integrates_to_one() -> None:
     values = np.linspace(-3, 3, 60001)
     density = np.exp(NOISE.compute_part_density(values, 0.02))

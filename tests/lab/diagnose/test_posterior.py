@@ -17,14 +17,14 @@ def make_hypothesis(name: str, prior: float, members: tuple[str, ...] = ("",), c
 
 
 def test_bayes_rule_for_two_hypotheses() -> None:
-    prior = Posterior.from_priors([make_hypothesis("a", 0.2), make_hypothesis("b", 0.8)], [1, 1])
+    prior = Posterior.from_priors([make_hypothesis("a", 0.2), make_hypothesis("b", 0.8)], [np.ones(1)] * 2)
     after = prior.update([np.array([[log(0.9)]]), np.array([[log(0.1)]])])
     assert after.probabilities.tolist() == pytest.approx([0.18 / 0.26, 0.08 / 0.26])
 
 
 def test_prior_is_divided_among_parts_and_strengths() -> None:
     hypotheses = [make_hypothesis("a", 0.5, ("t0", "t1", "t2", "t3")), make_hypothesis("b", 0.5)]
-    prior = Posterior.from_priors(hypotheses, [2, 1])
+    prior = Posterior.from_priors(hypotheses, [np.full(2, 0.5), np.ones(1)])
     density = np.log(np.array([[1.0, 1.0, 9.0, 1.0], [1.0, 1.0, 1.0, 1.0]]))
     after = prior.update([density, np.zeros((1, 1))])
     # a: 0.5 / 8 * (7 + 9) = 1.0 against b: 0.5
@@ -34,7 +34,7 @@ def test_prior_is_divided_among_parts_and_strengths() -> None:
 
 
 def test_tiny_densities_do_not_underflow() -> None:
-    prior = Posterior.from_priors([make_hypothesis("a", 0.5), make_hypothesis("b", 0.5)], [1, 1])
+    prior = Posterior.from_priors([make_hypothesis("a", 0.5), make_hypothesis("b", 0.5)], [np.ones(1)] * 2)
     after = prior.update([np.array([[-5000.0]]), np.array([[-5001.0]])])
     assert after.probabilities[0] == pytest.approx(1 / (1 + np.exp(-1)))
 
@@ -46,4 +46,6 @@ def test_entropy_of_four_equal_parts_is_two_bits() -> None:
 
 def test_categories_sum_their_hypotheses() -> None:
     items = [make_hypothesis("a", 0.5), make_hypothesis("b", 0.3, category="load"), make_hypothesis("c", 0.2)]
-    assert Posterior.from_priors(items, [1, 1, 1]).group_by_category() == pytest.approx({"fault": 0.7, "load": 0.3})
+    assert Posterior.from_priors(items, [np.ones(1)] * 3).group_by_category() == pytest.approx(
+        {"fault": 0.7, "load": 0.3}
+    )

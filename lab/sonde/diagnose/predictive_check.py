@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Posterior predictive check: whether the results are within what the most probable hypothesis and the noise allow.
+
+Probabilities only compare hypotheses with each other and with drawn causes. The check asks of one hypothesis alone:
+with what probability does a run deviate as far from its prediction as the measured one, averaged over strengths and
+parts by their probabilities? The p-value is the smallest of all phases and parts, times their number (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.hypotheses import UNEXPLAINED
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.noise import compute_normal_distribution
+from sonde.diagnose.posterior import Posterior
+from sonde.stats.ranks import Floats
+
+# Results contradict a hypothesis when they are less probable than this, over all experiments together.
+_CONTRADICTED = 0.01
+
+
+@dataclass(frozen=True)
+class PredictiveCheck:
+    """The measurement that fits a hypothesis worst, and its p-value over all measurements."""
+
+    experiment: str = ""
+    measurement: str = ""
+    p_value: float = 1.0
+
+    @property
+    def is_contradicted(self) -> bool:
+        return self.p_value < _CONTRADICTED
+
+
+def check_hypothesis(
+    model: DiagnosisModel, posterior: Posterior, results: Sequence[ExperimentResult], index: int
+) -> PredictiveCheck:
+    """Checks all runs against one hypothesis. "Unexplained" predicts nothing that could fail."""
+    if model.hypotheses[index].kind == UNEXPLAINED:
+        return PredictiveCheck()
+    weights = np.exp(posterior.log_weights[index] - np.logaddexp.reduce(posterior.log_weights[index], axis=None))
+    tails = [
+        (p_value, result.experiment, name)
+        for result in results
+        for run in result.runs
+        for p_value, name in _compute_tails(model, weights, result, run, index)
+    ]
+    if not tails:
+        return PredictiveCheck()
+    p_value, experiment, name = min(tails)
+    return PredictiveCheck(experiment, name, min(1.0, p_value * len(tails)))
+
+
+def _compute_tails(
+    model: DiagnosisModel, weights: Floats, result: ExperimentResult, run: RunMeasurement, index: int
+) -> list[tuple[float, str]]:
+    """Two-sided tail probability of each phase and part of a run."""
+    experiment = model.find_experiment(result.experiment)
+    prediction, masks = model.predictions[result.experiment][index], model.masks[index]
+    healthy = model.get_healthy_prediction(result.experiment)
+    exposed = masks.select_exposed(experiment.nodes)
+    shown, hidden = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
+    noise = model.noise
+    tails = []
+    for phase, value in run.rates.items():
+        if phase in prediction.rates:
+            below = 0.0
+            for (mean, sd), share in ((prediction.rates[phase], shown), (healthy.rates[phase], np.array([hidden]))):
+                variance = sd**2 + result.reference_sd**2 + noise.run_sd**2
+                quiet = compute_normal_distribution((value - mean) / np.sqrt(variance))
+                busy = compute_normal_distribution(
+                    (value - mean - noise.busy_shift) / np.sqrt(variance + noise.busy_sd**2)
+                )
+                below += float(np.sum(share * ((1 - noise.busy_share) * quiet + noise.busy_share * busy)))
+            tails.append((_fold(below), phase))
+    for key, values in run.vectors.items():
+        if key in prediction.vectors:
+            vector = prediction.vectors[key]
+            names = tuple(values)
+            measured = np.array(list(values.values()))
+            inside = (weights * exposed) @ masks.select(key[1], names)  # strengths and names
+            outside = np.sum(weights, axis=1)[:, None] - inside
+            below_by_name = np.sum(
+                inside * noise.compute_part_distribution(measured - vector.inside[:, None], vector.inside_sd[:, None])
+                + outside
+                * noise.compute_part_distribution(measured - vector.outside[:, None], vector.outside_sd[:, None]),
+                axis=0,
+            )
+            tails += [(_fold(float(below)), name) for name, below in zip(names, below_by_name, strict=True)]
+    return tails
+
+
+def _fold(below: float) -> float:
+    return 2 * max(0.0, min(below, 1 - below))

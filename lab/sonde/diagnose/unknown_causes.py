@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The alternative to all hypotheses: causes that nobody described, drawn at random.
+
+A drawn cause changes the rates of one to three kinds of measurements by factors of a broad distribution, in the
+language of traits in which the files of causes are written. Causes whose predictions no experiment separates from a
+hypothesis are drawn again: the alternative is the complement of the hypotheses. So "unexplained" has a predictive
+distribution over all experiments together, as every hypothesis has: a result that one hypothesis predicts raises both,
+and only results that agree with the hypothesis where drawn causes differ from it make the hypothesis certain.
+
+A part of the prior belongs to changes without any structure: each phase is as healthy or changed by a factor of its
+own, and so is each target and node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from sonde.diagnose.description import DEFAULT_TRAITS
+from sonde.diagnose.experiment_plan import FittedExperiment, combine_reference_traits, combine_traits
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.predictions import Prediction, VectorPrediction
+from sonde.stats.ranks import Floats
+
+# Drawn causes: how many, of how many attempts, and the error of each change, which makes few draws cover many causes.
+_CAUSES, _ATTEMPTS, _CHANGED_SD = 600, 6000, 0.2
+_EFFECT_SHARES = (0.4, 0.4, 0.2)  # causes with one, two and three kinds of changed measurements
+_LEAST, _MOST, _FASTER_SHARE = 0.08, 0.85, 0.15
+# A cause is separated from a hypothesis by a phase whose predictions differ by this many standard deviations.
+SEPARATED = 3.0
+# Prior shares within "unexplained": changes without structure, and causes that also make parts uneven.
+_UNSTRUCTURED_SHARE, _UNEVEN_SHARE = 0.2, 0.3
+# A phase without structure: share that is changed, and its change; a slow part among its peers.
+_CHANGED_SHARE, _CHANGE_MEAN, _CHANGE_SD = 0.5, -0.7, 0.8
+_SLOW_PART_SHARES = (0.1, 0.4)
+_QUADRATURE = 41
+_CHANGES = np.append(np.linspace(_CHANGE_MEAN - 4 * _CHANGE_SD, _CHANGE_MEAN + 4 * _CHANGE_SD, _QUADRATURE), 0.0)
+
+
+@dataclass(frozen=True)
+class UnknownCauses:
+    """Drawn causes as predictions by experiment; the first axis of their rates is the causes."""
+
+    predictions: Mapping[str, Prediction]
+    count: int
+
+    @property
+    def shares(self) -> Floats:
+        """Prior share of each cause with even parts, of each with uneven parts, and of changes without structure."""
+        structured = (1 - _UNSTRUCTURED_SHARE if self.count else 0.0) / max(1, self.count)
+        even, uneven = structured * (1 - _UNEVEN_SHARE), structured * _UNEVEN_SHARE
+        return np.concatenate([np.full(self.count, even), np.full(self.count, uneven), [1 - structured * self.count]])
+
+
+def draw_unknown_causes(
+    experiments: Sequence[FittedExperiment],
+    healthy: Mapping[str, Prediction],
+    hypotheses: Sequence[Mapping[str, Prediction]],
+    noise: NoiseModel,
+    seed: int = 0,
+) -> UnknownCauses:
+    """Draws causes that some experiment separates from each of the `hypotheses`, given as predictions by experiment."""
+    generator = np.random.default_rng(seed)
+    changes = _draw_changes(experiments, generator)
+    phases = list_phases(experiments)
+    accepted = np.any(np.abs(changes) > 0, axis=1)
+    for predictions in hypotheses:
+        accepted &= compute_separation(changes, phases, predictions, noise) >= SEPARATED
+    chosen = changes[accepted][:_CAUSES]
+    predictions_by_experiment = {}
+    for item in experiments:
+        columns = {phase: chosen[:, phases.index((item.id, phase))] for phase in item.phase_ids}
+        errors_by_phase = {phase: healthy[item.id].rates[phase][1][0] for phase in item.phase_ids}
+        rates = {
+            phase: (
+                values,
+                np.where(values != 0, np.hypot(_CHANGED_SD, errors_by_phase[phase]), errors_by_phase[phase]),
+            )
+            for phase, values in columns.items()
+        }
+        predictions_by_experiment[item.id] = Prediction(rates, healthy[item.id].vectors)
+    return UnknownCauses(predictions_by_experiment, len(chosen))
+
+
+def list_phases(experiments: Sequence[FittedExperiment]) -> list[tuple[str, str]]:
+    """Measured phases of all experiments as (experiment, phase)."""
+    return [(item.id, phase) for item in experiments for phase in item.phase_ids]
+
+
+def compute_separation(
+    changes: Floats, phases: Sequence[tuple[str, str]], predictions: Mapping[str, Prediction], noise: NoiseModel
+) -> Floats:
+    """Returns for each row of log factors by phase the largest deviation from a hypothesis at its nearest strength, in
+    standard deviations of one run."""
+    means = np.stack([predictions[name].rates[phase][0] for name, phase in phases], axis=-1)
+    errors = np.stack([predictions[name].rates[phase][1] for name, phase in phases], axis=-1)
+    nearest = np.full(len(changes), np.inf)
+    for mean, error in zip(means, errors, strict=True):
+        scale = np.sqrt(error**2 + noise.run_sd**2)
+        nearest = np.minimum(nearest, np.max(np.abs(changes - mean) / scale, axis=1))
+    return nearest
+
+
+def _draw_changes(experiments: Sequence[FittedExperiment], generator: np.random.Generator) -> Floats:
+    """Returns log factors with attempts as first and measured phases of all experiments as second axis."""
+    sides = [
+        (combine_traits(item.description, phase), combine_reference_traits(item.description, phase))
+        for item in experiments
+        for phase in item.phase_ids
+    ]
+    stated = [dict(phase.traits) for item in experiments if item.plan for phase in item.description.phases]
+    stated = [{name: value for name, value in traits.items() if name not in DEFAULT_TRAITS} for traits in stated]
+    stated = [traits for traits in stated if traits]
+    changes = np.zeros((_ATTEMPTS if stated else 0, len(sides)))
+    defaults = list(DEFAULT_TRAITS.items())
+    for row in changes:
+        # Half of the causes have one condition of the site: they follow the nodes, the software, the options.
+        condition = [defaults[int(generator.integers(len(defaults)))]] if generator.random() < 0.5 else []
+        for _ in range(1 + int(generator.choice(len(_EFFECT_SHARES), p=_EFFECT_SHARES))):
+            traits = stated[int(generator.integers(len(stated)))]
+            names = generator.choice(
+                sorted(traits), size=min(len(traits), int(generator.integers(1, 3))), replace=False
+            )
+            effect = {**{str(name): traits[str(name)] for name in names}, **dict(condition)}
+            factor = generator.uniform(log(_LEAST), log(_MOST)) * (-1 if generator.random() < _FASTER_SHARE else 1)
+            for position, (traits_here, reference) in enumerate(sides):
+                row[position] += factor * (
+                    _matches(effect, traits_here) - (reference is not None and _matches(effect, reference))
+                )
+    return changes
+
+
+def _matches(effect: Mapping[str, str], traits: Mapping[str, str]) -> bool:
+    return all(traits.get(name) == value for name, value in effect.items())
+
+
+def compute_unexplained_densities(
+    causes: Prediction,
+    healthy: Prediction,
+    groups: Sequence[Sequence[RunMeasurement]],
+    noise: NoiseModel,
+    reference_sd: float = 0.0,
+) -> Floats:
+    """Returns log densities of groups of runs; axes are groups, and the elements of `UnknownCauses.shares`.
+
+    Causes, changes and the share of slow parts are the same in all runs of a group; all groups have as many runs.
+    """
+    phases = [phase for phase in healthy.rates if any(phase in run.rates for group in groups for run in group)]
+    values = np.array([[[run.rates.get(phase, np.nan) for phase in phases] for run in group] for group in groups])
+    sd = np.array([float(np.hypot(healthy.rates[phase][1][0], reference_sd)) for phase in phases])
+    even, uneven = _compute_part_densities(healthy, groups, noise)
+    structured = _compute_rates_of_causes(causes, phases, values, noise, reference_sd)
+    unstructured = _compute_changed_phases(values, sd, noise)
+    parts = np.logaddexp(log(1 - _UNEVEN_SHARE) + even, log(_UNEVEN_SHARE) + uneven)
+    return np.concatenate(
+        [structured + even[:, None], structured + uneven[:, None], (unstructured + parts)[:, None]], axis=1
+    )
+
+
+def _compute_rates_of_causes(
+    causes: Prediction, phases: Sequence[str], values: Floats, noise: NoiseModel, reference_sd: float
+) -> Floats:
+    count = len(next(iter(causes.rates.values()))[0])
+    total = np.zeros((len(values), count))
+    if not phases or not count:
+        return total
+    mean = np.stack([causes.rates[phase][0] for phase in phases], axis=-1)
+    sd = np.hypot(np.stack([causes.rates[phase][1] for phase in phases], axis=-1), reference_sd)
+    if values.shape[1] == 1:
+        return noise.compute_run_density(values - mean, sd)
+    return np.stack([noise.compute_joint_density(group - mean[:, None, :], sd) for group in values])
+
+
+def _compute_changed_phases(values: Floats, sd: Floats, noise: NoiseModel) -> Floats:
+    """Changes without structure: the distribution of each phase's change is integrated numerically."""
+    deviations = np.moveaxis(values, 1, 2)[:, :, None, :, None] - _CHANGES[:, None, None]
+    densities = np.sum(np.nan_to_num(noise.compute_run_density(deviations, sd[:, None, None, None])), axis=-1)
+    weights = np.exp(-0.5 * ((_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
+    changed = np.logaddexp.reduce(densities[..., :-1] + np.log(weights / np.sum(weights)), axis=-1)
+    mixed = np.logaddexp(log(1 - _CHANGED_SHARE) + densities[..., -1], log(_CHANGED_SHARE) + changed)
+    return np.asarray(np.sum(mixed, axis=-1))
+
+
+def _compute_part_densities(
+    healthy: Prediction, groups: Sequence[Sequence[RunMeasurement]], noise: NoiseModel
+) -> tuple[Floats, Floats]:
+    """Log densities of the parts of each group, when all are alike and when an unknown share of them is slow."""
+    even = np.zeros(len(groups))
+    uneven = np.zeros((len(groups), len(_SLOW_PART_SHARES)))
+    for key, vector in healthy.vectors.items():
+        for position in range(len(groups[0])):
+            values = [np.array(list(group[position].vectors.get(key, {}).values())) for group in groups]
+            rows = np.stack(values) if len({len(item) for item in values}) == 1 else None
+            if rows is not None and rows.shape[1]:
+                usual, mixed = _compute_rows(rows, vector, noise)
+                even += usual
+                uneven += mixed
+    return even, np.logaddexp.reduce(uneven, axis=1) - log(len(_SLOW_PART_SHARES))
+
+
+def _compute_rows(rows: Floats, vector: VectorPrediction, noise: NoiseModel) -> tuple[Floats, Floats]:
+    usual = noise.compute_part_density(rows, float(vector.outside_sd[0]))
+    slow = -0.5 * ((rows - _CHANGE_MEAN) / _CHANGE_SD) ** 2 - log(_CHANGE_SD * (2 * np.pi) ** 0.5)
+    mixed = [np.sum(np.logaddexp(log(1 - share) + usual, log(share) + slow), axis=1) for share in _SLOW_PART_SHARES]
+    return np.sum(usual, axis=1), np.stack(mixed, axis=1)
+
+
+def draw_unexplained_rates(
+    causes: Prediction, phases: Sequence[str], element: int, noise: NoiseModel, generator: np.random.Generator
+) -> Floats:
+    """Draws the rates of the phases of one run under an element of `UnknownCauses.shares`."""
+    count = len(next(iter(causes.rates.values()))[0])
+    factors = noise.draw_run(generator, len(phases))
+    if element < 2 * count:
+        mean = np.array([causes.rates[phase][0][element % count] for phase in phases])
+        sd = np.array([causes.rates[phase][1][element % count] for phase in phases])
+        return np.asarray(factors + mean + sd * generator.normal(size=len(phases)))
+    changed = generator.random(len(phases)) < _CHANGED_SHARE
+    return np.asarray(factors + np.where(changed, generator.normal(_CHANGE_MEAN, _CHANGE_SD, len(phases)), 0.0))
+
+
+def draw_unexplained_parts(
+    causes: Prediction, element: int, parts: int, noise: NoiseModel, generator: np.random.Generator
+) -> Floats:
+    """Draws the values of parts relative to their peers under an element of `UnknownCauses.shares`."""
+    count = len(next(iter(causes.rates.values()))[0])
+    values = noise.draw_parts(generator, parts)
+    is_uneven = element >= count if element < 2 * count else generator.random() < _UNEVEN_SHARE
+    if is_uneven:
+        slow = generator.random(parts) < float(generator.choice(_SLOW_PART_SHARES))
+        values = np.where(slow, generator.normal(_CHANGE_MEAN, _CHANGE_SD, parts), values)
+    return np.asarray(values)

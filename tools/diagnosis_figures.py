@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and reliability diagram of diagnosed trials, for docs/concepts/diagnosis.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "concepts"
+FIGURES, PAGE, DIAGRAM = PAGES / "diagnosis-figures.json", PAGES / "diagnosis.md", PAGES / "diagnosis.svg"
+BEGIN, END = "<!-- figures: tools/diagnosis_calibration.py -->", "<!-- end of figures -->"
+_TITLES = {
+    "covered": "fault of the model",
+    "healthy": "healthy machine",
+    "uncovered": "cause that no hypothesis covers",
+}
+_LIMITS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
+
+
+def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the figures of all trials."""
+    kinds = {}
+    for kind in _TITLES:
+        items = [item for item in outcomes if item["kind"] == kind]
+        if items:
+            kinds[kind] = {
+                "trials": len(items),
+                "right": sum(item["is_right"] for item in items),
+                "hypothesis_right": sum(item["is_hypothesis_right"] for item in items),
+                "sure": sum(item["is_sure"] for item in items),
+                "surely_wrong": sum(item["is_sure"] and not item["is_right"] for item in items),
+                "experiments": statistics.median(item["experiments"] for item in items),
+                "cost_share": round(
+                    sum(item["cost_s"] for item in items) / sum(item["checklist_s"] for item in items), 3
+                ),
+            }
+    planted: dict[str, dict[str, Any]] = {}
+    for item in outcomes:
+        if item["kind"] != "healthy":
+            name = f"{item['kind']}: {str(item['planted']).split(':t')[0]}" if item["kind"] == "uncovered" else ""
+            name = name or str(item["planted"]).split(":")[0]
+            row = planted.setdefault(name, {"trials": 0, "hypothesis_right": 0, "right": 0, "taken_for": {}})
+            row["trials"] += 1
+            row["hypothesis_right"] += item["is_hypothesis_right"]
+            row["right"] += item["is_right"]
+            if not item["is_hypothesis_right"]:
+                taken = str(item["answer"]).split(":")[0]
+                row["taken_for"][taken] = row["taken_for"].get(taken, 0) + 1
+    forecasts = [(value, bool(right)) for item in outcomes for value, right in item["forecasts"]]
+    return {
+        "machines": sorted({str(item["machine"]) for item in outcomes}),
+        "kinds": kinds,
+        "planted": dict(sorted(planted.items())),
+        "forecasts": len(forecasts),
+        "brier": round(statistics.fmean((value - right) ** 2 for value, right in forecasts), 4),
+        "reliability": [[round(p, 3), round(r, 3), n] for p, r, n in compute_reliability(forecasts)],
+    }
+
+
+def compute_reliability(forecasts: Sequence[tuple[float, bool]]) -> list[tuple[float, float, int]]:
+    """Returns mean probability, share that was right and number of forecasts for ranges of probability."""
+    rows = []
+    for low, high in pairwise(_LIMITS):
+        inside = [(value, right) for value, right in forecasts if low <= value < high]
+        if inside:
+            mean = statistics.fmean(value for value, _ in inside)
+            rows.append((mean, statistics.fmean(right for _, right in inside), len(inside)))
+    return rows
+
+
+def format_tables(figures: Mapping[str, Any]) -> str:
+    """Returns the figures as Markdown."""
+    lines = [
+        "| planted | trials | right | sure and wrong | experiments, median | cost against the checklist |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for kind, row in figures["kinds"].items():
+        lines.append(
+            f"| {_TITLES[kind]} | {row['trials']} | {row['right']} ({100 * row['right'] / row['trials']:.0f} %)"
+            f" | {row['surely_wrong']} | {row['experiments']:g} | {row['cost_share']:.2f} |"
+        )
+    lines += ["", "| planted | trials | hypothesis right | part too | taken for |", "|---|--:|--:|--:|---|"]
+    for name, row in figures["planted"].items():
+        taken = ", ".join(f"{other} ({count})" for other, count in row["taken_for"].items())
+        lines.append(f"| {name} | {row['trials']} | {row['hypothesis_right']} | {row['right']} | {taken} |")
+    machines = ", ".join(figures["machines"])
+    lines += [
+        "",
+        f"Machines: {machines}. Brier score of the first hypothesis after each experiment: {figures['brier']:.3f}"
+        f" ({figures['forecasts']} forecasts).",
+        "",
+        "| stated probability, mean | right | forecasts |",
+        "|--:|--:|--:|",
+    ]
+    lines += [f"| {100 * p:.0f} % | {100 * r:.0f} % | {n} |" for p, r, n in figures["reliability"]]
+    return "\n".join(lines) + "\n"
+
+
+def draw_diagram(rows: Sequence[Sequence[float]]) -> str:
+    """Returns the reliability diagram as SVG."""
+    size, margin = 300, 45
+
+    def locate_point(stated: float, right: float) -> tuple[float, float]:
+        return margin + size * stated, margin + size * (1 - right)
+
+    points = [locate_point(row[0], row[1]) for row in rows]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0072b2"/>' for x, y in points)
+    full, end = size + 2 * margin, margin + size
+    middle = margin + size / 2
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full} {full}" font-family="sans-serif" font-size="12">'
+        f'<rect width="{full}" height="{full}" fill="#fff"/>'
+        f'<rect x="{margin}" y="{margin}" width="{size}" height="{size}" fill="none" stroke="#888"/>'
+        f'<line x1="{margin}" y1="{end}" x2="{end}" y2="{margin}" stroke="#888" stroke-dasharray="4"/>'
+        f'<polyline points="{path}" fill="none" stroke="#0072b2"/>{dots}'
+        f'<text x="{middle}" y="{full - 12}" text-anchor="middle">stated probability, 0 to 1</text>'
+        f'<text x="15" y="{middle}" text-anchor="middle" transform="rotate(-90 15 {middle})">'
+        "share that was right</text>"
+        "</svg>\n"
+    )
+
+
+def write_figures(figures: Mapping[str, Any]) -> None:
+    """Replaces the stored figures."""
+    FIGURES.write_text(json.dumps(figures, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def write_page() -> None:
+    """Replaces tables and diagram by those of the stored figures."""
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+    text = PAGE.read_text(encoding="utf-8")
+    tables = f"{BEGIN}\n\n{format_tables(figures)}\n{END}"
+    PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: tables, text, flags=re.DOTALL), encoding="utf-8")
+    DIAGRAM.write_text(draw_diagram(figures["reliability"]), encoding="utf-8")

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines, faults and seeds that tools/diagnosis_calibration.py draws, and what is right for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sonde.diagnose.description import CAUSE_FORMAT, CauseEffect, CauseFile
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
+from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED, Hypothesis
+from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.predictions import compute_cause_change
+from sonde.diagnose.unknown_causes import SEPARATED, compute_separation, list_phases
+from sonde.model.bundled_files import find_system_file
+from sonde.model.system import read_system
+
+# Shipped machines: system, mount, and targets of a smaller machine of the same kind.
+SHIPPED = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
+COVERED, HEALTHY, UNCOVERED, PAIR = "covered", "healthy", "uncovered", "pair"
+_ATTEMPTS = 200
+
+_MACHINE = """
+schema = "sonde-system/2"
+id = "drawn-{number}"
+title = "drawn machine {number}"
+
+[[networks]]
+id = "storage"
+kind = "infiniband"
+lnet = "o2ib"
+rate = "{link} MB/s"
+
+[[networks]]
+id = "compute"
+kind = "aries"
+lnet = "gni"
+
+[[nodes]]
+id = "n[1-{nodes}]"
+memory = "32 GB"
+[[nodes.interfaces]]
+network = "{compute}"
+{routers}
+[[servers]]
+id = "oss[01-{servers:02d}]"
+roles = ["oss"]
+failover = "pairs"
+[[servers.interfaces]]
+network = "storage"
+
+[[servers]]
+id = "mds"
+roles = ["mds", "mgs"]
+[[servers.interfaces]]
+network = "storage"
+{drives}
+[[targets]]
+id = "t[000-{last:03d}]"
+kind = "ost"
+index = 0
+file_system = "fs"
+server = "oss[01-{servers:02d}]"
+{medium}
+
+[[targets]]
+id = "mdt"
+kind = "mdt"
+index = 0
+file_system = "fs"
+server = "mds"
+
+[[file_systems]]
+id = "fs"
+kind = "lustre"
+
+[[mounts]]
+id = "m"
+file_system = "fs"
+path = "/fs"
+on = "n[1-{nodes}]"
+"""
+_ROUTERS = """
+[[routers]]
+id = "r[1-{count}]"
+protocol = "lnet"
+[[routers.interfaces]]
+network = "compute"
+[[routers.interfaces]]
+network = "storage"
+"""
+_DRIVES = """
+[[drives]]
+id = "d[0000-{last_drive:04d}]"
+group = "all-drives"
+kind = "hdd"
+rate = "{rate} MB/s"
+
+[[raid_groups]]
+id = "md[000-{last:03d}]"
+level = "6"
+data = 8
+parity = 2
+segment = "128 KiB"
+drives = "all-drives"
+"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One planted truth on one machine; `answers` are (hypothesis, part) pairs that are right, all of them together.
+
+    `left_out` is a fault that is no hypothesis in this trial.
+    """
+
+    kind: str
+    name: str
+    truth: ModeledTruth
+    answers: tuple[tuple[str, str], ...]
+    left_out: str = ""
+
+
+def draw_system(generator: np.random.Generator, number: int) -> str:
+    """Returns a machine with drawn numbers of servers, targets, nodes and routers, and drawn rates."""
+    servers, per_server = int(generator.integers(1, 4)) * 2, int(generator.integers(1, 4))
+    nodes, routers = int(generator.integers(4, 9)), int(generator.integers(0, 4))
+    rate = int(generator.integers(100, 1200))
+    last = servers * per_server - 1
+    has_drives = generator.random() < 0.5
+    drives = _DRIVES.format(last_drive=(last + 1) * 10 - 1, rate=max(20, rate // 8), last=last)
+    return _MACHINE.format(
+        number=number,
+        link=int(rate * per_server * generator.uniform(1.1, 2.5)),
+        nodes=nodes,
+        compute="compute" if routers else "storage",
+        routers=_ROUTERS.format(count=routers) if routers else "",
+        servers=servers,
+        last=last,
+        drives=drives if has_drives else "",
+        medium=f'on = "md[000-{last:03d}]"' if has_drives else f'rate = "{rate} MB/s"',
+    )
+
+
+def list_machines(drawn_count: int, folder: Path) -> Iterator[tuple[str, DiagnosedMachine]]:
+    """Yields shipped and drawn machines."""
+    for system, mount, targets in SHIPPED:
+        yield system, read_machine(read_system(find_system_file(system)), mount, targets)
+    generator = np.random.default_rng(20131217)
+    for number in range(1, drawn_count + 1):
+        path = folder / f"drawn-{number}.toml"
+        path.write_text(draw_system(generator, number), encoding="utf-8")
+        yield f"drawn-{number}", read_machine(read_system(str(path)))
+
+
+def draw_trial(model: DiagnosisModel, kind: str, number: int, seed: int) -> Trial | None:
+    """Draws a trial; equal arguments draw the same one. None when the machine cannot have what is drawn."""
+    generator = np.random.default_rng([seed, number, *kind.encode()])
+    noise_seed = int(generator.integers(1, 2**31))
+    if kind == HEALTHY:
+        return Trial(kind, HEALTHY, ModeledTruth(seed=noise_seed), ((NOTHING, ""),))
+    if kind == COVERED:
+        fault, answer = _draw_fault(model, number, generator)
+        return Trial(kind, answer[0], ModeledTruth((fault,), seed=noise_seed), (answer,))
+    if kind == PAIR:
+        first = _draw_fault(model, number, generator)
+        second = _draw_fault(model, int(generator.integers(1000)), generator)
+        if first[1][0] == second[1][0]:
+            return None
+        truth = ModeledTruth((first[0], second[0]), seed=noise_seed)
+        return Trial(kind, f"{first[1][0]} + {second[1][0]}", truth, (first[1], second[1]))
+    return (_draw_strange_change, _draw_left_out, _draw_slow_parts)[number % 3](
+        model, number // 3, generator, noise_seed
+    )
+
+
+def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generator) -> tuple[str, tuple[str, str]]:
+    """Draws a fault of the model, each kind equally often, and its hypothesis and part."""
+    faults = [item for item in model.hypotheses if item.kind == FAULT]
+    kinds = list(dict.fromkeys(item.fault for item in faults))
+    candidates = [item for item in faults if item.fault == kinds[number % len(kinds)]]
+    chosen: Hypothesis = candidates[int(generator.integers(len(candidates)))]
+    members = chosen.members
+    if chosen.group is not None and chosen.group.kind == "node":
+        members = members[:4]  # nodes that take part in every experiment
+    part = str(generator.choice(members))
+    return chosen.describe_fault(_draw_amount(chosen, generator), part), (chosen.id, part)
+
+
+def _draw_amount(hypothesis: Hypothesis, generator: np.random.Generator) -> str:
+    """Draws one of three strengths in the upper half of the simulated range: the weakest are within the noise."""
+    texts = hypothesis.grid.amounts
+    if len(texts) == 1:
+        return texts[0]
+    amounts = [float(text) for text in texts]
+    low, high = amounts[len(amounts) // 2] if len(amounts) > 2 else amounts[0], amounts[-1]
+    return f"{low * (high / low) ** float(generator.choice((0.15, 0.5, 0.85))):.4g}"
+
+
+def _draw_strange_change(
+    model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int
+) -> Trial | None:
+    """Draws factors on two or three kinds of measurements, which some experiment separates from every hypothesis."""
+    phases = list_phases(model.experiments)
+    traits = [phase.traits for item in model.experiments if item.plan for phase in item.description.phases]
+    covered = [
+        {item.id: model.predictions[item.id][index] for item in model.experiments}
+        for index, hypothesis in enumerate(model.hypotheses)
+        if hypothesis.kind != UNEXPLAINED
+    ]
+    for _ in range(_ATTEMPTS):
+        effects = []
+        for _ in range(int(generator.integers(2, 4))):
+            stated = traits[int(generator.integers(len(traits)))]
+            names = generator.choice(sorted(stated), size=int(generator.integers(1, 3)), replace=False)
+            factor = float(generator.uniform(0.15, 0.6))
+            effects.append(CauseEffect(traits={str(n): stated[str(n)] for n in names}, least=factor, most=factor))
+        cause = CauseFile(
+            schema=CAUSE_FORMAT, id="strange", title="strange", category="fault", source="drawn", advice="",
+            effects=tuple(effects),
+        )  # fmt: skip
+        changes = np.array([[_compute_change(model, cause, name, phase) for name, phase in phases]])
+        if all(compute_separation(changes, phases, item, model.noise)[0] >= SEPARATED for item in covered):
+            return Trial(UNCOVERED, "traits", ModeledTruth(cause=cause, seed=noise_seed), ((UNEXPLAINED, ""),))
+    return None
+
+
+def _compute_change(model: DiagnosisModel, cause: CauseFile, name: str, phase: str) -> float:
+    description = model.find_experiment(name).description
+    change = float(compute_cause_change(cause, combine_traits(description, phase))[0])
+    reference = combine_reference_traits(description, phase)
+    return change - (float(compute_cause_change(cause, reference)[0]) if reference is not None else 0.0)
+
+
+def _draw_left_out(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial | None:
+    """Draws a fault of the model that is left out of the hypotheses, of those whose rates no other one predicts."""
+    phases = list_phases(model.experiments)
+    usable = []
+    for index, hypothesis in enumerate(model.hypotheses):
+        if hypothesis.kind == FAULT:
+            rates = {item.id: model.predictions[item.id][index].rates for item in model.experiments}
+            strongest = np.array([[rates[name][phase][0][-1] for name, phase in phases]])
+            others = [
+                {item.id: model.predictions[item.id][other] for item in model.experiments}
+                for other, candidate in enumerate(model.hypotheses)
+                if candidate.kind != UNEXPLAINED and candidate.fault != hypothesis.fault
+            ]
+            if all(compute_separation(strongest, phases, item, model.noise)[0] >= SEPARATED for item in others):
+                usable.append(hypothesis)
+    if not usable:
+        return None
+    chosen = usable[number % len(usable)]
+    part = str(generator.choice(chosen.members[:4]))
+    truth = ModeledTruth((chosen.describe_fault(chosen.grid.amounts[-1], part),), seed=noise_seed)
+    return Trial(UNCOVERED, f"left out: {chosen.fault}", truth, ((UNEXPLAINED, ""),), chosen.fault)
+
+
+def _draw_slow_parts(
+    model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int
+) -> Trial | None:
+    """Draws three slow targets on different servers, each with a factor of its own."""
+    servers = model.machine.target_servers
+    by_server: dict[str, list[str]] = {}
+    for target in model.machine.targets:
+        by_server.setdefault(servers.get(target, target), []).append(target)
+    if len(by_server) < 3:
+        return None
+    names = [str(name) for name in generator.choice(list(by_server), size=3, replace=False)]
+    targets = [str(generator.choice(by_server[name])) for name in names]
+    factors = [float(generator.choice((2, 3, 4, 6, 8))) for _ in targets]
+    faults = tuple(f"slow-target {target} {factor:g}" for target, factor in zip(targets, factors, strict=True))
+    return Trial(UNCOVERED, "three slow targets", ModeledTruth(faults, seed=noise_seed), ((UNEXPLAINED, ""),))

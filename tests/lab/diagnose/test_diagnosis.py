@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -15,7 +16,9 @@ from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import estimate_information
 from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.predictive_check import check_hypothesis
 from sonde.diagnose.simulation import Simulator
+from sonde.diagnose.unknown_causes import SEPARATED, compute_separation, list_phases
 
 
 def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -> tuple[DiagnosisAnswer, int]:
@@ -59,6 +62,49 @@ def test_change_that_nothing_predicts_is_unexplained(model: DiagnosisModel) -> N
     first = rank_hypotheses(posterior)[0]
     assert first.hypothesis.id == "unexplained"
     assert first.probability > 0.9
+
+
+def test_measurement_outside_the_noise_contradicts_the_first(model: DiagnosisModel, simulator: Simulator) -> None:
+    """Results that fit a slow target, but a second target is slow in one of them."""
+    truth = ModeledTruth(("slow-target t5 4",), seed=5)
+    fitting = truth.run_experiment(model.find_experiment("every-target"), 0, simulator, model.noise)
+    index = next(number for number, item in enumerate(model.hypotheses) if item.id == "slow-target:t0-t7")
+    assert not check_hypothesis(model, model.compute_posterior([fitting]), [fitting], index).is_contradicted
+    run = fitting.runs[0]
+    values = {**run.vectors["read", "targets"], "t2": log(0.2)}
+    second = ExperimentResult("every-target", (replace(run, vectors={**run.vectors, ("read", "targets"): values}),))
+    check = check_hypothesis(model, model.compute_posterior([fitting, second]), [fitting, second], index)
+    assert check.is_contradicted
+    assert check.measurement == "t2"
+
+
+def test_first_result_leaves_undescribed_causes_possible(model: DiagnosisModel) -> None:
+    """Slow names alone do not show that nothing else is slow."""
+    slow = ExperimentResult("names", (RunMeasurement(dict.fromkeys(("create", "stat", "remove"), log(0.4))),))
+    usual = ExperimentResult("every-target", (RunMeasurement({"write": 0.0, "read": 0.0}),))
+    index = next(number for number, item in enumerate(model.hypotheses) if item.id == "unexplained")
+    before = model.compute_posterior([slow]).probabilities[index]
+    assert before > 0.02
+    assert model.compute_posterior([slow, usual]).probabilities[index] < before
+
+
+def test_drawn_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> None:
+    phases = list_phases(model.experiments)
+    causes = model.unknown_causes
+    changes = np.stack([causes.predictions[name].rates[phase][0] for name, phase in phases], axis=1)
+    assert len(changes) == 600
+    assert float(np.sum(causes.shares)) == pytest.approx(1)
+    for index, hypothesis in enumerate(model.hypotheses):
+        if hypothesis.id != "unexplained":
+            predictions = {item.id: model.predictions[item.id][index] for item in model.experiments}
+            assert np.all(compute_separation(changes, phases, predictions, model.noise) >= SEPARATED)
+
+
+def test_fault_left_out_is_unexplained(model: DiagnosisModel, simulator: Simulator) -> None:
+    without = model.leave_out("slow-node")
+    assert "slow-node:n1-n4" not in {item.id for item in without.hypotheses}
+    answer, _ = diagnose(without, simulator, ModeledTruth(("slow-node n3 30",), seed=8))
+    assert answer.is_unexplained
 
 
 def test_contradicting_result_widens_the_answer(model: DiagnosisModel, simulator: Simulator) -> None:

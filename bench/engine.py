@@ -57,7 +57,7 @@ def say(text: str, options: argparse.Namespace) -> None:
 
 def report_cell(result: Result, figures: dict[str, float], broken: list[str], options: argparse.Namespace) -> None:
     """One line of the table, its figures, and the promises it breaks."""
-    key = f"{result.place}.{result.cell.name}"
+    key = f"{result.file_system_type}.{result.cell.name}"
     if "engine" not in result.turns:
         broken.append(f"{key}: the engine failed: {result.failures.get('engine')}")
         return

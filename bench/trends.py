@@ -55,7 +55,7 @@ def say(text: str, options: argparse.Namespace) -> None:
 
 
 def line(name: str, outcome: Outcome) -> str:
-    cells = "  ".join(f"{outcome.cells[drop].found:4.2f}/{outcome.cells[drop].delay:<3.0f}" for drop in DROPS)
+    cells = "  ".join(f"{outcome.cells[drop].detected_share:4.2f}/{outcome.cells[drop].delay:<3.0f}" for drop in DROPS)
     return f"{name:44} {outcome.false_alarms:5.2f}   {cells}"
 
 
@@ -73,7 +73,7 @@ def documented(noises: Sequence[Floats], figures: dict[str, float], options: arg
         outcome = attempt(noises, [row.settings] * len(noises), options.rows, row.repeats, options.seed)
         title = f"{row.name}, {'single runs' if row.repeats == 1 else 'median of 3'}"
         say(line(title, outcome), options)
-        pairs = list(zip(row.found, (outcome.cells[drop].found for drop in DROPS), strict=True))
+        pairs = list(zip(row.detected_shares, (outcome.cells[drop].detected_share for drop in DROPS), strict=True))
         verdicts = [abs(ours - documented_value) <= 2 * error(documented_value) for documented_value, ours in pairs]
         inside, total = inside + sum(verdicts), total + len(verdicts)
         marks = "  ".join(
@@ -81,7 +81,7 @@ def documented(noises: Sequence[Floats], figures: dict[str, float], options: arg
             for (documented_value, _), ok in zip(pairs, verdicts, strict=True)
         )
         say(f"{'   documented':44} {row.false_alarms:5.2f}   {marks}", options)
-        figures |= {f"{title} -{drop:.0%}": outcome.cells[drop].found for drop in DROPS}
+        figures |= {f"{title} -{drop:.0%}": outcome.cells[drop].detected_share for drop in DROPS}
         figures[f"{title} false alarms"] = outcome.false_alarms
     say(f"{inside} of {total} power cells agree within twice their error", options)
     figures["documented cells"], figures["documented cells that agree"] = total, inside
@@ -104,7 +104,7 @@ def chosen(name: str, series: Sequence[History], figures: dict[str, float], opti
     later = attempt(second, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 2)
     say(line("   learned on the first half, tried on the other", later), options)
     for title, result in ((name, outcome), (f"{name}, other half", later)):
-        figures |= {f"{title} found -{drop:.0%}": result.cells[drop].found for drop in DROPS}
+        figures |= {f"{title} found -{drop:.0%}": result.cells[drop].detected_share for drop in DROPS}
         figures[f"{title} false alarms"] = result.false_alarms
     return outcome
 
@@ -176,8 +176,10 @@ def main() -> int:
         as_it_was(series, options)
         if outcome.false_alarms > MOST_FALSE:
             broken.append(f"{outcome.false_alarms:.2f} false alarms per 100 runs, more than {MOST_FALSE}")
-        if outcome.cells[0.20].found < LEAST_FOUND:
-            broken.append(f"{outcome.cells[0.20].found:.2f} of the drops of 20 % found, less than {LEAST_FOUND}")
+        if outcome.cells[0.20].detected_share < LEAST_FOUND:
+            broken.append(
+                f"{outcome.cells[0.20].detected_share:.2f} of the drops of 20 % found, less than {LEAST_FOUND}"
+            )
     else:
         say(f"No histories: name a folder with --data or ${VARIABLE} to try real noise.", options)
     broken += [f"{name}: {rate:.2f} alarms a year, the budget is 1" for name, rate in rates.items() if rate > 1]

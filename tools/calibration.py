@@ -39,7 +39,7 @@ class Machine:
     """What is simulated, and what must come out. Rates in bytes/s, times in s."""
 
     name: str
-    words: str
+    description: str
     plan: Mapping[str, Any]
     truth: Callable[[Run], Sequence[Row]]
     series: Sequence[tuple[float, float, float]]  # from, to, rate in bytes/s or op/s, of phase 0 (or the create phase)
@@ -59,12 +59,12 @@ class Row:
     quantity: str
     unit: str
     truth: float
-    said: float
+    reported: float
     limit: float = LIMIT
 
     @property
     def error(self) -> float:
-        return abs(self.said - self.truth) / self.truth
+        return abs(self.reported - self.truth) / self.truth
 
     @property
     def holds(self) -> bool:
@@ -95,7 +95,7 @@ def system_text(machine: Machine) -> str:
     return f"""
 schema = "sonde-system/2"
 id = "{machine.name}"
-title = "{machine.words}"
+title = "{machine.description}"
 source = "made for calibration"
 status = "assumed"
 
@@ -391,6 +391,45 @@ def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
+_SECTIONS_AFTER_TABLES = [
+    "## The mounted model beside this",
+    "",
+    "The same machine, mounted ([](mount)) and at a quarter of its speed: mean rates of plans in virtual time,",
+    "where they are as exact as above, and as the engine measured them through the kernel, FUSE and the real",
+    "clock. Limit: 5%. `tools/two_drivers.py --write` redoes the table; here it ran on two processors that others",
+    "used too, under `chrt -f 1`. A nightly test holds the limit on any machine.",
+    "",
+    "```{include} two-drivers.md",
+    "```",
+    "",
+    "What is left: in the kernel one task at a time makes a file in a directory, or makes a file longer; and a",
+    "task that has ended is waited for by a lead (40 ms here). Both come once in a phase: longer phases differ",
+    "by less. At full speed and with the usual lead (100 µs) the phases that move data differ by 1.1% at most,",
+    "stat and remove by 0.2%; create by 8%, and with a lead of 4 ms by 2%: of four tasks whose files are made at",
+    "one time, the last one calls again later than a lead.",
+    "",
+    "## Latencies, series and targets on the mount",
+    "",
+    "The six machines once more, mounted at half of their speed: their truths against what the engine wrote down,",
+    "in the machine's own time. Limit: 2%, or the reason. Percentiles are known as far as the buckets are narrow.",
+    "`tools/calibration_on_mount.py --write` redoes the table; here it ran on two processors that others used,",
+    "too, under `chrt -f 1`.",
+    "",
+    "```{include} calibration-on-mount.md",
+    "```",
+    "",
+    "Some plans differ from those above: calls of 1 MiB instead of 4 (the kernel cuts longer ones), a shared file",
+    "that is written a second time (in the kernel one task at a time makes a file longer: the p99 of the first",
+    "writes is 12% more, their mean is not), and 4,000 files instead of 20,000. The slow target is slow from the",
+    "beginning.",
+    "",
+    "## What it does not show",
+    "",
+    "The model is held against its own truth, not against storage that exists.",
+    "",
+]
+
+
 def page(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
     """The page, whole."""
     rows = [row for _run, of in measured_runs.values() for row in of]
@@ -411,52 +450,15 @@ def page(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
         "",
     ]
     for machine in MACHINES:
-        text += [f"## {machine.name.capitalize()}", "", f"{machine.words}.", ""]
+        text += [f"## {machine.name.capitalize()}", "", f"{machine.description}.", ""]
         text += ["| quantity | truth | record | error |", "|---|---|---|---|"]
         for row in measured_runs[machine.name][1]:
             error = "0" if row.error == 0 else f"{row.error:.1e}"
             text.append(
-                f"| {row.quantity} | {_number(row.truth)} {row.unit} | {_number(row.said)} {row.unit} | {error} |"
+                f"| {row.quantity} | {_number(row.truth)} {row.unit} | {_number(row.reported)} {row.unit} | {error} |"
             )
         text.append("")
-    text += [
-        "## The mounted model beside this",
-        "",
-        "The same machine, mounted ([](mount)) and at a quarter of its speed: mean rates of plans in virtual time,",
-        "where they are as exact as above, and as the engine measured them through the kernel, FUSE and the real",
-        "clock. Limit: 5%. `tools/two_drivers.py --write` redoes the table; here it ran on two processors that others",
-        "used too, under `chrt -f 1`. A nightly test holds the limit on any machine.",
-        "",
-        "```{include} two-drivers.md",
-        "```",
-        "",
-        "What is left: in the kernel one task at a time makes a file in a directory, or makes a file longer; and a",
-        "task that has ended is waited for by a lead (40 ms here). Both come once in a phase: longer phases differ",
-        "by less. At full speed and with the usual lead (100 µs) the phases that move data differ by 1.1% at most,",
-        "stat and remove by 0.2%; create by 8%, and with a lead of 4 ms by 2%: of four tasks whose files are made at",
-        "one time, the last one calls again later than a lead.",
-        "",
-        "## Latencies, series and targets on the mount",
-        "",
-        "The six machines once more, mounted at half of their speed: their truths against what the engine wrote down,",
-        "in the machine's own time. Limit: 2%, or the reason. Percentiles are known as far as the buckets are narrow.",
-        "`tools/calibration_on_mount.py --write` redoes the table; here it ran on two processors that others used,",
-        "too, under `chrt -f 1`.",
-        "",
-        "```{include} calibration-on-mount.md",
-        "```",
-        "",
-        "Some plans differ from those above: calls of 1 MiB instead of 4 (the kernel cuts longer ones), a shared file",
-        "that is written a second time (in the kernel one task at a time makes a file longer: the p99 of the first",
-        "writes is 12% more, their mean is not), and 4,000 files instead of 20,000. The slow target is slow from the",
-        "beginning.",
-        "",
-        "## What it does not show",
-        "",
-        "The model is held against its own truth, not against storage that exists.",
-        "",
-    ]
-    return "\n".join(text)
+    return "\n".join([*text, *_SECTIONS_AFTER_TABLES])
 
 
 def picture(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
@@ -504,7 +506,7 @@ def main(arguments: Sequence[str]) -> int:
     measured_runs = measured()
     missed = [(name, row) for name, (_run, rows) in measured_runs.items() for row in rows if not row.holds]
     for name, row in missed:
-        print(f"{name}: {row.quantity}: must be {row.truth:.9g} {row.unit}, the record says {row.said:.9g}")
+        print(f"{name}: {row.quantity}: must be {row.truth:.9g} {row.unit}, the record says {row.reported:.9g}")
     if "--check" not in arguments:
         PAGE.write_text(page(measured_runs), encoding="utf-8")
         PICTURE.write_text(picture(measured_runs), encoding="utf-8")

@@ -201,7 +201,7 @@ def table(named_rows: Sequence[tuple[str, Row]]) -> str:
     last = ""
     for name, row in named_rows:
         why = "" if row.holds else reason(name, row.quantity) or "**not known**"
-        both = f"{row.truth:.5g} {row.unit} | {row.said:.5g} {row.unit}"
+        both = f"{row.truth:.5g} {row.unit} | {row.reported:.5g} {row.unit}"
         lines.append(f"| {name if name != last else ''} | {row.quantity} | {both} | {row.error:.2%} | {why} |")
         last = name
     return "\n".join(lines) + "\n"
@@ -218,7 +218,7 @@ def main(arguments: Sequence[str]) -> int:
             for row in held(machine):
                 named_rows.append((machine.name, row))
                 print(
-                    f"{machine.name:15} {row.quantity:38} {row.truth:12.6g} {row.said:12.6g} {row.error:8.3%}",
+                    f"{machine.name:15} {row.quantity:38} {row.truth:12.6g} {row.reported:12.6g} {row.error:8.3%}",
                     flush=True,
                 )
     if options.write:

@@ -72,7 +72,7 @@ class Staged:
     why: str = ""
     controls: tuple[Mapping[str, Any], ...] = ()
     only: tuple[str, ...] = ()
-    beside: str = ""  # a file with more parts of the machine
+    extra_system: str = ""  # a file with more parts of the machine
 
 
 def staged() -> dict[str, Staged]:
@@ -134,10 +134,10 @@ def machine_of(staging: Staged, more: Mapping[str, Any] | None = None) -> System
     assert storage is not None
     source = find_system_file(storage.system)
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
-        if staging.beside:
+        if staging.extra_system:
             parts = [
                 Path(source).read_text(encoding="utf-8"),
-                (ROOT / staging.beside).read_text(encoding="utf-8"),
+                (ROOT / staging.extra_system).read_text(encoding="utf-8"),
             ]
             source = str(Path(name) / "system.toml")
             Path(source).write_text("\n".join(parts), encoding="utf-8")

@@ -46,7 +46,7 @@ class Case:
     """One plan on one machine."""
 
     name: str
-    words: str
+    description: str
     plan: Plan
     adapter: str = ""
     faults: Sequence[str] = ()
@@ -194,7 +194,7 @@ def run(command: Sequence[str]) -> None:
 def rows_of(case: Case, folder: Path) -> list[Row]:
     """One run in each driver."""
     machine = calibration.Machine(
-        "two-drivers", case.words, case.plan, lambda _run: [], [], adapter=case.adapter, nodes=1
+        "two-drivers", case.description, case.plan, lambda _run: [], [], adapter=case.adapter, nodes=1
     )
     (folder / "system.toml").write_text(calibration.system_text(machine), encoding="utf-8")
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
@@ -246,7 +246,7 @@ def memory() -> str | None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    arguments = {case.name: case.words for case in CASES}
+    arguments = {case.name: case.description for case in CASES}
     lines = ["| plan | what it does | phase | virtual time | mounted | difference |", "|---|---|---|---|---|---|"]
     for row in rows:
         scale = 1e6 if row.unit == "MB/s" else 1

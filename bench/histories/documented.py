@@ -27,7 +27,7 @@ class Row:
     settings: DetectorSettings
     repeats: int
     false_alarms: float
-    found: tuple[float, float, float, float]  # drops of 10, 20, 30, 70 %
+    detected_shares: tuple[float, float, float, float]  # drops of 10, 20, 30, 70 %
 
 
 _TREND_500 = DetectorSettings(arl0=500, collapse_change=_NEVER)

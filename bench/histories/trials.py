@@ -28,7 +28,7 @@ DROPS = (0.10, 0.20, 0.30, 0.70)
 class Cell:
     """Share of the steps found within ten probes, and the median number of probes that took (NaN when none)."""
 
-    found: float
+    detected_share: float
     delay: float
 
 

@@ -26,7 +26,7 @@ class Result:
     """What each contestant did, one turn a round."""
 
     cell: Cell
-    place: str  #: type of the file system
+    file_system_type: str  #: type of the file system
     turns: dict[str, list[Turn]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     others_cpus: float = 0.0  #: processors that were busy with something else in the rounds that count, on average

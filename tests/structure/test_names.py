@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,8 +24,6 @@ EMPTY_NAMES = frozenset(
         """,
     )
 )
-# Names that are still to be changed, by folder. The numbers only go down.
-UNFINISHED = tomllib.loads((ROOT / "tests" / "structure" / "unfinished_names.toml").read_text(encoding="utf-8"))
 
 
 def python_files(*folders: str) -> Iterator[tuple[str, ast.Module]]:
@@ -117,21 +114,6 @@ def cpp_functions(text: str) -> Iterator[tuple[int, str, int]]:
             yield number + 1, name["name"], close - number + 1
 
 
-def folder_of(path: str) -> str:
-    """The folder by which names are counted: two levels, three below lab/sonde, tests/lab and tests/engine."""
-    parts = path.split("/")[:-1]
-    return "/".join(parts[: 3 if parts[:2] in (["lab", "sonde"], ["tests", "lab"], ["tests", "engine"]) else 2])
-
-
-def above_unfinished(kind: str, objections: Iterable[str]) -> dict[str, list[str]]:
-    """Objections (`path:line …`) of the folders that have more of them than UNFINISHED allows."""
-    folders: defaultdict[str, list[str]] = defaultdict(list)
-    for objection in objections:
-        folders[folder_of(objection.split(":")[0])].append(objection)
-    allowed = UNFINISHED.get(kind, {})
-    return {folder: items for folder, items in folders.items() if len(items) > allowed.get(folder, 0)}
-
-
 def test_class_names_are_unique_in_the_lab() -> None:
     files: defaultdict[str, list[str]] = defaultdict(list)
     for path, tree in python_files("lab"):
@@ -140,7 +122,7 @@ def test_class_names_are_unique_in_the_lab() -> None:
                 files[node.name.lstrip("_")].append(path)
     assert len(files) > 300
     shared = {name: paths for name, paths in files.items() if len(paths) > 1}
-    assert {name: paths for name, paths in shared.items() if name not in UNFINISHED["shared_classes"]} == {}
+    assert shared == {}
 
 
 def test_cpp_type_names_have_one_meaning() -> None:
@@ -151,7 +133,7 @@ def test_cpp_type_names_have_one_meaning() -> None:
             files[name].append(path)
     assert len(files) > 300
     shared = {name: paths for name, paths in files.items() if len(paths) > 1}
-    assert {name: paths for name, paths in shared.items() if name not in UNFINISHED["shared_types"]} == {}
+    assert shared == {}
 
 
 def test_names_say_what_they_hold() -> None:
@@ -165,7 +147,7 @@ def test_names_say_what_they_hold() -> None:
         for path, text in cpp_files(*CPP_PARTS, "tests", "bench")
         for line, name in empty_cpp_names(text)
     )
-    assert above_unfinished("empty_names", [*python, *cpp]) == {}
+    assert [*python, *cpp] == []
 
 
 def test_file_names_say_what_files_hold() -> None:
@@ -186,7 +168,7 @@ def test_test_names_are_short() -> None:
     ]
     assert len(names) > 3000
     long = [f"{path}:{line} {name}" for path, line, name in names if len(name) > LONGEST_TEST_NAME]
-    assert above_unfinished("long_test_names", long) == {}
+    assert long == []
 
 
 def test_functions_are_short() -> None:
@@ -196,7 +178,7 @@ def test_functions_are_short() -> None:
     ]
     assert len(functions) > 5000
     long = [f"{path}:{line} {name} {length}" for path, line, name, length in functions if length > LONGEST_FUNCTION]
-    assert above_unfinished("long_functions", long) == {}
+    assert long == []
 
 
 def test_empty_names_are_noticed() -> None:

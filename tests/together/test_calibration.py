@@ -34,7 +34,7 @@ def measured_machines() -> Found:
 def test_the_record_of_a_machine_says_what_its_rates_and_costs_say(measured_machines: Found, name: str) -> None:
     rows = measured_machines[name][1]
     assert len(rows) >= 7
-    assert [f"{row.quantity}: {row.truth} {row.said}" for row in rows if not row.holds] == []
+    assert [f"{row.quantity}: {row.truth} {row.reported}" for row in rows if not row.holds] == []
 
 
 def test_the_page_and_its_picture_are_those_of_this_simulator(measured_machines: Found) -> None:

@@ -22,7 +22,7 @@ def test_the_record_on_a_mount_says_what_rates_and_costs_say(
     machine: calibration.Machine, mounter: Path, simulator: Path, engine: Path
 ) -> None:
     wrong = [row for row in on_mount.held(machine) if not row.holds and not on_mount.reason(machine.name, row.quantity)]
-    assert [f"{row.quantity}: {row.truth} {row.said}" for row in wrong] == []
+    assert [f"{row.quantity}: {row.truth} {row.reported}" for row in wrong] == []
 
 
 def test_table_has_every_machine_and_a_reason_beyond_the_limit() -> None:

@@ -189,12 +189,12 @@ class _InOrder:
     """Keeps the tests that were asked for, in that order."""
 
     def __init__(self, tests: Sequence[str]) -> None:
-        self.place = {test: index for index, test in enumerate(tests)}
+        self.order = {test: index for index, test in enumerate(tests)}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        chosen = [item for item in items if item.nodeid in self.place]
-        items[:] = sorted(chosen, key=lambda item: self.place[item.nodeid])
+        chosen = [item for item in items if item.nodeid in self.order]
+        items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
 
 
 def attempt(change: Change, tests: Sequence[str], output: Path) -> str:

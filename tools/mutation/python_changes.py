@@ -27,7 +27,7 @@ _LEFT_ALONE = frozenset({"strict", "encoding", "errors", "newline", "dtype", "kw
 
 def changes(file: str, source: str) -> list[Change]:
     """All changes of a file, in the order of its text."""
-    return sorted(set(_Finder(file, source).found(ast.parse(source))))
+    return sorted(set(_Finder(file, source).find_changes(ast.parse(source))))
 
 
 class _Finder:
@@ -38,14 +38,16 @@ class _Finder:
             self.starts.append(self.starts[-1] + len(line))
         self.lines = source.splitlines(keepends=True)
 
-    def place(self, line: int, column: int) -> int:
+    def compute_offset(self, line: int, column: int) -> int:
         """The parser counts bytes of UTF-8; we count characters."""
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
-        return self.place(node.lineno, node.col_offset), self.place(node.end_lineno, node.end_col_offset)
+        return self.compute_offset(node.lineno, node.col_offset), self.compute_offset(
+            node.end_lineno, node.end_col_offset
+        )
 
     def put(self, node: ast.expr | ast.stmt, text: str, operator: str) -> Change:
         return change(self.file, self.source, *self.span(node), text, operator)
@@ -58,14 +60,14 @@ class _Finder:
         if position >= 0:
             yield change(self.file, self.source, position, position + len(old), new, operator)
 
-    def found(self, node: ast.AST) -> Iterator[Change]:
+    def find_changes(self, node: ast.AST) -> Iterator[Change]:
         yield from self.of(node)
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "type_params"):
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST) and not self.leave(node, name, child):
-                    yield from self.found(child)
+                    yield from self.find_changes(child)
 
     def leave(self, node: ast.AST, name: str, child: ast.AST) -> bool:
         if name == "decorator_list" and "dataclass" in ast.unparse(child):

@@ -18,7 +18,7 @@ from sonde.advise.slow_targets import TargetSurvey
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
 from sonde.charts.plot import table
-from sonde.charts.study import Section, Study, write_study
+from sonde.charts.study import Study, StudySection, write_study
 from sonde.charts.time_chart import Line, build_time_chart
 from sonde.model.escaping import escape_line
 from sonde.model.trace import SIZE_CLASSES
@@ -49,10 +49,10 @@ def write_job_pages(results: Sequence[JobAdvice], survey: TargetSurvey, output: 
     return [write_job_page(result, survey, output / f"{Path(result.job.source).stem}.html") for result in results]
 
 
-def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[Section]:
+def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[StudySection]:
     job = result.job
     if not job.has_io:
-        yield Section("Advice", ["The log holds no I/O: there is nothing to advise."], [])
+        yield StudySection("Advice", ["The log holds no I/O: there is nothing to advise."], [])
         return
     yield _make_gain_section(result)
     for item in split_by_gain(result.advice)[0]:
@@ -60,27 +60,27 @@ def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[Section]
         files = [_file_row(file) for file in item.files[:_MOST_FILES]]
         if files:
             parts.append(table(_FILE_TITLES, files))
-        yield Section(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
+        yield StudySection(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
     if job.timeline is not None:
         yield _make_time_section(job.timeline, job)
     yield _make_size_section(job)
     rows = [_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
-    yield Section("Files", [f"The {len(rows)} files with the longest time in calls."], [table(_FILE_TITLES, rows)])
+    yield StudySection("Files", [f"The {len(rows)} files with the longest time in calls."], [table(_FILE_TITLES, rows)])
     facts = [*(pattern.text for pattern in result.facts), *describe_targets(survey)]
     if facts:
-        yield Section("Also noticed", facts, [])
+        yield StudySection("Also noticed", facts, [])
 
 
-def _make_gain_section(result: JobAdvice) -> Section:
+def _make_gain_section(result: JobAdvice) -> StudySection:
     useful, _ = split_by_gain(result.advice)
     if not useful:
-        return Section("Expected gain", ["No change would gain time worth having."], [])
+        return StudySection("Expected gain", ["No change would gain time worth having."], [])
     bars = [
         (item.title, [Amount(item.gain.value, item.gain.low, item.gain.high, "after", _label_gain(item.gain))])
         for item in useful
     ]
     sentences = ["Seconds of the job, with an interval. Gains of different changes overlap: they do not add up."]
-    return Section(
+    return StudySection(
         "Expected gain", sentences, [render_amount_bars(bars, "Expected gain", [("after", "seconds gained")])]
     )
 
@@ -98,7 +98,7 @@ def _render_settings(settings: Sequence[ReadySetting]) -> Markup:
     )
 
 
-def _make_time_section(timeline: IoTimeline, job: JobIo) -> Section:
+def _make_time_section(timeline: IoTimeline, job: JobIo) -> StudySection:
     lines = [
         Line(name, [((values.sum(axis=0) / timeline.bin_s).tolist(), timeline.bin_s)])
         for name, values in (("read", timeline.read), ("written", timeline.write))
@@ -122,10 +122,10 @@ def _make_time_section(timeline: IoTimeline, job: JobIo) -> Section:
         values,
         build_time_labels(timeline.bin_s * total.shape[1]),
     )
-    return Section("Time", [], [chart, render_heat_map(heat)])
+    return StudySection("Time", [], [chart, render_heat_map(heat)])
 
 
-def _make_size_section(job: JobIo) -> Section:
+def _make_size_section(job: JobIo) -> StudySection:
     rows = [
         (name, f"{reads:,}", f"{writes:,}")
         for name, reads, writes in zip(SIZE_CLASSES, job.read.sizes, job.write.sizes, strict=True)
@@ -133,7 +133,7 @@ def _make_size_section(job: JobIo) -> Section:
     ]
     calls = job.read.calls + job.write.calls
     sentences = [f"{counted(calls, 'call')} through POSIX by size. A class ends at the size that names it."]
-    return Section("Sizes", sentences, [table(["Up to", "Reads", "Writes"], rows)] if rows else [])
+    return StudySection("Sizes", sentences, [table(["Up to", "Reads", "Writes"], rows)] if rows else [])
 
 
 _FILE_TITLES = ["File", "Time in calls", "Read", "Written", "Opens", "Shared", "Targets"]

@@ -20,7 +20,7 @@ class Amount:
     low: float | None
     high: float | None
     tone: str
-    shown: str
+    label: str
 
 
 def render_amount_bars(
@@ -57,4 +57,4 @@ def _amount(amount: Amount, top: float) -> Markup:
     return Markup(
         '<span class="arow"><span class="ctrack" aria-hidden="true"><b class="{}" style="left:0;width:{}"></b>{}</span>'
         '<span class="cvalue">{}</span></span>'
-    ).format(amount.tone, share(max(amount.value / top, 0.002)), whisker, escape_line(amount.shown))
+    ).format(amount.tone, share(max(amount.value / top, 0.002)), whisker, escape_line(amount.label))

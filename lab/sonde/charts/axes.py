@@ -14,7 +14,7 @@ from sonde.model import quantities
 class Tick:
     """A labeled place on an axis. `minor` ticks are left out where room is short."""
 
-    at: float
+    position: float
     label: str
     minor: bool = False
 
@@ -29,7 +29,7 @@ class Axis:
     unit: str = ""
     log: bool = False
 
-    def at(self, value: float) -> float:
+    def scale(self, value: float) -> float:
         """Share of the axis' length, cut to 0..1."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)

@@ -24,7 +24,7 @@ class ChangeRow:
     low: float | None
     high: float | None
     tone: str
-    shown: str
+    label: str
     remark: str = ""
 
 
@@ -92,7 +92,7 @@ def _row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:
     return Markup(
         '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
         '<span class="cvalue {}">{}{}</span></li>'
-    ).format(escape_line(row.name), grid, bar, whisker, row.tone, escape_line(row.shown), remark)
+    ).format(escape_line(row.name), grid, bar, whisker, row.tone, escape_line(row.label), remark)
 
 
 def _percent(value: float) -> str:

@@ -38,7 +38,7 @@ class Curves:
     reach far and are above zero."""
 
     title: str
-    words: str
+    summary: str
     curves: Sequence[Curve]
     unit: str
     x_unit: str
@@ -65,7 +65,9 @@ def build_curve_chart(figure: Curves) -> Chart:
         )
         panel.path(f"curve points {tone}", dots)
     panel.tips = _tips(figure, places, axis)
-    return Chart("curves", figure.title, figure.words, [panel], figure.x_unit, _caption(figure), _table(figure, places))
+    return Chart(
+        "curves", figure.title, figure.summary, [panel], figure.x_unit, _caption(figure), _table(figure, places)
+    )
 
 
 def _build_places_axis(places: Sequence[float], name_of: Callable[[float], str], is_log: bool | None = None) -> Axis:
@@ -77,7 +79,7 @@ def _build_places_axis(places: Sequence[float], name_of: Callable[[float], str],
     every = max(1, math.ceil(len(places) / _FEW_TICKS))
     stored = [value for index, value in enumerate(reversed(places)) if index % every == 0]
     minor = {position for index, position in enumerate(stored) if index % 2 and len(stored) > 3}
-    ticks = tuple(Tick(plain.at(position), name_of(position), position in minor) for position in reversed(stored))
+    ticks = tuple(Tick(plain.scale(position), name_of(position), position in minor) for position in reversed(stored))
     return Axis(low, high, ticks, "", log)
 
 
@@ -91,7 +93,7 @@ def _build_values_axis(figure: Curves) -> Axis:
     step = max(1, math.ceil(decades / 4))
     marks = [low * 10.0**power for power in range(0, decades + 1, step)]
     plain = Axis(low, high, log=True)
-    return Axis(low, high, tuple(Tick(plain.at(mark), _short(mark)) for mark in marks), figure.unit, True)
+    return Axis(low, high, tuple(Tick(plain.scale(mark), _short(mark)) for mark in marks), figure.unit, True)
 
 
 def _short(mark: float) -> str:
@@ -128,7 +130,7 @@ def _value_at(curve: Curve, position: float, unit: str) -> str | None:
 
 
 def _tips(figure: Curves, places: Sequence[float], axis: Axis) -> list[Tip]:
-    positions = [axis.at(value) for value in places]
+    positions = [axis.scale(value) for value in places]
     edges = [0.0, *((previous + following) / 2 for previous, following in itertools.pairwise(positions)), 1.0]
     tips = []
     for number, position in enumerate(places):
@@ -145,7 +147,7 @@ def _caption(figure: Curves) -> Markup:
         )
         for index, curve in enumerate(figure.curves)
     )
-    return Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(figure.words), keys)
+    return Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(figure.summary), keys)
 
 
 def _table(figure: Curves, places: Sequence[float]) -> Markup:

@@ -29,7 +29,7 @@ def build_date_axis(begin: float, end: float, wanted: int = 8) -> Axis:
     marks = _marks(datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(end, UTC), wanted)
     axis = Axis(begin, end)
     ticks = tuple(
-        Tick(axis.at(mark.timestamp()), label, minor=number % 2 == 1) for number, (mark, label) in enumerate(marks)
+        Tick(axis.scale(mark.timestamp()), label, minor=number % 2 == 1) for number, (mark, label) in enumerate(marks)
     )
     return Axis(begin, end, ticks)
 

@@ -36,7 +36,7 @@ class HeatMap:
     width) below; `marked` rows always get their name."""
 
     title: str
-    words: str
+    summary: str
     rows: Sequence[str]
     values: NDArray[np.float64]
     columns: Sequence[tuple[float, str]]
@@ -46,7 +46,9 @@ class HeatMap:
 def build_time_labels(seconds: float) -> list[tuple[float, str]]:
     """Words for the places below a heat map over so much time; the last one would stand outside."""
     axis = build_time_axis(seconds)
-    return [(tick.at, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.at < 0.95]
+    return [
+        (tick.position, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.position < 0.95
+    ]
 
 
 def render_heat_map(heat: HeatMap) -> Markup:
@@ -77,8 +79,8 @@ def render_heat_map(heat: HeatMap) -> Markup:
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
         '<figcaption><span class="said">{}{}</span> {}</figcaption></figure>'
     ).format(
-        escape_line(heat.title), heat.words, f"{total:.0f}", names, _encode_png(values), f"{total:.0f}", below,
-        heat.words, note, legend,
+        escape_line(heat.title), heat.summary, f"{total:.0f}", names, _encode_png(values), f"{total:.0f}", below,
+        heat.summary, note, legend,
     )  # fmt: skip
 
 

@@ -38,8 +38,8 @@ class ChangeMark:
     """A change of this history (`own`), or a joint change elsewhere, at a time; `down` only matters for own ones."""
 
     time: float
-    words: str
-    own: bool = True
+    text: str
+    is_own: bool = True
     down: bool = False
 
 
@@ -57,7 +57,7 @@ class HistoryCurve:
     """`unit` is B/s or op/s; `times` ascend."""
 
     title: str
-    words: str
+    summary: str
     unit: str
     times: Sequence[float]
     values: Sequence[float]
@@ -89,9 +89,9 @@ def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Char
     return Chart(
         kind="history",
         title=history.title,
-        words=history.words,
+        summary=history.summary,
         panels=[panel],
-        caption=Markup('<span class="said">{}</span>').format(history.words),
+        caption=Markup('<span class="said">{}</span>').format(history.summary),
         table=_table(history),
     )
 
@@ -110,11 +110,11 @@ def _dots(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
 
 def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
     occupied: list[tuple[float, int]] = []
-    for mark in sorted(marks, key=lambda change_mark: change_mark.own):
-        css = ("change down" if mark.down else "change up") if mark.own else "elsewhere"
+    for mark in sorted(marks, key=lambda change_mark: change_mark.is_own):
+        css = ("change down" if mark.down else "change up") if mark.is_own else "elsewhere"
         panel.vertical(css, mark.time)
-        if mark.own:
-            position = panel.x.at(mark.time)
+        if mark.is_own:
+            position = panel.x.scale(mark.time)
             row = next(
                 row
                 for row in range(len(occupied) + 1)
@@ -123,13 +123,13 @@ def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
             occupied.append((position, row))
             if row < 3:
                 # To the left where a narrow screen has no room to the right of it.
-                panel.note("left" if position > 0.6 else "", position, mark.words, row)
+                panel.note("left" if position > 0.6 else "", position, mark.text, row)
 
 
 def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
     last = -1.0
     for event in sorted(events, key=lambda line: line.time):
-        position = panel.x.at(event.time)
+        position = panel.x.scale(event.time)
         if not 0 <= position <= 1:
             continue
         panel.vertical("event", event.time)
@@ -154,7 +154,7 @@ def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
             text = "\n".join(filter(None, (text, *events)))
-            tips.append(Tip(axis.at(float(left_edge)), axis.at(float(right_edge)), text))
+            tips.append(Tip(axis.scale(float(left_edge)), axis.scale(float(right_edge)), text))
     return tips
 
 

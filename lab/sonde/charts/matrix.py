@@ -17,7 +17,7 @@ class Field:
 
     change: float
     sure: bool
-    words: str
+    text: str
     link: str = ""
 
 
@@ -63,7 +63,7 @@ def _field(field: Field | None) -> Markup:
     if field is None:
         return Markup('<td class="none">·</td>')
     arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""
-    text: str | Markup = escape_line(field.words)
+    text: str | Markup = escape_line(field.text)
     if field.link:
         text = Markup('<a href="{}">{}</a>').format(field.link, text)
     return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, text)

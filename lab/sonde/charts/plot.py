@@ -56,11 +56,11 @@ class Panel:
 
     def px(self, value: float) -> float:
         """Horizontal place of a value in the drawing."""
-        return self.x.at(value) * WIDTH
+        return self.x.scale(value) * WIDTH
 
     def py(self, value: float) -> float:
         """Vertical place of a value in the drawing (0 = top)."""
-        return (1 - self.y.at(value)) * self.height
+        return (1 - self.y.scale(value)) * self.height
 
     def path(self, css: str, data: str, title: str = "") -> None:
         """Adds a path; `title` names it for those who cannot see it."""
@@ -85,10 +85,10 @@ class Panel:
 
     def name_bar(self, css: str, start: float, stop: float, text: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
-        position = self.x.at(start)
+        position = self.x.scale(start)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};width:{}">{}</span>').format(
-                css, share(position), share(self.x.at(stop) - position), escape_line(text)
+                css, share(position), share(self.x.scale(stop) - position), escape_line(text)
             )
         )
 
@@ -134,12 +134,13 @@ class Panel:
         """The panel with its y axis; the x axis belongs to the chart."""
         grid = Markup("").join(
             Markup('<path class="grid{}" d="M0 {}H1000"></path>').format(
-                "" if tick.at > 0 else " base", fixed((1 - tick.at) * self.height)
+                "" if tick.position > 0 else " base", fixed((1 - tick.position) * self.height)
             )
             for tick in self.y.ticks
         )
         scale = Markup("").join(
-            Markup('<span style="bottom:{}">{}</span>').format(share(tick.at), tick.label) for tick in self.y.ticks
+            Markup('<span style="bottom:{}">{}</span>').format(share(tick.position), tick.label)
+            for tick in self.y.ticks
         )
         title = Markup('<div class="pn">{}</div>').format(escape_line(self.name)) if self.name else Markup("")
         tips = Markup("").join(_tip(tip) for tip in self.tips)
@@ -182,7 +183,7 @@ class Chart:
 
     kind: str
     title: str
-    words: str
+    summary: str
     panels: Sequence[Panel]
     x_unit: str = ""
     caption: Markup = NOTHING
@@ -194,7 +195,7 @@ class Chart:
         axis = self.panels[-1].x
         ticks = Markup("").join(
             Markup('<span{} style="left:{}">{}</span>').format(
-                Markup(' class="minor"') if tick.minor else Markup(""), share(tick.at), tick.label
+                Markup(' class="minor"') if tick.minor else Markup(""), share(tick.position), tick.label
             )
             for tick in axis.ticks
         )
@@ -212,7 +213,7 @@ class Chart:
         ).format(
             self.kind,
             Markup("<h4>{}</h4>").format(escape_line(self.title)) if self.title else NOTHING,
-            escape_line(self.words),
+            escape_line(self.summary),
             body,
             scale,
             unit,

@@ -21,7 +21,7 @@ class Overlay:
     """Curves of a phase: rates over equal slices, one curve a run; `before` makes the band, `after` the lines."""
 
     title: str
-    words: str
+    summary: str
     before: Sequence[Sequence[float]]
     after: Sequence[Sequence[float]]
 
@@ -41,8 +41,8 @@ def build_profile_chart(overlay: Overlay) -> Chart:
         '<span class="said">{}</span> <span class="keys"><span class="ki"><span class="key all dull"></span>all runs'
         ' before</span><span class="ki"><span class="key median dull"></span>their median</span>'
         '<span class="ki"><span class="key line after"></span>median after</span></span>'
-    ).format(overlay.words)
-    return Chart("profile", overlay.title, overlay.words, [panel], "share of the time", caption)
+    ).format(overlay.summary)
+    return Chart("profile", overlay.title, overlay.summary, [panel], "share of the time", caption)
 
 
 def _resampled(rates: Sequence[float]) -> list[float]:

@@ -94,7 +94,7 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
     return Chart(
         kind="strips",
         title=title,
-        words=text,
+        summary=text,
         panels=[panel],
         caption=Markup("<span>{}</span>").format(caption),
         table=_table(word, result, unit),

@@ -15,11 +15,11 @@ from sonde.model.errors import ReportError
 
 
 @dataclass(frozen=True)
-class Section:
+class StudySection:
     """Some paragraphs and then drawings or tables, which are HTML already."""
 
     title: str
-    words: Sequence[str]
+    paragraphs: Sequence[str]
     parts: Sequence[Markup]
 
 
@@ -31,7 +31,7 @@ class Study:
     lead: str
     facts: Sequence[tuple[str, str]]
     alarms: Sequence[str]
-    sections: Sequence[Section]
+    sections: Sequence[StudySection]
 
 
 def write_study(study: Study, out: Path) -> Path:

@@ -120,8 +120,8 @@ def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Arch
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
     for item in limit_results:
-        measured = ", ".join(item.words(value) for value in item.measured[-RUNS_IN_A_ROW:])
-        table.add_row(item.phase, item.words(item.least), measured, _limit_verdict(item),
+        measured = ", ".join(item.format_value(value) for value in item.measured[-RUNS_IN_A_ROW:])
+        table.add_row(item.phase, item.format_value(item.least), measured, _limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     results().print(table)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"

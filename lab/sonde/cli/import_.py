@@ -39,7 +39,7 @@ class _ImportResult:
     """The result of importing all files."""
 
     added: list[Path] = field(default_factory=list)
-    known: int = 0
+    duplicates: int = 0
     complaints: list[str] = field(default_factory=list)
     unreadable_files: int = 0  # results that are damaged, or of no known format
     other_files: int = 0  # files of folders that hold no result
@@ -160,7 +160,7 @@ def _import_path(
                 copy_runs(archive, _folders(path), str(path), step) if path.is_dir() else unpack(archive, path, step)
             )
         result.added += brought.added
-        result.known += brought.known
+        result.duplicates += brought.duplicates
         result.complaints += brought.complaints
         return
     if column_map is None and path.suffix.lower() == ".csv" and not _format_of(path):
@@ -177,7 +177,7 @@ def _import_path(
     with progress_bar(f"importing {path.name}") as step:
         added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
     result.added += added.folders
-    result.known += added.known
+    result.duplicates += added.duplicates
 
 
 def _propose_column_map(path: Path) -> str:
@@ -241,7 +241,7 @@ def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path]
         print_json(
             {
                 "added": [folder.name for folder in result.added],
-                "known": result.known,
+                "known": result.duplicates,
                 "complaints": result.complaints,
                 "unreadable_files": result.unreadable_files,
                 "other_files": result.other_files,
@@ -250,11 +250,11 @@ def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path]
     else:
         verb = "would come into" if dry_run else "came into"
         counts = f"{counted(added, 'run')} {verb} the archive {archive.root}"
-        counts += f"; {result.known:,} were there already" if result.known else ""
+        counts += f"; {result.duplicates:,} were there already" if result.duplicates else ""
         counts += f"; {counted(result.unreadable_files, 'file')} could not be read" if result.unreadable_files else ""
         counts += f"; {counted(result.other_files, 'file')} in folders held no result" if result.other_files else ""
         results().print(f"{counts}.", soft_wrap=True)
-    if not added and not result.known:
+    if not added and not result.duplicates:
         empty = [path for path in paths if path.is_dir() and not (result.complaints and _folders(path))]
         folders = ", ".join(map(str, empty))
         reason = f": {folders} holds no run of Sonde's and no result of a known tool" if empty else ""

@@ -141,9 +141,7 @@ def command(
       sonde io500 my.ini --verify results/2026.11.21-20.45.01/result.txt
     """
     if show_list or list_mandatory:
-        which = "Mandatory Phases Only" if list_mandatory else ""
-        head = "# Supported and current values of the ini file" + (f" ({which})" if which else "")
-        echo(f"{head}:\n{listing(DEFAULTS, about=True, extra=not list_mandatory)}", end="")
+        _print_default_ini(mandatory_only=list_mandatory)
         return EXIT_OK
     config = _build_config(ini, debug_short, verbosity if verbosity is not None else louder or None)
     if config_hash:
@@ -180,6 +178,11 @@ def command(
     outcome = benchmark.run()
     _print_conclusion(outcome, order, archive, report and not dry_run and not cleanup, quiet)
     return EXIT_OK
+
+
+def _print_default_ini(mandatory_only: bool) -> None:
+    head = "# Supported and current values of the ini file" + " (Mandatory Phases Only)" * mandatory_only
+    echo(f"{head}:\n{listing(DEFAULTS, about=True, extra=not mandatory_only)}", end="")
 
 
 def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:

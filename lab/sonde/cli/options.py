@@ -37,7 +37,7 @@ def archive_option(command: Command) -> Command:
     return click.option(
         "--archive",
         metavar="DIR",
-        callback=lambda ctx, parameter, value: Archive.at(value, _report),
+        callback=lambda ctx, parameter, value: Archive.from_option(value, _report),
         help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
     )(command)
 
@@ -57,7 +57,7 @@ def existing_archive_option(command: Command) -> Command:
 
 
 def _existing_archive(option: str | None) -> Archive:
-    archive = Archive.at(option, _report)
+    archive = Archive.from_option(option, _report)
     if option and not archive.root.is_dir():
         raise UserError(f"There is no archive {archive.root}; name the folder that holds the runs.")
     return archive

@@ -11,12 +11,12 @@ from sonde.model.errors import MachineError, ReportError, UserError
 from sonde.terminal.screen import messages
 
 if TYPE_CHECKING:
-    from sonde.charts.study import Section
+    from sonde.charts.study import StudySection
     from sonde.model.system import System
 
 
 def write_report_or_warn(
-    runs: Sequence[Path], output: Path, title: str | None, quiet: bool, sections: Sequence[Section] = ()
+    runs: Sequence[Path], output: Path, title: str | None, quiet: bool, sections: Sequence[StudySection] = ()
 ) -> Path | None:
     """Writes the report of `runs` into `output`, after `sections`. Prints a warning on failure, since the runs are
     stored anyway."""
@@ -32,7 +32,7 @@ def write_run_report(
     output: Path,
     title: str | None,
     quiet: bool,
-    sections: Sequence[Section] = (),
+    sections: Sequence[StudySection] = (),
     system: System | None = None,
 ) -> Path:
     """Writes the report of `runs` into `output`, after `sections`. Raises UserError."""

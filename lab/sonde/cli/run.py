@@ -113,8 +113,8 @@ def _require_no_experiment_options(run_request: RunRequest) -> None:
     option = "--profile" if run_request.profile else "--pool" if locations.pools else ""
     if option:
         raise UserError(f"{option} belongs to an experiment, and this is a plan; leave it out.")
-    if locations.named:
-        name = next(iter(locations.named))
+    if locations.by_name:
+        name = next(iter(locations.by_name))
         raise UserError(f"--on {name}=… names a file system of an experiment, and this is a plan; write --on DIR.")
 
 

@@ -69,7 +69,7 @@ def command(
     experiment = document.get("schema") == EXPERIMENT
     if array:
         _require_divisible_work(site, run_context, experiment)
-    archive = Archive.at(folder or site.archive or None)
+    archive = Archive.from_option(folder or site.archive or None)
     job = create_job(
         archive, site, run_context.params["plan"], nodes or site.nodes, _job_seconds(time_limit, site), array or 0
     )

@@ -129,7 +129,7 @@ def _create_requests(
 
     experiments = [read_experiment(file, finder=resolve_plan_source) for file in _experiment_files(folder, name_filter)]
     locations_by_experiment = [named_locations(item) for item in experiments]
-    for option, values_by_name, kind in (("--on", locations.named, 0), ("--pool", locations.pools, 1)):
+    for option, values_by_name, kind in (("--on", locations.by_name, 0), ("--pool", locations.pools, 1)):
         unknown = next(
             (name for name in values_by_name if not any(name in item[kind] for item in locations_by_experiment)), None
         )
@@ -139,7 +139,7 @@ def _create_requests(
     for experiment, (mounts_used, pools_used) in zip(experiments, locations_by_experiment, strict=True):
         own_locations = replace(
             locations,
-            named={name: directory for name, directory in locations.named.items() if name in mounts_used},
+            by_name={name: directory for name, directory in locations.by_name.items() if name in mounts_used},
             pools={name: directory for name, directory in locations.pools.items() if name in pools_used},
         )
         chosen = profile if profile in experiment.profiles else ""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.plot import table
-from sonde.charts.study import Section, Study
+from sonde.charts.study import Study, StudySection
 from sonde.diagnose.diagnosis import RankedHypothesis, rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_text import (
@@ -52,15 +52,17 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
         facts=facts,
         alarms=sentences[:1] if answer.status == "decided" and answer.first.hypothesis.kind != "nothing" else [],
         sections=[
-            Section("Answer", [*sentences[1:], *(text for text in advice if text)], [_draw_ranking(answer.ranking)]),
+            StudySection(
+                "Answer", [*sentences[1:], *(text for text in advice if text)], [_draw_ranking(answer.ranking)]
+            ),
             *_tell_steps(session),
             *_explain_first(session),
-            Section("What this diagnosis cannot see", session.describe_limits() or ["Nothing is left out."], []),
+            StudySection("What this diagnosis cannot see", session.describe_limits() or ["Nothing is left out."], []),
         ],
     )
 
 
-def _tell_steps(session: DiagnosisSession) -> list[Section]:
+def _tell_steps(session: DiagnosisSession) -> list[StudySection]:
     """One section for each result: question, figure, and what was most probable afterwards."""
     sections = []
     earlier: list[ExperimentResult] = []
@@ -76,7 +78,7 @@ def _tell_steps(session: DiagnosisSession) -> list[Section]:
             probability = format_probability(ranking[0].probability)
             sentences.append(f"Most probable afterwards: {name_candidate(ranking[0])} ({probability}).")
             parts.append(_draw_ranking(ranking))
-        sections.append(Section(f"Step {number}: {description.id}", sentences, parts))
+        sections.append(StudySection(f"Step {number}: {description.id}", sentences, parts))
     return sections
 
 
@@ -110,7 +112,7 @@ def _make_row(group: str, name: str, value: float) -> ChangeRow:
     return ChangeRow(group, name, exp(value) - 1, None, None, tone, format_change(value))
 
 
-def _explain_first(session: DiagnosisSession) -> list[Section]:
+def _explain_first(session: DiagnosisSession) -> list[StudySection]:
     """Evidence for and against the first hypotheses."""
     sections = []
     for candidate in session.answer.ranking[:_EXPLAINED]:
@@ -122,5 +124,5 @@ def _explain_first(session: DiagnosisSession) -> list[Section]:
         ]
         title = f"{name_candidate(candidate)} ({format_probability(candidate.probability)})"
         figure = table(["Experiment", "Measured", "Predicted", "Evidence"], cells, text_columns=4)
-        sections.append(Section(f"For and against: {title}", [], [figure]))
+        sections.append(StudySection(f"For and against: {title}", [], [figure]))
     return sections

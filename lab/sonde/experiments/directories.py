@@ -18,7 +18,7 @@ class Directories:
     """Directories from --on, --pool and the system file. All of them exist."""
 
     default: str = ""  # of cells without a more specific one
-    named: Mapping[str, str] = field(default_factory=dict)  # file system or mount -> directory
+    by_name: Mapping[str, str] = field(default_factory=dict)  # file system or mount -> directory
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # one directory, or one for each target
     system: System | None = None  # this machine; None if not described
 
@@ -26,7 +26,7 @@ class Directories:
         """Raises UserError for a name that the experiment does not use, and if no cell has a directory."""
         locations, pools = named_locations(experiment)
         options: tuple[tuple[str, Mapping[str, str | tuple[str, ...]], set[str], set[str]], ...] = (
-            ("--on", {**self.named}, locations, pools),
+            ("--on", {**self.by_name}, locations, pools),
             ("--pool", {**self.pools}, pools, locations),
         )
         for option, values_by_name, valid_names, names_of_other_option in options:
@@ -65,7 +65,7 @@ class Directories:
 
     def _find_directory(self, experiment: Experiment, cell: Cell) -> str:
         named_directory = next(
-            (self.named[name] for name in _location_names(experiment, cell) if name in self.named), ""
+            (self.by_name[name] for name in _location_names(experiment, cell) if name in self.by_name), ""
         )
         pool_directory = self.pools.get(_pool_name(experiment, cell), ("",))[0]
         return (
@@ -78,7 +78,7 @@ class Directories:
 
     def pool_directories_of(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
         """Returns the directories of the cell's pool if it has more than one."""
-        if any(name in self.named for name in _location_names(experiment, cell)):
+        if any(name in self.by_name for name in _location_names(experiment, cell)):
             return ()
         pool_directories = self.pools.get(_pool_name(experiment, cell), ())
         return pool_directories if len(pool_directories) > 1 else ()

@@ -16,7 +16,7 @@ class RunLocations:
     """Directories by name, the system file and the launcher; empty if not given."""
 
     default: str = ""
-    named: Mapping[str, str] = field(default_factory=dict)
+    by_name: Mapping[str, str] = field(default_factory=dict)
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     system: str = ""  # file or name of the description of this machine
     launcher: str = ""
@@ -29,7 +29,7 @@ class RunLocations:
         from sonde.model.system import read_system
 
         system = read_system(find_system_file(self.system)) if self.system else None
-        return Directories(self.default, self.named, self.pools, system)
+        return Directories(self.default, self.by_name, self.pools, system)
 
     @property
     def is_given(self) -> bool:

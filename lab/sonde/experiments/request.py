@@ -58,7 +58,7 @@ class Request:
             "note": self.note,
             "where": {
                 "default": self.locations.default,
-                "named": dict(self.locations.named),
+                "by_name": dict(self.locations.by_name),
                 "pools": {name: list(directories) for name, directories in self.locations.pools.items()},
                 "system": self.locations.system,
                 "launcher": self.locations.launcher,

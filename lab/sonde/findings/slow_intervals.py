@@ -39,7 +39,7 @@ class SlowInterval:
     start_s: float
     end_s: float
     factor: float
-    whole: bool
+    covers_all_time: bool
 
 
 def node_series(phase: PhaseRecord) -> list[SeriesLine]:
@@ -92,7 +92,7 @@ def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bo
     sentences = []
     for interval in intervals[:_MOST_NAMED]:
         seconds = f"from {quantities.display_seconds(interval.start_s)} to {quantities.display_seconds(interval.end_s)}"
-        when = "all through" if interval.whole else seconds
+        when = "all through" if interval.covers_all_time else seconds
         name = hosts.get(interval.node, str(interval.node))
         if interval.factor < 1 / _NOTHING:
             sentences.append(f"Node {name} was {interval.factor:.1f} times slower than the middle node {when}.")

@@ -83,7 +83,7 @@ class Runs:
     """An archive that was opened. Nothing is locked; each call sees what is there then."""
 
     def __init__(self, archive: str | Path | None = None) -> None:
-        self._archive = Archive.at(str(archive) if archive is not None else None)
+        self._archive = Archive.from_option(str(archive) if archive is not None else None)
 
     @property
     def root(self) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sonde.charts.page_renderer import render_page
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError
 from sonde.model.run import read_run
@@ -28,7 +28,7 @@ __all__ = ["render_report", "write_report"]
 def render_report(
     runs: Sequence[Path],
     title: str | None = None,
-    before: Sequence[Section] = (),
+    before: Sequence[StudySection] = (),
     system: System | None = None,
 ) -> str:
     """The report as HTML; see `write_report`. Raises ReportError when a folder holds no readable record."""
@@ -45,7 +45,7 @@ def write_report(
     runs: Sequence[Path],
     out: Path,
     title: str | None = None,
-    before: Sequence[Section] = (),
+    before: Sequence[StudySection] = (),
     system: System | None = None,
 ) -> Path:
     """Writes the report on these run folders to the file `out` and returns its path.

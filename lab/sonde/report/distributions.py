@@ -56,7 +56,7 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
         kind="latency",
         about=line.kind,
         title=f"Latency: {kind}",
-        words=summary,
+        summary=summary,
         panels=[panel],
         caption=render_percentiles(quantiles) + Markup("<span>{}</span>").format(caption),
         table=_bins_table(bins),
@@ -97,7 +97,7 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
     occupied: list[float] = []
     for name, value in percentiles:
         panel.vertical("pct", value)
-        position = panel.x.at(value)
+        position = panel.x.scale(value)
         leftward = position > 1 - NAME_WIDTH
         begin = position - NAME_WIDTH if leftward else position
         row = next((r for r, last in enumerate(occupied) if begin >= last), len(occupied))
@@ -108,7 +108,7 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
 def _latency_tip(axis: Axis, item: tuple[float, float, float]) -> Tip:
     start, stop, count = item
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
-    return Tip(axis.at(start), axis.at(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
+    return Tip(axis.scale(start), axis.scale(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
 
 
 def _bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
@@ -154,7 +154,7 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
     return Chart(
         kind=kind,
         title=title,
-        words=text,
+        summary=text,
         panels=[panel],
         caption=Markup(
             '<span class="keys"><span class="ki"><span class="key mean"></span>median {}</span></span> <span>{}</span>'

@@ -72,7 +72,7 @@ def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
     return Chart(
         kind="rate",
         title="Rate over time",
-        words=text,
+        summary=text,
         panels=panels,
         x_unit=f"{axis.unit} since the phase began",
         caption=_caption(profile, spread, tone(result.classification)),
@@ -91,7 +91,7 @@ def _total_panel(
         if stop - start > 0.002 * end:
             panel.box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
-                panel.note("", axis.at(start), word)
+                panel.note("", axis.scale(start), word)
     css = tone(summary.classification)
     panel.path(f"area {css}", panel.area(profile.edges, [0.0] * len(rates), list(rates)))
     panel.path(f"line {css}", panel.steps(profile.edges, list(rates)), "Rate of all tasks together")
@@ -99,7 +99,7 @@ def _total_panel(
     stonewall = rates_of.stonewall
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
         panel.vertical("wall", stonewall.seconds)
-        position = axis.at(stonewall.seconds)
+        position = axis.scale(stonewall.seconds)
         panel.note("" if position < 0.8 else "left", position, "stonewall")
     if rates_of.steady is not None and profile.steady:
         steady = rates_of.steady.ops_per_s if unit == "op/s" else rates_of.steady.bytes_per_s
@@ -228,7 +228,7 @@ def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Cha
     return Chart(
         kind="timeline",
         title="",
-        words=summary,
+        summary=summary,
         panels=[rates, bars] if rates else [bars],
         x_unit=f"{axis.unit} since the run began",
         caption=Markup(
@@ -282,15 +282,19 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
         for line in phase.treatments:
             begun = max(0.0, line.t - (line.seconds or 0.0))
             _bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
-            tips.append(Tip(axis.at(begun), axis.at(line.t), f"{line.kind}: {line.outcome}"))
+            tips.append(Tip(axis.scale(begun), axis.scale(line.t), f"{line.kind}: {line.outcome}"))
         _bar(panel, f"span {tone(result.classification)}{'' if phase.begin.measured else ' prepare'}", start, stop, 1.0)
-        room = axis.at(stop) - axis.at(start)
+        room = axis.scale(stop) - axis.scale(start)
         if room > 0.025:
             css = "on" if phase.begin.measured else "on prepare"
             panel.name_bar(css, start, stop, f"{index} {phase.id}" if room > 0.12 else f"{index}")
         rate = f"{result.rate}\n" if result.rate else ""
         tips.append(
-            Tip(axis.at(start), axis.at(stop), f"{index} {phase.id}\n{rate}{quantities.display_seconds(stop - start)}")
+            Tip(
+                axis.scale(start),
+                axis.scale(stop),
+                f"{index} {phase.id}\n{rate}{quantities.display_seconds(stop - start)}",
+            )
         )
     panel.tips = tips
     return panel

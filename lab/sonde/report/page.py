@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.findings.best_numbers import (
     NONE,
     RULE,
@@ -84,7 +84,7 @@ class PhaseView:
     """Everything shown of one phase."""
 
     anchor: str
-    place: int
+    position: int
     id: str
     tasks: str
     summary: PhaseSummary
@@ -148,7 +148,7 @@ class PageView:
     definitions: tuple[Definition, ...]
     several: bool
     typed: tuple[str, ...]
-    before: tuple[Section, ...] = ()
+    before: tuple[StudySection, ...] = ()
 
 
 def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
@@ -326,7 +326,7 @@ def _phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position:
     streams, stream_words = figures.streams(run, phase)
     return PhaseView(
         anchor=f"r{index}p{position}",
-        place=position,
+        position=position,
         id=escape_line(phase.id, 80),
         tasks=quantities.count_noun(run.tasks, "task"),
         summary=assessed.summary,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.errors import RecordError, ReportError
 from sonde.model.event import Event, Interval
 from sonde.report import render_report
@@ -177,7 +177,7 @@ def _render_run(folder: Path, line: str) -> str:
         make_link("index.html", "Overview", "../"), make_link(line or "runs.html", "All runs of that time", "../")
     )
     try:
-        return render_report([folder], before=[Section("In the archive", [], [links])])
+        return render_report([folder], before=[StudySection("In the archive", [], [links])])
     except (ReportError, RecordError) as error:
         return make_page(name, folder.name, alarms=[str(error)]).render()
 

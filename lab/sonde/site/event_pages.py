@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from sonde.charts.plot import table
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.event import Event
 from sonde.model.units import counted
@@ -47,7 +47,7 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
             if events
             else "The archive has no events; `sonde event add` and `sonde event scan` enter some."
         )
-        yield make_page(name, "Events", lead, sections=[Section("The latest first", [], parts)] if part else [])
+        yield make_page(name, "Events", lead, sections=[StudySection("The latest first", [], parts)] if part else [])
 
 
 def _make_row(event: Event, changes: Sequence[Change], survey: Survey, root: str) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from sonde.charts.dates import day, span
 from sonde.charts.history_chart import HistoryCurve, build_history_chart
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import build_strip_chart
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.event import Event
 from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
 from sonde.trends.event_marks import select_event_marks
@@ -56,20 +56,20 @@ def build_history_page(
     facts = [(title, history.labels[label]) for title, label in _LABELS if history.labels.get(label)]
     facts.append(("Time", span(day(begin), day(end))))
     facts.append(("Id", history.labels.get("history", "")))
-    sections = [Section("Runs over time", [], [make_legend(marks), chart])]
+    sections = [StudySection("Runs over time", [], [make_legend(marks), chart])]
     if analysis is not None:
         sections += _changes(analysis, survey, events)
     sections += marks.describe()
     strip = build_strip_chart("", curve.unit, history.times, history.values)
     if strip is not None:
-        sections.append(Section("Spread by date", [], [strip.render()]))
+        sections.append(StudySection("Spread by date", [], [strip.render()]))
     sections.append(_runs(history, run_links, reports))
-    alarms = [curve.words] if analysis is not None and analysis.slower else []
+    alarms = [curve.summary] if analysis is not None and analysis.slower else []
     title = name_history(history, survey.distinguishing_labels)
     return make_page(name, title, facts=facts, sections=sections, alarms=alarms)
 
 
-def _changes(analysis: HistoryAnalysis, survey: Survey, events: Sequence[Event]) -> list[Section]:
+def _changes(analysis: HistoryAnalysis, survey: Survey, events: Sequence[Event]) -> list[StudySection]:
     if not analysis.changes:
         return []
     joints = {id(change): joint for joint in survey.joint for change in joint.changes}
@@ -88,10 +88,10 @@ def _changes(analysis: HistoryAnalysis, survey: Survey, events: Sequence[Event])
             )
         )
     columns = ["First run after", "Change", "Noticed with", "Changed together with", "Events near"]
-    return [Section("Changes", [], [table(columns, rows, "Changes, the latest first", text_columns=5)])]
+    return [StudySection("Changes", [], [table(columns, rows, "Changes, the latest first", text_columns=5)])]
 
 
-def _runs(history: History, run_links: dict[str, str], reports: Collection[str]) -> Section:
+def _runs(history: History, run_links: dict[str, str], reports: Collection[str]) -> StudySection:
     count = len(history)
     first = max(0, count - _LATEST_RUNS)
     runs = list(history.runs[first:]) if len(history.runs) else [""] * (count - first)
@@ -112,4 +112,4 @@ def _runs(history: History, run_links: dict[str, str], reports: Collection[str])
         )
     sentences = [f"The latest {len(rows)} of {count:,}; the others are in the lists of runs."] if first else []
     columns = ["Started (UTC)", "Run", "", "Rate", "Of the median"]
-    return Section("Runs", sentences, [table(columns, rows, "Runs, the latest first", text_columns=3)])
+    return StudySection("Runs", sentences, [table(columns, rows, "Runs, the latest first", text_columns=3)])

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sonde.charts.dates import day, span
 from sonde.charts.matrix import Field, matrix
 from sonde.charts.plot import table
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.site.baselines import BaselineRatio
@@ -72,7 +72,7 @@ def build_overview(
     return make_page("index.html", "Overview", lead, facts, sections, alarms)
 
 
-def _matrices(entries: Sequence[HistoryEntry]) -> Iterator[Section]:
+def _matrices(entries: Sequence[HistoryEntry]) -> Iterator[StudySection]:
     """For each system, file systems by tests."""
     latest: dict[str, dict[tuple[str, tuple[str, str]], HistoryEntry]] = {}
     for entry in sorted(entries, key=lambda entry: float(entry.history.times[-1])):
@@ -86,7 +86,7 @@ def _matrices(entries: Sequence[HistoryEntry]) -> Iterator[Section]:
             matrix(rows, columns, fields, f"Rate now as a fraction of the baseline on {system}")
             for columns in _split_columns(sorted({column for _, column in chosen}))
         ]
-        yield Section(f"{system}: rate now by rate of the baseline", [_describe_baselines(chosen.values())], parts)
+        yield StudySection(f"{system}: rate now by rate of the baseline", [_describe_baselines(chosen.values())], parts)
 
 
 def _name_number(labels: Mapping[str, str]) -> str:
@@ -125,7 +125,7 @@ def _make_field(entry: HistoryEntry) -> Field:
     return Field(ratio - 1, entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), entry.page)
 
 
-def _incidents(incidents: Sequence[Incident]) -> Iterator[Section]:
+def _incidents(incidents: Sequence[Incident]) -> Iterator[StudySection]:
     if not incidents:
         return
     rows = []
@@ -135,10 +135,10 @@ def _incidents(incidents: Sequence[Incident]) -> Iterator[Section]:
         text = " ".join(filter(None, (incident.summary, incident.localization)))
         rows.append((day(incident.opened), closed, status, text))
     parts = [table(["Opened", "Closed", "Status", "What became slower"], rows, "Incidents", text_columns=4)]
-    yield Section("Incidents", ["Slowdowns that repeated probes of sonde watch confirmed."], parts)
+    yield StudySection("Incidents", ["Slowdowns that repeated probes of sonde watch confirmed."], parts)
 
 
-def _joint_changes(survey: Survey, events: Sequence[Event]) -> Iterator[Section]:
+def _joint_changes(survey: Survey, events: Sequence[Event]) -> Iterator[StudySection]:
     if not survey.joint:
         return
     rows = []
@@ -157,10 +157,10 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> Iterator[Section]
     columns = ["First run after", "What changed", "Histories"]
     omitted = len(survey.joint) - len(rows)
     sentences = [f"The latest of {len(survey.joint)}; the pages of the histories have all."] if omitted else []
-    yield Section("Changes", sentences, [table(columns, rows, "Joint changes, the latest first", text_columns=3)])
+    yield StudySection("Changes", sentences, [table(columns, rows, "Joint changes, the latest first", text_columns=3)])
 
 
-def _latest_events(events: Sequence[Event]) -> Iterator[Section]:
+def _latest_events(events: Sequence[Event]) -> Iterator[StudySection]:
     if not events:
         return
     latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MOST_EVENTS]
@@ -173,7 +173,7 @@ def _latest_events(events: Sequence[Event]) -> Iterator[Section]:
         )
         for event in latest
     ]
-    yield Section("Latest events", [], [table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)])
+    yield StudySection("Latest events", [], [table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)])
 
 
 def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SitePage:
@@ -194,5 +194,5 @@ def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SiteP
             )
         )
     columns = ["History", "Runs", "Latest run", "Level", "To the baseline", "Noise", "Latest change"]
-    section = Section("All histories", [], [table(columns, rows)])
+    section = StudySection("All histories", [], [table(columns, rows)])
     return make_page("histories.html", "Histories", f"{len(entries):,} histories.", sections=[section])

@@ -13,7 +13,7 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from sonde.charts.plot import table
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.units import counted
 from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
@@ -76,7 +76,7 @@ def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
     rows = [_make_row(row, reports) for row in reversed(page.rows.to_pylist())]
     caption = f"{counted(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
-    section = Section("List", [f"{caption}."], [table(_TITLES, rows, text_columns=6)])
+    section = StudySection("List", [f"{caption}."], [table(_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
     return make_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
 
@@ -124,5 +124,7 @@ def build_run_index(pages: Sequence[RunListPage], complaints: Sequence[str]) -> 
     ]
     total = sum(len(page.rows) for page in pages)
     sentences = [*complaints[:5], *([f"{len(complaints) - 5} more folders like that."] * (len(complaints) > 5))]
-    section = Section("Lists", sentences, [table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)])
+    section = StudySection(
+        "Lists", sentences, [table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
+    )
     return make_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from sonde.charts.page_renderer import render_page
-from sonde.charts.study import Section, Study
+from sonde.charts.study import Study, StudySection
 from sonde.model.escaping import escape_line
 
 _PAGES = (("index.html", "Overview"), ("histories.html", "Histories"), ("events.html", "Events"), ("runs.html", "Runs"))
@@ -42,7 +42,7 @@ def make_page(
     title: str,
     lead: str = "",
     facts: Sequence[tuple[str, str]] = (),
-    sections: Sequence[Section] = (),
+    sections: Sequence[StudySection] = (),
     alarms: Sequence[str] = (),
 ) -> SitePage:
     """A page of the site."""

@@ -100,7 +100,7 @@ class Archive:
         self.report = report
 
     @classmethod
-    def at(cls, option: str | None, report: Callable[[str], None] = lambda sentence: None) -> Archive:
+    def from_option(cls, option: str | None, report: Callable[[str], None] = lambda sentence: None) -> Archive:
         """`option`, else $SONDE_ARCHIVE, else ./sonde-archive."""
         return cls(Path(option or os.environ.get(VARIABLE) or DEFAULT).expanduser(), report)
 

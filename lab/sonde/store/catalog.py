@@ -122,9 +122,9 @@ class Catalog:
         sure = not any(self._parts.tables.values()) and not any(_UNSURE.search(name) for name in names)
         return sorted(names) if sure else None
 
-    def beside(self, name: str) -> Path | None:
+    def find_cache_folder(self, name: str) -> Path | None:
         """A folder beside the index for what others derive from it; None where nothing can be written."""
-        index_place = index.Index(self.root).place()
+        index_place = index.Index(self.root).find_writable_folder()
         return index_place / name if index_place is not None else None
 
     def _again_if_replaced(self, ask: Callable[[], Answer]) -> Answer:

@@ -37,7 +37,7 @@ class Added:
     """What came of an import."""
 
     folders: list[Path] = field(default_factory=list)
-    known: int = 0  # results that were there already
+    duplicates: int = 0  # results that were there already
 
 
 def add_imported(
@@ -53,7 +53,7 @@ def add_imported(
             done += 1
             run_id = run.id()
             if run_id in run_ids or place_of(archive.root, run_id).exists():
-                added.known += 1
+                added.duplicates += 1
             else:
                 run_ids.add(run_id)
                 batch.append(run)

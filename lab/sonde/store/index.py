@@ -202,7 +202,7 @@ class Index:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache")
         return [self._root / FOLDER / VERSION, cache / "sonde" / "index" / root_hash / VERSION]
 
-    def place(self) -> Path | None:
+    def find_writable_folder(self) -> Path | None:
         """Where the index is written: the first of the places that can be. None when none can."""
         if self._folder is None:
             for path in self._places():
@@ -215,7 +215,7 @@ class Index:
 
     def _open(self) -> ConfinedDirectory:
         """The directory that the index is written to. Raises FileNotFoundError when there is none."""
-        index_folder = self.place()
+        index_folder = self.find_writable_folder()
         if index_folder is None:
             raise FileNotFoundError(self._root)
         return self._enter(index_folder)

@@ -44,7 +44,7 @@ class Brought:
     """What an import did."""
 
     added: list[Path] = field(default_factory=list)
-    known: int = 0  # runs that were there already
+    duplicates: int = 0  # runs that were there already
     complaints: list[str] = field(default_factory=list)
 
     def complain(self, sentence: str) -> None:
@@ -134,7 +134,7 @@ def unpack(archive: Archive, path: Path, step: Step) -> Brought:
             step(number + 1, number + 1)
     except UNREADABLE as reason:
         incoming.forget()
-        if not brought.added and not brought.known:
+        if not brought.added and not brought.duplicates:
             raise UserError(f"{path} is no pack of runs that can be read: {reason}.") from None
         brought.complain(f"{path} breaks off or is damaged ({reason}); the runs before that were taken.")
     else:
@@ -215,7 +215,7 @@ class _Incoming:
         there = place_of(self._archive.root, run)
         if there.exists():
             if _digest(there) == _digest(folder):
-                self._brought.known += 1
+                self._brought.duplicates += 1
             else:
                 self._brought.complain(
                     f"The archive has another run of the name {run} as {self._where}; the one in the archive stays."

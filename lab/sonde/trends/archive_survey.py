@@ -42,7 +42,7 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
 
     `needs_values`: the histories have all their values; otherwise a cached survey may have outlines of them.
     """
-    cache = SurveyCache(catalog.beside("trend"))
+    cache = SurveyCache(catalog.find_cache_folder("trend"))
     stamps = catalog.stamps()
     if stamps is not None and not needs_values:
         remembered = cache.load_survey(index_key(stamps, *request.settings))

@@ -67,8 +67,8 @@ class Calibration:
     settings: DetectorSettings
     per_100_runs: float | None
     runs: int
-    own: bool
-    kept: bool = True
+    from_site_noise: bool
+    meets_budget: bool = True
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Calibration:
@@ -129,7 +129,7 @@ def calibrate(
     long = [noise for noise in noises if noise.size >= ENOUGH]
     run_count = sum(noise.size for noise in long)
     if not long:
-        return Calibration(settings, None, run_count, own=False)
+        return Calibration(settings, None, run_count, from_site_noise=False)
     long = long[:: -(-len(long) // _MOST_NOISES)]
     runs = _SIMULATED_YEAR
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
@@ -162,4 +162,4 @@ def calibrate(
         break
     if result == float("inf"):
         result = rate(settings)
-    return Calibration(settings, 100 * result, run_count, own=True, kept=result <= budget.per_run)
+    return Calibration(settings, 100 * result, run_count, from_site_noise=True, meets_budget=result <= budget.per_run)

@@ -36,7 +36,7 @@ class NumberComparison:
     verdict: ChangeVerdict
     p: float | None  # of the rank test, with how many were compared taken into account
     differs_in: tuple[tuple[str, str, str], ...]  # of the key, and members of the plan: name, before, after
-    place: str  # where, as short as it tells this number from the others of its test
+    location: str  # where, as short as it tells this number from the others of its test
     scatter_before: CoefficientOfVariation | None
     scatter_after: CoefficientOfVariation | None
     runs_before: tuple[str, ...] = ()  # ids of the runs that the values are of
@@ -157,7 +157,7 @@ def _compared(
         verdict=_verdict(change, p, smallest_change),
         p=p,
         differs_in=(*in_plans, *in_key),
-        place=position,
+        location=position,
         scatter_before=_scatter(before.values),
         scatter_after=_scatter(after.values),
         runs_before=before.runs,

@@ -15,7 +15,7 @@ from sonde.charts.heat_map import HeatMap, render_heat_map
 from sonde.charts.matrix import Field, matrix
 from sonde.charts.plot import table
 from sonde.charts.profile_chart import Overlay, build_profile_chart
-from sonde.charts.study import Section, Study
+from sonde.charts.study import Study, StudySection
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
 from sonde.model.units import counted
 from sonde.stats.imbalance import describe_stragglers
@@ -82,7 +82,7 @@ def _side(side: Side) -> str:
 
 def _names(numbers: Sequence[NumberComparison]) -> str:
     displayed = [
-        f"{number.plan} {number.key.op} on {number.place} ({format_change_percent(number.ratio.value - 1)})"
+        f"{number.plan} {number.key.op} on {number.location} ({format_change_percent(number.ratio.value - 1)})"
         for number in numbers[:6]
     ]
     return "; ".join(displayed) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
@@ -116,17 +116,17 @@ def _label(number: NumberComparison) -> str:
     return f"{number.plan or number.key.plan_hash}{phase} · {number.key.op}"
 
 
-def _changes(comparison: Comparison) -> Section:
-    places = {number.place for number in comparison.numbers}
+def _changes(comparison: Comparison) -> StudySection:
+    places = {number.location for number in comparison.numbers}
     rows = [
         ChangeRow(
             group=_label(number) if len(places) > 1 else number.plan,
-            name=number.place if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
+            name=number.location if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
             change=number.ratio.value - 1,
             low=None if number.ratio.low is None else number.ratio.low - 1,
             high=None if number.ratio.high is None else number.ratio.high - 1,
             tone=_TONES[number.verdict],
-            shown=format_change_interval(number.ratio),
+            label=format_change_interval(number.ratio),
             remark=_remark(number),
         )
         for number in sorted(
@@ -137,13 +137,13 @@ def _changes(comparison: Comparison) -> Section:
         "The change of each number: the median of all ratios of a run after to a run before. A change counts when it is"
         " more than chance, the number of comparisons on this page taken into account."
     ]
-    return Section("Percentage against the baseline", sentences, [render_change_bars(rows, _lead(comparison))])
+    return StudySection("Percentage against the baseline", sentences, [render_change_bars(rows, _lead(comparison))])
 
 
-def _not_the_same(comparison: Comparison) -> list[Section]:
+def _not_the_same(comparison: Comparison) -> list[StudySection]:
     """Where before and after did not measure the same: what was asked to be compared, or what explains a change."""
     rows = [
-        (f"{_label(number)}, {number.place}", name, old or "-", new or "-")
+        (f"{_label(number)}, {number.location}", name, old or "-", new or "-")
         for number in comparison.numbers
         for name, old, new in number.differs_in
     ]
@@ -153,17 +153,19 @@ def _not_the_same(comparison: Comparison) -> list[Section]:
         "These numbers are not of the same experiment, cache state or place: the difference may be the reason."
     ]
     return [
-        Section("Not the same on both sides", sentences, [table(["", "", "Before", "After"], rows, "", text_columns=4)])
+        StudySection(
+            "Not the same on both sides", sentences, [table(["", "", "Before", "After"], rows, "", text_columns=4)]
+        )
     ]
 
 
-def _doubtful(comparison: Comparison) -> list[Section]:
+def _doubtful(comparison: Comparison) -> list[StudySection]:
     """What speaks against the runs themselves."""
     if not comparison.caveats:
         return []
-    rows = [(caveat.side, caveat.phase, caveat.words) for caveat in comparison.caveats]
+    rows = [(caveat.side, caveat.phase, caveat.text_with_count) for caveat in comparison.caveats]
     sentences = ["These runs were not measured as they should have been: a change may come from that."]
-    return [Section("Doubtful runs", sentences, [table(["", "", "Why"], rows, "", text_columns=3)])]
+    return [StudySection("Doubtful runs", sentences, [table(["", "", "Why"], rows, "", text_columns=3)])]
 
 
 def _remark(number: NumberComparison) -> str:
@@ -182,10 +184,10 @@ def _describe_values(number: NumberComparison) -> str:
     return rates
 
 
-def _matrix(comparison: Comparison) -> list[Section]:
+def _matrix(comparison: Comparison) -> list[StudySection]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
-        (number.place, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
+        (number.location, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
             number.ratio.value - 1, number.changed, format_change_percent(number.ratio.value - 1)
         )
         for number in comparison.numbers
@@ -200,13 +202,13 @@ def _matrix(comparison: Comparison) -> list[Section]:
         "One test on all file systems points to clients and libraries, all tests on one file system to its servers."
     ]
     return [
-        Section(
+        StudySection(
             "What changed where", sentences, [matrix(rows, list(short.values()), drawing, "Changes by file system")]
         )
     ]
 
 
-def _curves(comparison: Comparison) -> list[Section]:
+def _curves(comparison: Comparison) -> list[StudySection]:
     chosen = sorted(comparison.numbers, key=lambda number: (not number.changed, -abs(number.ratio.value - 1)))[
         :_MOST_CURVES
     ]
@@ -221,13 +223,13 @@ def _curves(comparison: Comparison) -> list[Section]:
             both.append(readers[key])
         compared = compare_profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
-            title = f"{_label(number)}, {number.place}"
+            title = f"{_label(number)}, {number.location}"
             overlay = Overlay(title, _profile_words(compared), *_lists(compared))
             parts.append(build_profile_chart(overlay).render())
-    return [Section("Rate over the time of the phase", [], parts)] if parts else []
+    return [StudySection("Rate over the time of the phase", [], parts)] if parts else []
 
 
-def _nodes(comparison: Comparison) -> list[Section]:
+def _nodes(comparison: Comparison) -> list[StudySection]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
     number = max(comparison.numbers, key=lambda number: (number.changed, abs(number.ratio.value - 1)))
     parts, messages = [], []
@@ -244,7 +246,7 @@ def _nodes(comparison: Comparison) -> list[Section]:
         )
     if parts:
         messages = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
-    return [Section("Nodes", messages, parts)] if parts else []
+    return [StudySection("Nodes", messages, parts)] if parts else []
 
 
 def _of_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
@@ -273,10 +275,10 @@ def _profile_words(compared: ProfileComparison) -> str:
     return " ".join(sentences)
 
 
-def _scatter(comparison: Comparison) -> Section:
+def _scatter(comparison: Comparison) -> StudySection:
     rows = [
         (
-            f"{_label(number)}, {number.place}",
+            f"{_label(number)}, {number.location}",
             [
                 Amount(item.value, item.low, item.high, tone, item.text)
                 for tone, item in (("before", number.scatter_before), ("after", number.scatter_after))
@@ -290,10 +292,12 @@ def _scatter(comparison: Comparison) -> Section:
         "Coefficient of variation of the runs: their standard deviation as a share of their mean, with its interval."
     ]
     keys = [("before", "before"), ("after", "after")]
-    return Section("Scatter", sentences, [render_amount_bars(rows, "Coefficient of variation", keys)] if rows else [])
+    return StudySection(
+        "Scatter", sentences, [render_amount_bars(rows, "Coefficient of variation", keys)] if rows else []
+    )
 
 
-def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section]:
+def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[StudySection]:
     """Rates by piece of hardware, so that file systems of different size can be compared."""
     rows = []
     for number in comparison.numbers:
@@ -301,13 +305,13 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
         if count:
             pair = tuple(zip(("before", "after"), number.levels, strict=True))
             bars = [Amount(v / count, None, None, tone, format_value(v / count, number.key.unit)) for tone, v in pair]
-            rows.append((f"{_label(number)}, {number.place}", bars))
+            rows.append((f"{_label(number)}, {number.location}", bars))
     if not rows:
         return []
     text = ", ".join(f"{name} {count:g}" for name, count in units.items())
     keys = [("before", "before"), ("after", "after")]
     return [
-        Section(
+        StudySection(
             "Rate by unit",
             [f"The level of each side divided by its units: {text}."],
             [render_amount_bars(rows, "", keys)],
@@ -315,12 +319,14 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
     ]
 
 
-def _environment_section(differences: Sequence[EnvironmentDifference]) -> Section:
+def _environment_section(differences: Sequence[EnvironmentDifference]) -> StudySection:
     if not differences:
-        return Section("What else was different", ["Nothing that the records say about machines and programs."], [])
+        return StudySection(
+            "What else was different", ["Nothing that the records say about machines and programs."], []
+        )
     parts = []
     for steady, group in itertools.groupby(differences, key=lambda difference: difference.steady):
         text = "The same within each side" if steady else "Changed within a side too: explains little"
         rows = [(item.name, item.before or "-", item.after or "-") for item in group]
         parts.append(table(["", "Before", "After"], rows, text, text_columns=3))
-    return Section("What else was different", [], parts)
+    return StudySection("What else was different", [], parts)

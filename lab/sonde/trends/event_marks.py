@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sonde.charts.history_chart import EventLine
 from sonde.charts.plot import table
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.model.event import Event, Interval
 from sonde.model.units import counted
 
@@ -33,7 +33,7 @@ class EventMarks:
             for number, event in enumerate(self.events, 1)
         ]
 
-    def describe(self) -> list[Section]:
+    def describe(self) -> list[StudySection]:
         """The table that says what the numbers in the charts mean; none without events."""
         if not self.events:
             return []
@@ -43,7 +43,7 @@ class EventMarks:
         ]
         text = [f"{counted(self.omitted, 'more event')} in this time without a line."] if self.omitted else []
         columns = ["Line", "When (UTC)", "Kind", "Event", "Parts"]
-        return [Section("Events", text, [table(columns, rows, "Events drawn in the charts", text_columns=5)])]
+        return [StudySection("Events", text, [table(columns, rows, "Events drawn in the charts", text_columns=5)])]
 
 
 def select_event_marks(events: Iterable[Event], begin: float, end: float, changes: Sequence[float] = ()) -> EventMarks:

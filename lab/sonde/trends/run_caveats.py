@@ -30,7 +30,7 @@ class CaveatCount:
     varies: bool = False
 
     @property
-    def words(self) -> str:
+    def text_with_count(self) -> str:
         """How often and why: ``other processes used 1.9 cores … (in 3 of 5 runs)``."""
         latest = "; the text is that of the last of them" * self.varies
         often = "" if self.of == 1 else f" (in {self.runs} of {counted(self.of, 'run')}{latest})"
@@ -82,5 +82,5 @@ def caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
     for (side, _), alike in kinds.items():
         most = max(alike, key=lambda item: item.runs / item.of)
         phases = ", ".join(dict.fromkeys(item.phase for item in alike))
-        sentences.append(f"{side}, {phases}: {most.words}.")
+        sentences.append(f"{side}, {phases}: {most.text_with_count}.")
     return sentences

@@ -24,7 +24,7 @@ class Limit:
     least: float
     operations: bool
 
-    def words(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """A rate of this kind."""
         return format_ops(value) if self.operations else format_rate(value)
 

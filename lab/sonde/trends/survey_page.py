@@ -12,7 +12,7 @@ from sonde.charts.dates import day, span
 from sonde.charts.history_chart import ChangeMark, HistoryCurve, LevelSegment, build_history_chart
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import build_strip_chart
-from sonde.charts.study import Section, Study
+from sonde.charts.study import Study, StudySection
 from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.trends.changes import JointChange
@@ -77,10 +77,10 @@ def _name(analysis: HistoryAnalysis, survey: Survey) -> str:
     return name_history(analysis.history, survey.distinguishing_labels)
 
 
-def _joint_changes(survey: Survey, events: Sequence[Event]) -> Section:
+def _joint_changes(survey: Survey, events: Sequence[Event]) -> StudySection:
     if not survey.joint:
         nothing = "No change was noticed." if survey.analyses else "No series is long enough to be watched."
-        return Section("Joint changes", [nothing], [])
+        return StudySection("Joint changes", [nothing], [])
     rows = [
         (
             format_joint_dates(joint),
@@ -102,7 +102,7 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> Section:
     parts = [table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
     if rows[_LATEST:]:
         parts.append(table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
-    return Section("Joint changes", sentences, parts)
+    return StudySection("Joint changes", sentences, parts)
 
 
 def _members(survey: Survey, joint: JointChange) -> str:
@@ -113,7 +113,7 @@ def _members(survey: Survey, joint: JointChange) -> str:
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 
-def _pictures(survey: Survey, begin: float, end: float, marks: EventMarks) -> Section:
+def _pictures(survey: Survey, begin: float, end: float, marks: EventMarks) -> StudySection:
     ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes)))
     charts = [
         build_history_chart(build_history_curve(item, survey, marks), begin, end).render()
@@ -121,7 +121,7 @@ def _pictures(survey: Survey, begin: float, end: float, marks: EventMarks) -> Se
     ]
     remaining = len(ordered) - len(charts)
     text = [f"{remaining} more series without a change are in the table below."] if remaining else []
-    return Section("Series", text, [make_legend(marks), *charts])
+    return StudySection("Series", text, [make_legend(marks), *charts])
 
 
 def make_legend(marks: EventMarks) -> Markup:
@@ -152,7 +152,7 @@ def build_history_curve(analysis: HistoryAnalysis, survey: Survey, events: Event
     marks = [ChangeMark(change.first_after, format_change(change), True, change.is_drop) for change in analysis.changes]
     members = {change.first_after for change in analysis.changes}
     others = [
-        ChangeMark(joint.time, "", own=False)
+        ChangeMark(joint.time, "", is_own=False)
         for joint in survey.joint
         if len(joint.changes) >= MANY and not members & {change.first_after for change in joint.changes}
     ]
@@ -189,7 +189,7 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
     return " ".join(sentences)
 
 
-def _by_date(survey: Survey) -> list[Section]:
+def _by_date(survey: Survey) -> list[StudySection]:
     """How the runs of each month (week, day) were spread, for the series that people will ask about first."""
     ordered = sorted(
         survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes), -analysis.noise)
@@ -204,7 +204,7 @@ def _by_date(survey: Survey) -> list[Section]:
     sentences = ["Two shapes one above the other are two kinds of days; a long tail downwards is other people's work."]
     return (
         [
-            Section(
+            StudySection(
                 "Spread by date", [*sentences, *([f"{remaining} more series are not drawn."] * (remaining > 0))], charts
             )
         ]
@@ -217,7 +217,7 @@ def _unit(analysis: HistoryAnalysis) -> str:
     return "op/s" if analysis.history.unit == "op/s" else "B/s"
 
 
-def _analysis_table(survey: Survey) -> Section:
+def _analysis_table(survey: Survey) -> StudySection:
     doubted = any(analysis.caveats for analysis in survey.analyses)
     rows = [
         (
@@ -236,4 +236,6 @@ def _analysis_table(survey: Survey) -> Section:
     columns = ["Series", "Runs", "Level", "Last three", "Noise", "Detectable", "Changed", "By", *["Doubtful"] * doubted]
     sentences = ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
     sentences += ["Doubtful: how many of its last runs have the caveat that is printed with its chart."] * doubted
-    return Section("All series", sentences, [table(columns, rows, "Level, noise and latest change of each history")])
+    return StudySection(
+        "All series", sentences, [table(columns, rows, "Level, noise and latest change of each history")]
+    )

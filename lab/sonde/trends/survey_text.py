@@ -182,12 +182,16 @@ def describe_alarm_budget(survey: Survey) -> str:
     """What is promised about false alarms, and on what ground."""
     calibration = survey.calibration
     rate = f"{survey.budget.alarms_per_year:g} a year and series"
-    if not calibration.own:
+    if not calibration.from_site_noise:
         return f"False alarms: settings for independent runs, until a series has 60 runs; the budget is {rate}."
     expected = (calibration.per_100_runs or 0.0) * survey.budget.runs_per_year / 100
     learned = f"learned from {counted(calibration.runs, 'run')}"
     text = f"False alarms: {expected:.2g} a year and series expected (budget {rate}), {learned}"
-    return f"{text}." if calibration.kept else f"{text}: the noise of this site breaks the budget; repeat each probe."
+    return (
+        f"{text}."
+        if calibration.meets_budget
+        else f"{text}: the noise of this site breaks the budget; repeat each probe."
+    )
 
 
 def format_history_value(value: float, series: History) -> str:

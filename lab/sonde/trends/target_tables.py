@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.charts.plot import table
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import HistoryKey
@@ -46,14 +46,14 @@ def print_target_tables(console: Console, compared: Sequence[TargetComparison], 
             console.print(to_plain_spaces(text), soft_wrap=True)
 
 
-def build_target_sections(compared: Sequence[TargetComparison]) -> list[Section]:
+def build_target_sections(compared: Sequence[TargetComparison]) -> list[StudySection]:
     """The same for the page, with those parts that changed least left out of long tables only."""
     sections = []
     for comparison in compared:
         number = comparison.number
-        title = f"Targets: {number.plan or number.key.plan_hash} · {number.key.phase}, {number.place}"
+        title = f"Targets: {number.plan or number.key.plan_hash} · {number.key.phase}, {number.location}"
         parts = [_draw_level(level) for level in comparison.changes.levels if level.parts]
-        sections.append(Section(title.removesuffix(", "), comparison.sentences, parts))
+        sections.append(StudySection(title.removesuffix(", "), comparison.sentences, parts))
     return sections
 
 

@@ -15,7 +15,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
     "seconds", [5 * MINUTE, 40 * MINUTE, 3 * HOUR, 20 * HOUR, 3 * DAY, 20 * DAY, 300 * DAY, 3000 * DAY]
 )
 def test_every_span_has_ticks_that_ascend(seconds: float) -> None:
-    places = [tick.at for tick in build_date_axis(BEGIN, BEGIN + seconds).ticks]
+    places = [tick.position for tick in build_date_axis(BEGIN, BEGIN + seconds).ticks]
     assert 2 <= len(places) <= 12
     assert places == sorted(set(places))
     assert places[0] >= 0

@@ -88,7 +88,7 @@ def ended(
 @pytest.mark.parametrize("kind", KINDS)
 def test_interval_of_adaptive_repeats_covers_truth(kind: str, share: float) -> None:
     experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
-    cell, written = experiment.cells[0], experiment.claims["C1"].comparisons[0].left
+    cell, written = experiment.cells[0], experiment.claims["C1"].comparisons[0].left_operand
     hits = 0
     for rates, look in ended(kind, 1, TRIALS, share, seed=13):
         low, high = (

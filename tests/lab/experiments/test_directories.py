@@ -174,7 +174,7 @@ def test_location_options_become_directories(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     read = parse_locations([a, f"fs1={b}"], [f"P1={a},P2={b}", f"P3={a}"], None, "", "")
-    assert (read.default, read.named, read.pools) == (a, {"fs1": b}, {"P1": (a,), "P2": (b,), "P3": (a,)})
+    assert (read.default, read.by_name, read.pools) == (a, {"fs1": b}, {"P1": (a,), "P2": (b,), "P3": (a,)})
     assert parse_locations([str(tmp_path / "c=d")], [], None, "", "").default == str(tmp_path / "c=d")
 
 

@@ -73,6 +73,6 @@ def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path)
     assert (figure.kind, figure.x, figure.series, figure.metrics) == ("curve", "transfer", "", ("bandwidth",))
     runs, verdicts = evaluate_results(results)
     sections = {section.title: section for section in build_study(results, runs, verdicts).sections}
-    assert sections["Ranking"].words[0].startswith("write: transfer=16KiB has the highest median of 3 cells")
+    assert sections["Ranking"].paragraphs[0].startswith("write: transfer=16KiB has the highest median of 3 cells")
     assert "Rate over transfer" in " ".join(sections)
     assert any("<svg" in str(part) for section in sections.values() for part in section.parts)

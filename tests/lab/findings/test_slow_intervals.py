@@ -86,7 +86,7 @@ def test_a_node_that_was_slow_for_a_while_is_named_with_the_time() -> None:
             assert slow_interval.start_s == pytest.approx(6.0, abs=0.8)
             assert slow_interval.end_s == pytest.approx(12.0, abs=0.8)
             assert slow_interval.factor == pytest.approx(3.0, rel=0.25)
-            assert not slow_interval.whole
+            assert not slow_interval.covers_all_time
     assert found_count >= 38
 
 
@@ -185,7 +185,7 @@ def test_of_two_stretches_the_one_that_cost_more_is_told() -> None:
     moved[2, 10:13] = 20
     moved[2, 30:35] = 70
     (interval,) = find_slow_intervals(phase_of(moved), operations=False)
-    assert (interval.node, interval.whole) == (2, False)
+    assert (interval.node, interval.covers_all_time) == (2, False)
     assert (interval.start_s, interval.end_s, interval.factor) == pytest.approx((1.0, 1.3, 5.0))
 
 

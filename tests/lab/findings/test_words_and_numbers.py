@@ -84,7 +84,7 @@ def test_ticks_of_an_axis_from_zero_are_round_and_inside(high: float, wanted: in
     axis = axes.build_amount_axis(high, "B/s", wanted)
     assert axis.high >= high
     assert 1 <= len(axis.ticks) <= wanted + 2
-    assert all(-1e-9 <= tick.at <= 1 + 1e-9 for tick in axis.ticks)
+    assert all(-1e-9 <= tick.position <= 1 + 1e-9 for tick in axis.ticks)
     assert axis.ticks[0].label == "0"
     assert len({tick.label for tick in axis.ticks}) == len(axis.ticks)
 
@@ -95,15 +95,15 @@ def test_a_latency_axis_spans_its_values_and_has_ticks(low: float, ratio: float)
     assert axis.low <= low * 1.0001
     assert axis.high >= low * ratio * 0.9999
     assert axis.ticks
-    assert axis.at(axis.low) == 0
-    assert axis.at(axis.high) == pytest.approx(1)
+    assert axis.scale(axis.low) == 0
+    assert axis.scale(axis.high) == pytest.approx(1)
 
 
 @given(st.floats(1e-5, 1e6))
 def test_a_time_axis_begins_at_zero_and_names_its_unit(end: float) -> None:
     axis = axes.build_time_axis(end)
     assert axis.unit in ("µs", "ms", "s", "min", "h")
-    assert axis.ticks[0].at == 0
+    assert axis.ticks[0].position == 0
     assert 2 <= len(axis.ticks) <= 11
 
 

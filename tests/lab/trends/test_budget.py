@@ -29,8 +29,8 @@ def spells(runs: int, seed: int) -> np.ndarray:
 def test_a_year_without_change_stays_within_the_budget() -> None:
     learned = [residuals(np.exp(spells(365, seed))) for seed in range(8)]
     calibration = calibrate(learned, Budget(1.0, 365))
-    assert calibration.own
-    assert calibration.kept
+    assert calibration.from_site_noise
+    assert calibration.meets_budget
     fresh = np.array([spells(365, seed) for seed in range(100, 300)])
     assert len(watch_rows(fresh, calibration.settings)) / 200 <= 1.0
 
@@ -50,7 +50,11 @@ def test_a_smaller_budget_makes_duller_settings() -> None:
 
 def test_short_histories_keep_the_published_settings() -> None:
     calibration = calibrate([np.zeros(59)], Budget())
-    assert (calibration.settings, calibration.own, calibration.per_100_runs) == (DetectorSettings(), False, None)
+    assert (calibration.settings, calibration.from_site_noise, calibration.per_100_runs) == (
+        DetectorSettings(),
+        False,
+        None,
+    )
 
 
 def test_residuals_have_no_levels() -> None:
@@ -81,7 +85,7 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
         tried += 1
 
     calibration = calibrate([noise], Budget(1.0, 365), step=step)
-    assert not calibration.kept
+    assert not calibration.meets_budget
     assert calibration.settings.collapse_deviations == 12.0
     assert calibration.settings.arl0 == 20_000
     assert calibration.per_100_runs is not None
@@ -182,7 +186,7 @@ def test_the_share_of_the_budget_that_is_used_grows_with_the_runs(
     )
     ladder = [arl0 for arl0 in budget._ARL0 if 1 / arl0 <= share / 365]
     assert calibration.settings == DetectorSettings(arl0=ladder[0])
-    assert (calibration.runs, calibration.own, calibration.kept) == (runs, True, True)
+    assert (calibration.runs, calibration.from_site_noise, calibration.meets_budget) == (runs, True, True)
     assert calibration.per_100_runs == pytest.approx(100 / ladder[0], rel=1e-6)
 
 
@@ -210,7 +214,7 @@ def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
 
     calibration, requests = searched(monkeypatch, count, [np.zeros(100)])
     assert calibration.settings == DetectorSettings(arl0=200.0, collapse_deviations=deviations)
-    assert calibration.kept
+    assert calibration.meets_budget
     assert set(requests) == {(1, 400, 150)}  # 60,000 runs in years of 400
 
 
@@ -219,9 +223,13 @@ def test_less_sensitive_collapse_detector_frees_budget_for_drift(monkeypatch: py
     calibration, _ = searched(
         monkeypatch, lambda tried: (10**6 if tried.collapse_deviations < 7 else 10, 0, 10**8), [np.zeros(100)]
     )
-    assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.kept) == (7.0, 200.0, True)
+    assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.meets_budget) == (
+        7.0,
+        200.0,
+        True,
+    )
     calibration, _ = searched(monkeypatch, lambda tried: (10**6, 0, 10**8), [np.zeros(100)])
-    assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.kept) == (
+    assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.meets_budget) == (
         12.0,
         20_000.0,
         False,
@@ -237,7 +245,7 @@ def test_the_dullest_settings_may_use_the_whole_budget(
     calibration, _ = searched(
         monkeypatch, lambda _: (round(size * 10**6), 0, 10**8), [np.zeros(100)], alarms_per_year=1, runs_per_year=100
     )
-    assert calibration.kept == is_kept
+    assert calibration.meets_budget == is_kept
 
 
 @pytest.mark.parametrize(("count", "used"), [(300, 300), (301, 151), (601, 201)])
@@ -251,9 +259,12 @@ def test_of_more_than_300_noises_every_second_or_third_is_used(
 
 def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)])
-    assert (calibration.own, calibration.kept, calibration.settings.arl0) == (True, True, 200.0)
+    assert (calibration.from_site_noise, calibration.meets_budget, calibration.settings.arl0) == (True, True, 200.0)
     calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
-    assert (calibration, requests) == (Calibration(DetectorSettings(), None, 0, own=False, kept=True), [])
+    assert (calibration, requests) == (
+        Calibration(DetectorSettings(), None, 0, from_site_noise=False, meets_budget=True),
+        [],
+    )
 
 
 def test_settings_that_are_given_stay_but_for_the_limits_of_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -
     assert read.before == tuple(1e9 + step for step in range(6))
     assert read.after == tuple(5e8 + step for step in range(5))
     assert (read.runs_before, read.runs_after) == (tuple(run.id for run in old.runs), tuple(run.id for run in new.runs))
-    assert (read.plan, read.place, read.differs_in) == ("probe", "lustre:fs1 /scratch", ())
+    assert (read.plan, read.location, read.differs_in) == ("probe", "lustre:fs1 /scratch", ())
     assert read.ratio.p == pytest.approx(2 / 462)
     assert read.p == pytest.approx(2 * 2 / 462), "two numbers are looked at"
     assert read.scatter_before is not None

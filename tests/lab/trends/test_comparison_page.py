@@ -16,7 +16,7 @@ import pytest
 from sonde.charts.amount_bars import Amount
 from sonde.charts.change_bars import ChangeRow
 from sonde.charts.heat_map import HeatMap
-from sonde.charts.study import Section, Study
+from sonde.charts.study import Study, StudySection
 from sonde.findings.node_history import NodeRateHistory
 from sonde.model.history_key import HistoryKey
 from sonde.stats.imbalance import StragglerAttribution, Stragglers
@@ -67,7 +67,7 @@ def study(
     return build_comparison_page(compared, differences, units or {})
 
 
-def section(page: Study, title: str) -> Section:
+def section(page: Study, title: str) -> StudySection:
     (matching,) = [section_found for section_found in page.sections if section_found.title == title]
     return matching
 
@@ -156,7 +156,7 @@ def test_rate_by_unit_divides_by_units_of_its_file_system() -> None:
     page = study(number(0.5), number(1.0, "fs2", file_system="lustre:fs2"), number(1.0, "c", file_system="c"),
                  units=units)  # fmt: skip
     part = section(page, "Rate by unit")
-    assert part.words == ["The level of each side divided by its units: fs1 4, fs2 10."]
+    assert part.paragraphs == ["The level of each side divided by its units: fs1 4, fs2 10."]
     (table_html,) = part.parts
     assert re.findall(r"[\d.]+ [MG]B/s", table_html) == ["500 MB/s", "250 MB/s", "200 MB/s", "200 MB/s"]
     assert not [
@@ -179,7 +179,7 @@ def test_differences_are_split_into_steady_and_varying() -> None:
     assert cells(wavering) == [["load", "1", "-"]]
     assert 'class="n"' not in steady + wavering
     nothing = section(study(number(1.0)), "What else was different")
-    assert (nothing.words, nothing.parts) == (["Nothing that the records say about machines and programs."], [])
+    assert (nothing.paragraphs, nothing.parts) == (["Nothing that the records say about machines and programs."], [])
 
 
 def test_changes_group_by_plan_or_by_test_on_several_locations() -> None:
@@ -309,11 +309,11 @@ def test_node_heat_maps_show_the_number_that_changed_most(monkeypatch: pytest.Mo
     monkeypatch.setattr(comparison_page, "render_heat_map", draw)
     part = section(study(number(0.3, phase="p3"), number(0.2, phase="p2"), number(1.05, phase="p1")), "Nodes")
     assert part.parts == ["drawn", "drawn"]
-    assert part.words == ["One column a run, one row a node: its rate by that of the middle node of the same run."]
+    assert part.paragraphs == ["One column a run, one row a node: its rate by that of the middle node of the same run."]
     before, after = heat_maps
     assert (before.title, after.title) == ("Before: probe · p2 · read", "After: probe · p2 · read")
-    assert before.words == "Slower than the middle node again and again: n2 (40 %, in 3 of 3 runs)."
-    assert after.words == "No node was slower than the others again and again."
+    assert before.summary == "Slower than the middle node again and again: n2 (40 %, in 3 of 3 runs)."
+    assert after.summary == "No node was slower than the others again and again."
     assert (before.columns, after.columns) == ([(0.0, "oldest run"), (0.9, "latest")], [])
     assert (before.rows, before.marked, after.marked) == (("n1", "n2"), [1], [])
 

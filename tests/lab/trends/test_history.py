@@ -111,5 +111,5 @@ def test_a_site_without_histories_has_the_budget_of_daily_runs() -> None:
     survey = survey_histories([])
     assert (survey.analyses, survey.joint, survey.short) == ((), (), 0)
     assert (survey.budget.alarms_per_year, survey.budget.runs_per_year) == (1.0, 365.0)
-    assert survey.calibration.own is False
+    assert survey.calibration.from_site_noise is False
     assert f"{moment(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"

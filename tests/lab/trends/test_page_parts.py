@@ -65,7 +65,7 @@ def test_chart_limit_of_60_omits_histories_without_change(count: int, text_part:
         survey_histories(*(analysis(index, fell=index == count - 1) for index in range(count))), "rates"
     )
     pictures = next(section for section in study.sections if section.title == "Series")
-    assert pictures.words == text_part
+    assert pictures.paragraphs == text_part
     assert len(pictures.parts) == 1 + 60  # the legend first
     assert f"p{count - 1:02}" in pictures.parts[1], "what fell comes first"
     assert len(study.alarms) == 1
@@ -74,7 +74,7 @@ def test_chart_limit_of_60_omits_histories_without_change(count: int, text_part:
 def test_a_page_without_changes_says_whether_anything_was_watched() -> None:
     messages = {
         count: next(
-            section.words
+            section.paragraphs
             for section in build_survey_page(survey_histories(*map(analysis, range(count))), "rates").sections
             if section.title == "Joint changes"
         )
@@ -213,8 +213,8 @@ def test_joint_change_of_other_histories_is_marked() -> None:
     moved = [analysis(index, fell=True) for index in range(3)]
     joint = JointChange((Part(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
     survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
-    assert build_history_curve(analysis(3), survey, NO_EVENTS).marks == [ChangeMark(joint.time, "", own=False)]
-    assert [mark.own for mark in build_history_curve(moved[0], survey, NO_EVENTS).marks] == [True]
+    assert build_history_curve(analysis(3), survey, NO_EVENTS).marks == [ChangeMark(joint.time, "", is_own=False)]
+    assert [mark.is_own for mark in build_history_curve(moved[0], survey, NO_EVENTS).marks] == [True]
 
 
 def test_caveats_are_at_the_chart_and_in_the_table() -> None:
@@ -227,13 +227,13 @@ def test_caveats_are_at_the_chart_and_in_the_table() -> None:
     table = build_survey_page(survey_histories(replace(analysis(0), caveats=caveats), analysis(1)), "rates").sections[
         -1
     ]
-    assert table.words == [
+    assert table.paragraphs == [
         "Detectable: the smallest drop that ten runs show with a probability of 80 %.",
         "Doubtful: how many of its last runs have the caveat that is printed with its chart.",
     ]
     assert ">4 of 10<" in str(table.parts[0])
     quiet = build_survey_page(survey_histories(analysis(0)), "rates").sections[-1]
-    assert quiet.words == ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
+    assert quiet.paragraphs == ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
     assert "Doubtful" not in str(quiet.parts[0])
 
 
@@ -251,8 +251,8 @@ def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None
 def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: list[str]) -> None:
     page = build_survey_page(survey_histories(*map(analysis, range(count))), "rates")
     spread = next(section for section in page.sections if section.title == "Spread by date")
-    assert list(spread.words)[1:] == more
-    assert spread.words[0].startswith("Two shapes one above the other are two kinds of days")
+    assert list(spread.paragraphs)[1:] == more
+    assert spread.paragraphs[0].startswith("Two shapes one above the other are two kinds of days")
     assert len(spread.parts) == 12
 
 

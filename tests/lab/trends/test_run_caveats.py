@@ -129,10 +129,13 @@ def test_caveat_of_busy_machine_names_the_slower_histories(sonde: Sonde, add_run
 
 def test_a_doubt_says_how_often_and_why() -> None:
     caveat = CaveatCount("after", "read", "noisy_node", "others used it.", 3, 5)
-    assert caveat.words == "others used it (in 3 of 5 runs)"
-    assert replace(caveat, varies=True).words == "others used it (in 3 of 5 runs; the text is that of the last of them)"
-    assert replace(caveat, runs=1, of=1).words == "others used it"
-    assert replace(caveat, text="").words == "noisy_node (in 3 of 5 runs)"
+    assert caveat.text_with_count == "others used it (in 3 of 5 runs)"
+    assert (
+        replace(caveat, varies=True).text_with_count
+        == "others used it (in 3 of 5 runs; the text is that of the last of them)"
+    )
+    assert replace(caveat, runs=1, of=1).text_with_count == "others used it"
+    assert replace(caveat, text="").text_with_count == "noisy_node (in 3 of 5 runs)"
     assert caveat.as_json() == {
         "side": "after", "phase": "read", "id": "noisy_node", "text": "others used it.", "runs": 3, "of": 5,
         "varies": False,

@@ -69,8 +69,8 @@ def test_a_limit_names_its_phase_its_kind_and_what_it_cannot_read() -> None:
     assert parse_limit(" read = 2 GB/s ") == Limit("read", 2e9, False)
     assert parse_limit("stat=20kop/s-25%") == Limit("stat", 15e3, True)
     assert parse_limit("a b=1MB/s-99.5%") == Limit("a b", pytest.approx(5e3), False)  # type: ignore[arg-type]
-    assert Limit("x", 1.0, True).words(2000.0) == "2,000 op/s"
-    assert Limit("x", 1.0, False).words(2e9) == "2.00 GB/s"
+    assert Limit("x", 1.0, True).format_value(2000.0) == "2,000 op/s"
+    assert Limit("x", 1.0, False).format_value(2e9) == "2.00 GB/s"
     for text, sentence in (
         ("10GB/s", '--at-least "10GB/s" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.'),
         ("write=10GB/s-100%", '--at-least "write=10GB/s-100%" takes 100 % off, which leaves nothing.'),

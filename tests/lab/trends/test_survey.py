@@ -285,7 +285,7 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
 
     monkeypatch.setattr("sonde.trends.survey._estimate_noise", learn)
     monkeypatch.setattr(
-        "sonde.trends.survey._calibrate", lambda *_: Calibration(DetectorSettings(), None, 0, own=False)
+        "sonde.trends.survey._calibrate", lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False)
     )
     monkeypatch.setattr("sonde.trends.survey._find_changes", lambda *_: [])
     last = 9999 * 7 * DAY + 2 * DAY
@@ -318,7 +318,7 @@ def test_budget_uses_the_pace_of_the_site_or_one_run_a_year(
     days: list[float], pace: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "sonde.trends.survey._calibrate", lambda *_: Calibration(DetectorSettings(), None, 0, own=False)
+        "sonde.trends.survey._calibrate", lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False)
     )
     site = [History({"op": str(number)}, DAY * number * np.arange(99.0), np.full(99, 1e9)) for number in days]
     budget_found = survey_histories(site, 0.5).budget

@@ -44,7 +44,7 @@ FOUND = Survey(
     (analysis(0), analysis(1)),
     (JointChange((Part(CHANGES, WHY),)),),
     Budget(2.0, 300.0),
-    Calibration(DetectorSettings(arl0=700.0), 0.2, 120, own=True, kept=False),
+    Calibration(DetectorSettings(arl0=700.0), 0.2, 120, from_site_noise=True, meets_budget=False),
     5,
 )
 

@@ -275,14 +275,18 @@ def test_a_promise_says_on_what_ground_it_stands() -> None:
     def budget_text(calibration: Calibration, budget: Budget) -> str:
         return describe_alarm_budget(Survey((), (), budget, calibration, 0))
 
-    assert budget_text(Calibration(DetectorSettings(), None, 0, own=False), Budget(0.5, 100)) == (
+    assert budget_text(Calibration(DetectorSettings(), None, 0, from_site_noise=False), Budget(0.5, 100)) == (
         "False alarms: settings for independent runs, until a series has 60 runs; the budget is 0.5 a year and series."
     )
-    assert budget_text(Calibration(DetectorSettings(), 0.5, 1, own=True, kept=False), Budget(2.0, 1000.0)) == (
+    assert budget_text(
+        Calibration(DetectorSettings(), 0.5, 1, from_site_noise=True, meets_budget=False), Budget(2.0, 1000.0)
+    ) == (
         "False alarms: 5 a year and series expected (budget 2 a year and series), learned from 1 run: the noise of this"
         " site breaks the budget; repeat each probe."
     )
-    assert "0 a year and series expected" in budget_text(Calibration(DetectorSettings(), None, 9, own=True), Budget())
+    assert "0 a year and series expected" in budget_text(
+        Calibration(DetectorSettings(), None, 9, from_site_noise=True), Budget()
+    )
 
 
 def caveat(id: str, text: str, runs: int, of: int) -> CaveatCount:

@@ -123,7 +123,7 @@ def test_the_page_lists_twenty_four_parts_those_that_differ_first() -> None:
     assert re.findall(r"<th[^>]*>([^<]*)</th>", targets)[:6] == [
         "target", "", "mean before", "mean after", "rate [95 %]", "against the others [99.5 %]"
     ]  # fmt: skip
-    nameless = replace(compare_targets(level(part("x", 0.5))), number=replace(NUMBER, place="", plan=""))
+    nameless = replace(compare_targets(level(part("x", 0.5))), number=replace(NUMBER, location="", plan=""))
     assert build_target_sections([nameless])[0].title == "Targets: hash · p1"
 
 

@@ -162,7 +162,7 @@ def test_change_on_all_file_systems_is_one_joint_change(sonde: Sonde, add_run: A
     assert completed.code == 1
     document = completed.json
     assert len(document["histories"]) == 24
-    assert document["calibration"]["own"] is True
+    assert document["calibration"]["from_site_noise"] is True
     slower = {
         (history["labels"]["experiment"], history["labels"]["operation"])
         for history in document["histories"]

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.curves import Curve, Curves, build_curve_chart
 from sonde.charts.plot import table
-from sonde.charts.study import Section, Study, write_study
+from sonde.charts.study import Study, StudySection, write_study
 from sonde.design.routes.diagram import draw_fabric
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.flows import FlowResult, TrafficSimulation
@@ -43,7 +43,7 @@ def write_flow_page(
 
 def _make_sections(
     fabric: Fabric, traffic: TrafficSimulation, compared: Sequence[OperationComparison]
-) -> list[Section]:
+) -> list[StudySection]:
     lost = [
         _make_result_row(f"without {router.name}", result)
         for router, result in zip(fabric.active, traffic.one_lost, strict=False)
@@ -51,17 +51,17 @@ def _make_sections(
     rows = [_make_result_row("all routers", traffic.all_up), *lost]
     titles = ["", "total", "slowest client", "fastest client", "fewest flows", "most flows", "limited by"]
     sections = [
-        Section(
+        StudySection(
             describe_fabric(fabric),
             [],
             [Markup('<div class="scroll drawing">{}</div>').format(Markup(draw_fabric(fabric)))],  # nosec B704 # escapes names
         ),
-        Section(
+        StudySection(
             "Spread over the routers",
             [f"{describe_flow_result(traffic.all_up)}.", _describe_spread(traffic)],
             [_draw_spread(traffic.all_up)],
         ),
-        Section("A router lost", [], [table(titles, rows)]),
+        StudySection("A router lost", [], [table(titles, rows)]),
     ]
     if compared:
         sentences = [
@@ -70,7 +70,9 @@ def _make_sections(
             if sentence
         ]
         sections.append(
-            Section("Native against forwarded", sentences, [_draw_throughput(comparison) for comparison in compared])
+            StudySection(
+                "Native against forwarded", sentences, [_draw_throughput(comparison) for comparison in compared]
+            )
         )
     return sections
 

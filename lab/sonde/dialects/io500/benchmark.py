@@ -356,7 +356,7 @@ class Io500Benchmark:
         elif ran and phase.tool == "mdtest" and phase.writes and figures.stonewall is not None:
             paper.pair("rate-stonewall", f"{figures.stonewall:f}")
         elif ran and phase.tool == "find" and figures.visited is not None:
-            paper.pair("found", str(figures.found))
+            paper.pair("found", str(figures.matches))
             paper.pair("total-files", str(figures.visited))
         for text in figures.sentences:
             paper.note(f"sonde: {text}")

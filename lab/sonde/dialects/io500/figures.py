@@ -27,7 +27,7 @@ class PhaseFigures:
     stonewall_s: float = 0.0
     most_operations: int = 0  # of one task
     mismatches: int = 0
-    found: int | None = None
+    matches: int | None = None
     visited: int | None = None
     sentences: tuple[str, ...] = ()
 
@@ -116,7 +116,7 @@ def find_figures(record: RecordReader) -> PhaseFigures:
     return PhaseFigures(
         value=visited / seconds / 1000 if seconds > 0 else 0.0,
         seconds=seconds,
-        found=walk.matched or 0,
+        matches=walk.matched or 0,
         visited=visited,
         sentences=ours,
     )

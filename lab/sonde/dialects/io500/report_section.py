@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.plot import table
-from sonde.charts.study import Section
+from sonde.charts.study import StudySection
 from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import GIB, sonde_figures
 from sonde.model.units import format_latency
@@ -39,7 +39,7 @@ def format_sonde_table(rows: Sequence[PhaseRow]) -> str:
     return _HEAD + "\n".join(lines)
 
 
-def result_sections(outcome: BenchmarkResult) -> list[Section]:
+def result_sections(outcome: BenchmarkResult) -> list[StudySection]:
     """Returns the sections with score, sub-scores, phases in IO500's units, and the reasons for INVALID."""
     score = outcome.score
     sentences = [
@@ -60,10 +60,10 @@ def result_sections(outcome: BenchmarkResult) -> list[Section]:
         if row.phase.is_measured
     ]
     columns = ["phase", "result", "unit", "time", "by Sonde", "rules"]
-    sections = [Section("IO500", sentences, [table(columns, rows, "Results of IO500, each in its unit")])]
+    sections = [StudySection("IO500", sentences, [table(columns, rows, "Results of IO500, each in its unit")])]
     # names of phases stay as they are, so these sentences keep their first letter
     reasons = [reason if reason.endswith((".", "!")) else f"{reason}." for reason in broken]
-    return [*sections, Section("Why it is INVALID", reasons, [])] if broken else sections
+    return [*sections, StudySection("Why it is INVALID", reasons, [])] if broken else sections
 
 
 def _sonde_rate(row: PhaseRow) -> str:

@@ -50,7 +50,7 @@ class Rules:
                 f"Write phase needed {figures.seconds:f}s instead of stonewall {wall}s."
                 f" Stonewall was hit at {figures.stonewall_s:.1f}s"
             )
-        if ran and phase.tool == "find" and figures.visited is not None and figures.found == 0:
+        if ran and phase.tool == "find" and figures.visited is not None and figures.matches == 0:
             yield "Find didn't find anything, this is likely invalid."
         if not dry_run and phase.writes and seconds < wall:
             yield f"Runtime of phase ({seconds:f}) is below stonewall time. This shouldn't happen!"

@@ -74,4 +74,4 @@ def run_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures,
         matched, visited = int(matched_text), int(visited_text)
     else:
         warn('Couldn\'t find "MATCHED x/y" as last output, badly approximate using hits.')
-    return PhaseFigures(visited / seconds / 1000, seconds, found=matched, visited=visited), last_line
+    return PhaseFigures(visited / seconds / 1000, seconds, matches=matched, visited=visited), last_line

@@ -47,7 +47,7 @@ class IozoneSettings:
     depth: int = 1  # -H, -k
     keep: bool = False
     verify: bool = False
-    whole: bool = False  # -x: no stop when the first child is done
+    no_stonewall: bool = False  # -x: no stop when the first child is done
     once: bool = False  # -+n: no rewrite, no re-read
     read_share: int = 50  # -+p: percent of mixed work
     stride: int = 17  # -j: in records
@@ -102,7 +102,7 @@ _FLAGS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "o": _set(synchronous=True),
     "B": _set(mapped=True),
     "w": _set(keep=True),
-    "x": _set(whole=True),
+    "x": _set(no_stonewall=True),
     "C": _set(child_volumes=True),
     "O": _set(operations=True),
     "N": _set(microseconds=True),

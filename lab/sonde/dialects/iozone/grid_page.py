@@ -12,7 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sonde.charts.plot import table
-from sonde.charts.study import Section, Study, write_study
+from sonde.charts.study import Study, StudySection, write_study
 from sonde.dialects.iozone.plans import IozoneCell
 from sonde.dialects.iozone.tables import COLUMNS
 from sonde.findings.assessment import Assessment, assess
@@ -123,7 +123,7 @@ def _caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
     return sentences
 
 
-def _table_section(grid: Grid, numbers: Numbers) -> Section:
+def _table_section(grid: Grid, numbers: Numbers) -> StudySection:
     """IOzone's own table, KiB/s."""
     tests = [name for name, _ in COLUMNS if any(test == name for _, test in numbers)]
     rows = [
@@ -131,14 +131,14 @@ def _table_section(grid: Grid, numbers: Numbers) -> Section:
         for cell in sorted(grid, key=lambda cell: (cell.file, cell.record))
     ]
     caption = "KiB a second of one process. ° not a number of storage."
-    return Section("All tests", [caption], [table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)])
+    return StudySection("All tests", [caption], [table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)])
 
 
 def _kib_per_s(number: GridNumber | None) -> str:
     return "" if number is None else f"{number.rate / 1024:,.0f}{'' if number.stored else '°'}"
 
 
-def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> Section:
+def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> StudySection:
     """A field for each pair of file and record size, darker where it is faster."""
     files, records = (sorted({getattr(cell, member) for cell in numbers}) for member in ("file", "record"))
     fields = {(cell.file, cell.record): number for cell, number in numbers.items()}
@@ -162,7 +162,7 @@ def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> Sec
         to_plain_spaces(sentence)
         for sentence in dict.fromkeys(item.assessment.classification_text for item in numbers.values() if item.stored)
     ]
-    return Section(name[:1].upper() + name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
+    return StudySection(name[:1].upper() + name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
 
 
 def _surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:

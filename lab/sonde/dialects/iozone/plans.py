@@ -124,6 +124,6 @@ def _phase(settings: IozoneSettings, cell: IozoneCell, name: str, op: str, order
         phase["before"] = [{"kind": "remount", "need": "required"}]
     if settings.verify and op in ("read", "reread") and order != "stride":
         phase["verify"] = "on_read"
-    if cell.children > 1 and not settings.whole:
+    if cell.children > 1 and not settings.no_stonewall:
         phase["stop"] = {"first_done": True}
     return phase

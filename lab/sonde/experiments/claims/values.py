@@ -75,12 +75,18 @@ class ClaimEvaluator:
     def evaluate_comparison(self, comparison: ClaimComparison, context: Context) -> tuple[EvaluatedValue, float, float]:
         """Returns the value to compare, its threshold, and the magnitude of the operands if it is a difference (else
         0). Two metrics are compared by their ratio. Raises MissingError."""
-        left_scaled, right_scaled = _factor_and_metric(comparison.left), _factor_and_metric(comparison.right)
+        left_scaled, right_scaled = (
+            _factor_and_metric(comparison.left_operand),
+            _factor_and_metric(comparison.right_operand),
+        )
         if left_scaled is not None and right_scaled is not None and right_scaled[0] > 0 and left_scaled[0] > 0:
             return self._ratio(left_scaled[1], right_scaled[1], context), right_scaled[0] / left_scaled[0], 0.0
-        if isinstance(comparison.right, NumberLiteral):
-            return self.evaluate(comparison.left, context), comparison.right.value, 0.0
-        left_value, right_value = self.evaluate(comparison.left, context), self.evaluate(comparison.right, context)
+        if isinstance(comparison.right_operand, NumberLiteral):
+            return self.evaluate(comparison.left_operand, context), comparison.right_operand.value, 0.0
+        left_value, right_value = (
+            self.evaluate(comparison.left_operand, context),
+            self.evaluate(comparison.right_operand, context),
+        )
         evaluated = EvaluatedValue(left_value.bounds - right_value.bounds, min(left_value.runs, right_value.runs))
         return evaluated, 0.0, max(abs(left_value.bounds.value), abs(right_value.bounds.value))
 
@@ -106,12 +112,15 @@ class ClaimEvaluator:
 
     def _arithmetic(self, value: Arithmetic, context: Context) -> EvaluatedValue:
         if value.operator == "/":
-            left_scaled, right_scaled = _factor_and_metric(value.left), _factor_and_metric(value.right)
+            left_scaled, right_scaled = _factor_and_metric(value.left_operand), _factor_and_metric(value.right_operand)
             if left_scaled is not None and right_scaled is not None:
                 evaluated = self._ratio(left_scaled[1], right_scaled[1], context)
                 scale = BoundedValue.exact(left_scaled[0] / right_scaled[0])
                 return EvaluatedValue(evaluated.bounds * scale, evaluated.runs, evaluated.runs_needed)
-        left_value, right_value = self.evaluate(value.left, context), self.evaluate(value.right, context)
+        left_value, right_value = (
+            self.evaluate(value.left_operand, context),
+            self.evaluate(value.right_operand, context),
+        )
         calculate: Mapping[str, Callable[[BoundedValue, BoundedValue], BoundedValue]] = {
             "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
         }  # fmt: skip
@@ -286,18 +295,18 @@ def _factor_and_metric(value: Value) -> tuple[float, Metric] | None:
         return 1.0, value
     if isinstance(value, Arithmetic) and value.operator in "*/":
         if (
-            isinstance(value.right, NumberLiteral)
-            and (inner := _factor_and_metric(value.left)) is not None
-            and value.right.value > 0
+            isinstance(value.right_operand, NumberLiteral)
+            and (inner := _factor_and_metric(value.left_operand)) is not None
+            and value.right_operand.value > 0
         ):
-            factor = value.right.value if value.operator == "*" else 1 / value.right.value
+            factor = value.right_operand.value if value.operator == "*" else 1 / value.right_operand.value
             return inner[0] * factor, inner[1]
         if (
             value.operator == "*"
-            and isinstance(value.left, NumberLiteral)
-            and (inner := _factor_and_metric(value.right)) is not None
+            and isinstance(value.left_operand, NumberLiteral)
+            and (inner := _factor_and_metric(value.right_operand)) is not None
         ):
-            return (inner[0] * value.left.value, inner[1]) if value.left.value > 0 else None
+            return (inner[0] * value.left_operand.value, inner[1]) if value.left_operand.value > 0 else None
     return None
 
 

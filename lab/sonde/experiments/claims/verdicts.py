@@ -150,10 +150,14 @@ _MIRRORED_OPERATORS: Mapping[str, str] = {">=": "<=", "<=": ">=", ">": "<", "<":
 
 
 def _evaluate_comparison(comparison: ClaimComparison, values: ClaimEvaluator, context: Context) -> ComparisonResult:
-    if isinstance(comparison.left, NumberLiteral):  # so that the text shows the measured value, not a difference
-        comparison = ClaimComparison(comparison.right, _MIRRORED_OPERATORS[comparison.operator], comparison.left)
+    if isinstance(
+        comparison.left_operand, NumberLiteral
+    ):  # so that the text shows the measured value, not a difference
+        comparison = ClaimComparison(
+            comparison.right_operand, _MIRRORED_OPERATORS[comparison.operator], comparison.left_operand
+        )
     try:
-        if isinstance(comparison.left, ShapeName) or isinstance(comparison.right, ShapeName):
+        if isinstance(comparison.left_operand, ShapeName) or isinstance(comparison.right_operand, ShapeName):
             return _evaluate_form(comparison, values, context)
         evaluated, threshold, scale = values.evaluate_comparison(comparison, context)
     except MissingError as reason:
@@ -181,9 +185,9 @@ def _estimate_more_runs(evaluated: EvaluatedValue, threshold: float) -> int | No
 
 def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context: Context) -> ComparisonResult:
     function, word = (
-        (comparison.left, comparison.right)
-        if isinstance(comparison.right, ShapeName)
-        else (comparison.right, comparison.left)
+        (comparison.left_operand, comparison.right_operand)
+        if isinstance(comparison.right_operand, ShapeName)
+        else (comparison.right_operand, comparison.left_operand)
     )
     assert isinstance(function, Function)
     assert isinstance(word, ShapeName)

@@ -294,7 +294,7 @@ def _draw_percent(figure: FigureDescription, title: str, points: Sequence[Point]
                     low=None if change.low is None else change.low - 1,
                     high=None if change.high is None else change.high - 1,
                     tone=color,
-                    shown=f"{100 * (change.value - 1):+.0f} %",
+                    label=f"{100 * (change.value - 1):+.0f} %",
                     remark=change.why,
                 )
             )

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sonde.charts.plot import table
-from sonde.charts.study import Section, Study, write_study
+from sonde.charts.study import Study, StudySection, write_study
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.experiments.claims.requirements import find_unmet_requirements
@@ -90,20 +90,20 @@ def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimRe
     medians = compute_medians(results)
     figures = choose_figures(results.experiment, medians)
     if ranking := describe_ranking(medians):
-        sections.append(Section("Ranking", ranking, []))
+        sections.append(StudySection("Ranking", ranking, []))
     sections += [_file_section(item, "Figure", figure_section, runs) for item in figures]
     sections += [_file_section(item, "Table", table_section, runs) for item in file.tables]
     messages, comparison_parts = published_section(runs)
     if messages:
-        sections.append(Section(BESIDE, messages, comparison_parts))
+        sections.append(StudySection(BESIDE, messages, comparison_parts))
     others = describe_other_numbers(medians)
     cell_messages, parts = all_cells_section(runs)
     cell_messages = [*others, *cell_messages]
-    sections.append(Section("All cells", cell_messages, parts))
+    sections.append(StudySection("All cells", cell_messages, parts))
     sections += _missing_cells_section(results)
     if file.notes:
         notes = Markup("").join(Markup("<li>{}</li>").format(item) for item in file.notes)
-        sections.append(Section("What was assumed", [], [Markup('<ul class="remarks">{}</ul>').format(notes)]))
+        sections.append(StudySection("What was assumed", [], [Markup('<ul class="remarks">{}</ul>').format(notes)]))
     return Study(
         title=results.experiment.title,
         lead=_lead_text(results, runs, verdicts),
@@ -150,7 +150,7 @@ def _alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]
     return alarms
 
 
-def _verdict_section(verdicts: Sequence[ClaimResult]) -> Section:
+def _verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
     rows = Markup("").join(
         Markup('<tr><td class="{}">{}{}</td><td>{}</td><td>{}<code>{}</code>{}{}</td></tr>').format(
             _CSS[verdict.outcome],
@@ -169,7 +169,7 @@ def _verdict_section(verdicts: Sequence[ClaimResult]) -> Section:
         "<thead><tr><th>Outcome</th><th>Claim</th><th>Result</th></tr></thead><tbody>{}</tbody></table>"
     ).format(rows)
     messages = ["Claims compare the confidence interval of the median: value [low, high] with 95 % confidence."]
-    return Section("Claims", messages if verdicts else ["Nothing."], [body] if verdicts else [])
+    return StudySection("Claims", messages if verdicts else ["Nothing."], [body] if verdicts else [])
 
 
 def _reason_markup(label: str, text: str) -> Markup:
@@ -181,14 +181,14 @@ def _file_section(
     kind: str,
     parts_of: Callable[..., tuple[list[str], list[Markup]]],
     runs: MeasuredRuns,
-) -> Section:
+) -> StudySection:
     messages, parts = parts_of(item, runs)
     source = [f"In the form of: {item.source}."] if item.source else []
-    return Section(item.title or f"{kind} {item.id}", [*source, *messages], parts)
+    return StudySection(item.title or f"{kind} {item.id}", [*source, *messages], parts)
 
 
-def _missing_cells_section(results: Results) -> list[Section]:
+def _missing_cells_section(results: Results) -> list[StudySection]:
     rows = [(cell, reason) for cell, reason in {**results.failures, **results.refusals}.items()]
     if not rows:
         return []
-    return [Section("Cells without a result", [], [table(["Cell", "Why"], rows, "", text_columns=2)])]
+    return [StudySection("Cells without a result", [], [table(["Cell", "Why"], rows, "", text_columns=2)])]

@@ -43,9 +43,9 @@ def find_constant_comparison(claim: Claim) -> str:
 
 
 def _describe_constant(comparison: ClaimComparison) -> str:
-    if isinstance(comparison.left, ShapeName) or isinstance(comparison.right, ShapeName):
+    if isinstance(comparison.left_operand, ShapeName) or isinstance(comparison.right_operand, ShapeName):
         return ""
-    upper, operator, lower = comparison.left, comparison.operator, comparison.right
+    upper, operator, lower = comparison.left_operand, comparison.operator, comparison.right_operand
     if operator in ("<=", "<"):
         upper, operator, lower = lower, _MIRRORED[operator], upper
     if operator == ">=" and _is_at_least(upper, lower):
@@ -64,9 +64,9 @@ def _describe_constant(comparison: ClaimComparison) -> str:
 def _is_at_least(larger: Value, smaller: Value) -> bool:
     """Returns whether `larger` is never below `smaller` because both are of the same numbers."""
     if isinstance(larger, Arithmetic) and larger.operator == "/" and smaller == NumberLiteral(1.0):
-        return _is_at_least(larger.left, larger.right)
+        return _is_at_least(larger.left_operand, larger.right_operand)
     if isinstance(smaller, Arithmetic) and smaller.operator == "/" and larger == NumberLiteral(1.0):
-        return _is_at_least(smaller.right, smaller.left)
+        return _is_at_least(smaller.right_operand, smaller.left_operand)
     if larger == smaller:
         return True
     if isinstance(larger, Metric) and isinstance(smaller, Metric):
@@ -98,7 +98,7 @@ def _find_range(value: Value) -> Range:
         case Function():
             return _FUNCTION_RANGES.get(value.name, _POSITIVE)
         case Arithmetic():
-            return _combine_ranges(value.operator, _find_range(value.left), _find_range(value.right))
+            return _combine_ranges(value.operator, _find_range(value.left_operand), _find_range(value.right_operand))
     return (-inf, inf)
 
 

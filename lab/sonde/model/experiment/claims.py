@@ -128,8 +128,8 @@ class Arithmetic:
     """Two values joined by + - * /."""
 
     operator: str
-    left: Value
-    right: Value
+    left_operand: Value
+    right_operand: Value
 
 
 Value = NumberLiteral | ShapeName | Metric | Function | Arithmetic
@@ -139,9 +139,9 @@ Value = NumberLiteral | ShapeName | Metric | Function | Arithmetic
 class ClaimComparison:
     """left operator right; a chain a <= b <= c is two of these."""
 
-    left: Value
+    left_operand: Value
     operator: str
-    right: Value
+    right_operand: Value
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ class Claim:
     def metrics(self) -> Iterator[Metric]:
         """Every metric in it, from left to right."""
         for comparison in self.comparisons:
-            yield from _iterate_metrics(comparison.left)
-            yield from _iterate_metrics(comparison.right)
+            yield from _iterate_metrics(comparison.left_operand)
+            yield from _iterate_metrics(comparison.right_operand)
 
     def functions(self) -> Iterator[Function]:
         """Every function in it, from left to right."""
         for comparison in self.comparisons:
-            yield from _iterate_functions(comparison.left)
-            yield from _iterate_functions(comparison.right)
+            yield from _iterate_functions(comparison.left_operand)
+            yield from _iterate_functions(comparison.right_operand)
 
 
 def _iterate_metrics(value: Value) -> Iterator[Metric]:
@@ -170,16 +170,16 @@ def _iterate_metrics(value: Value) -> Iterator[Metric]:
     elif isinstance(value, Function):
         yield value.metric
     elif isinstance(value, Arithmetic):
-        yield from _iterate_metrics(value.left)
-        yield from _iterate_metrics(value.right)
+        yield from _iterate_metrics(value.left_operand)
+        yield from _iterate_metrics(value.right_operand)
 
 
 def _iterate_functions(value: Value) -> Iterator[Function]:
     if isinstance(value, Function):
         yield value
     elif isinstance(value, Arithmetic):
-        yield from _iterate_functions(value.left)
-        yield from _iterate_functions(value.right)
+        yield from _iterate_functions(value.left_operand)
+        yield from _iterate_functions(value.right_operand)
 
 
 def parse_claim(text: str) -> Claim:
@@ -208,9 +208,9 @@ def wrap_value_in_claim(text: str, value: Value) -> Claim:
 def parse_claim_value(text: str) -> Value:
     """Parses one side of a claim: a metric, a function of a metric, or arithmetic with them. Raises ClaimError."""
     claim = parse_claim(f"{text} > 0")
-    if len(claim.comparisons) != 1 or claim.comparisons[0].right != NumberLiteral(0.0):
+    if len(claim.comparisons) != 1 or claim.comparisons[0].right_operand != NumberLiteral(0.0):
         raise ClaimError(f'"{text}" is a claim; write what a number is of, like bandwidth(write).')
-    return claim.comparisons[0].left
+    return claim.comparisons[0].left_operand
 
 
 def find_unit(value: Value) -> str:
@@ -221,10 +221,10 @@ def find_unit(value: Value) -> str:
         case Function() if value.name in ("largest", "smallest"):
             return METRICS[value.metric.name][0]
         case Arithmetic() if value.operator != "/":
-            first_unit, right = find_unit(value.left), find_unit(value.right)
+            first_unit, right = find_unit(value.left_operand), find_unit(value.right_operand)
             return first_unit if first_unit != "1" else right
-        case Arithmetic() if isinstance(value.right, NumberLiteral):
-            return find_unit(value.left)
+        case Arithmetic() if isinstance(value.right_operand, NumberLiteral):
+            return find_unit(value.left_operand)
     return "1"
 
 

@@ -138,7 +138,7 @@ class Telemetry(SystemPart):
     collector: str = text("who collects it: LMT, LDMS, sar, Prometheus, pm")
     name: str = text("name of the counter there", required=True)
     label: str = text("how the part is named there: {id}, {index:04x}, {host}")
-    what: str = choice(
+    counts: str = choice(
         "what it counts", ("read_bytes", "write_bytes", "reads", "writes", "creates", "operations", "latency", "load",
                            "used", "errors", "queue", "other"), default="other",
     )  # fmt: skip

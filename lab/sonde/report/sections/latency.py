@@ -11,7 +11,7 @@ from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_latency_chart
 from sonde.report.over_time import tone
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 
 
 def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
@@ -21,4 +21,4 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
             yield "narrow" if chart.about in ("read", "write") else "small", chart.render()
 
 
-SECTION = Section(20, _draw)
+SECTION = PhaseSection(20, _draw)

@@ -12,7 +12,7 @@ from sonde.findings.stragglers import collect_node_rates, collect_task_rates
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_spread_chart
 from sonde.report.over_time import tone
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 
 
 def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
@@ -24,4 +24,4 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
         yield "narrow", build_spread_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
 
 
-SECTION = Section(30, _draw)
+SECTION = PhaseSection(30, _draw)

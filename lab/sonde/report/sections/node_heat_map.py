@@ -16,7 +16,7 @@ from sonde.findings.stragglers import host_names_by_node
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 from sonde.stats.bins import pad_with_zeros, rebin
 
 _MOST_COLUMNS = 300
@@ -79,4 +79,4 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
         yield "wide", heat
 
 
-SECTION = Section(40, _draw)
+SECTION = PhaseSection(40, _draw)

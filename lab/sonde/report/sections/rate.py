@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 from sonde.report.over_time import build_rate_chart
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 
 
 def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
@@ -19,4 +19,4 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
         yield "wide", chart.render()
 
 
-SECTION = Section(10, _draw, preparation=True)
+SECTION = PhaseSection(10, _draw, preparation=True)

@@ -21,7 +21,7 @@ Place = Literal["wide", "narrow", "small"]
 
 
 @dataclass(frozen=True)
-class Section:
+class PhaseSection:
     """A part of what the page shows of one phase: `draw` gives HTML and its place, or nothing when there is nothing.
 
     Sections stand in the order of `rank`. Phases that only prepare others have those with `preparation`.
@@ -33,7 +33,7 @@ class Section:
 
 
 @cache
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[PhaseSection, ...]:
     """All sections in their order."""
     files = pkgutil.iter_modules(sonde.report.sections.__path__, f"{sonde.report.sections.__name__}.")
     modules = (importlib.import_module(entry.name) for entry in files)

@@ -25,7 +25,7 @@ from sonde.model.escaping import escape_line
 from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 from sonde.stats.bins import pad_with_zeros, rebin
 
 _MOST_COLUMNS = 64
@@ -156,4 +156,4 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
         yield "wide", _unit_table(run, phase, level)
 
 
-SECTION = Section(41, _draw)
+SECTION = PhaseSection(41, _draw)

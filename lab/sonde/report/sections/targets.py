@@ -18,7 +18,7 @@ from sonde.model.lines import LayoutLine
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_spread_chart
 from sonde.report.over_time import tone
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 
 
 def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
@@ -61,4 +61,4 @@ def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Mark
     return table(head, rows, note)
 
 
-SECTION = Section(35, _draw)
+SECTION = PhaseSection(35, _draw)

@@ -14,7 +14,7 @@ from sonde.charts.plot import Chart, Panel
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.escaping import escape_line
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 from sonde.telemetry.data import TelemetryData, load_telemetry
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_epoch, format_device, summarize_phase
 
@@ -58,7 +58,7 @@ def build_device_chart(
     return Chart(
         kind="device",
         title="The device during this phase",
-        words=" ".join(sentences),
+        summary=" ".join(sentences),
         panels=[rate_panel, busy_panel],
         x_unit=f"{time_axis.unit} since the phase began",
         caption=Markup(" ").join(escape_line(sentence) for sentence in sentences),
@@ -78,4 +78,4 @@ def _clip(
     return edges, np.diff(total) / np.maximum(np.diff(edges), 1e-9)
 
 
-SECTION = Section(35, _draw)
+SECTION = PhaseSection(35, _draw)

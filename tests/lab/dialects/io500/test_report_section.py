@@ -29,7 +29,7 @@ def outcome(broken: bool) -> BenchmarkResult:
 
 def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
     (section,) = result_sections(outcome(broken=False))
-    assert section.words == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
+    assert section.paragraphs == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
     text = normalize_blanks(str(section.parts[0]))
     for index, phase in enumerate(phases_of(False, False), 1):
         if phase.is_measured:
@@ -38,7 +38,7 @@ def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
 
 def test_every_reason_for_invalid_is_said() -> None:
     table, why = result_sections(outcome(broken=True))
-    assert "total 6.000: INVALID by the rules." in table.words[0]
+    assert "total 6.000: INVALID by the rules." in table.paragraphs[0]
     name = phases_of(False, False)[0].name
-    assert why.words == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]
+    assert why.paragraphs == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]
     assert normalize_blanks(str(table.parts[0])).count("INVALID") == 1

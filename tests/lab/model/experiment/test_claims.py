@@ -43,7 +43,7 @@ def test_a_chain_is_two_comparisons_and_and_joins() -> None:
 
 def test_a_phase_with_a_dash_is_put_in_quotation_marks() -> None:
     (comparison,) = parse_claim('operations("random-read") > 0').comparisons
-    assert comparison.left == Metric("operations", "random-read", {})
+    assert comparison.left_operand == Metric("operations", "random-read", {})
 
 
 def test_functions_and_forms() -> None:
@@ -57,7 +57,7 @@ def test_functions_and_forms() -> None:
 
 def test_arithmetic_binds_as_usual() -> None:
     (comparison,) = parse_claim("time(a) + 2 * time(b) - -1 <= 9").comparisons
-    assert comparison.left == Arithmetic(
+    assert comparison.left_operand == Arithmetic(
         "-",
         Arithmetic("+", Metric("time", "a", {}), Arithmetic("*", NumberLiteral(2), Metric("time", "b", {}))),
         NumberLiteral(-1),
@@ -197,8 +197,8 @@ def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
 def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None:
     claim = parse_claim(text)
     (comparison,) = claim.comparisons
-    assert isinstance(comparison.right, NumberLiteral)
-    assert comparison.right.value == pytest.approx(limit)
+    assert isinstance(comparison.right_operand, NumberLiteral)
+    assert comparison.right_operand.value == pytest.approx(limit)
     assert claim.text == text
     assert all(value == "1 MB/s" for metric in claim.metrics() for value in metric.coordinates.values())
 

@@ -118,13 +118,21 @@ def test_metrics_and_functions_are_told_from_left_to_right() -> None:
 
 def test_options_are_words_numbers_and_truth_values() -> None:
     (comparison,) = parse_claim('bandwidth(r, a=b, c="d e", f=3, g=2.5, h=true, i=false, j=True) > -1.5').comparisons
-    assert comparison.left == Metric("bandwidth", "r", {"a": "b", "c": "d e", "f": 3, "g": 2.5, "h": True, "i": False,
-                                                 "j": True})  # fmt: skip
-    assert comparison.right == NumberLiteral(-1.5)
+    options: dict[str, str | int | float | bool] = {
+        "a": "b",
+        "c": "d e",
+        "f": 3,
+        "g": 2.5,
+        "h": True,
+        "i": False,
+        "j": True,
+    }
+    assert comparison.left_operand == Metric("bandwidth", "r", options)
+    assert comparison.right_operand == NumberLiteral(-1.5)
     (bare,) = parse_claim("bandwidth() > 1").comparisons
-    assert bare.left == Metric("bandwidth", "", {})
+    assert bare.left_operand == Metric("bandwidth", "", {})
     (tail,) = parse_claim("imbalance(bandwidth(r), per=node) > 1").comparisons
-    assert tail.left == Function("imbalance", Metric("bandwidth", "r", {}), {"per": "node"})
+    assert tail.left_operand == Function("imbalance", Metric("bandwidth", "r", {}), {"per": "node"})
 
 
 METRIC_LIST = ", ".join(METRICS)

@@ -4,7 +4,6 @@
 #include "backends/backend.hpp"
 #include "backends/fault_guard.hpp"
 #include "backends/open_file.hpp"
-#include "backends/preallocate.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

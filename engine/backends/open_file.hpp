@@ -5,6 +5,8 @@
 #include "backends/backend.hpp"
 #include "plan/plan.hpp"
 
+#include <cstdint>
+
 namespace sonde::backends {
 
 /// Flags for open(2): access mode, O_CREAT, O_TRUNC, O_EXCL and O_NOFOLLOW as requested, O_DIRECT, O_DSYNC or O_SYNC as
@@ -21,5 +23,10 @@ int close_file(int descriptor);
 
 /// fsync(2): 0 or -errno, retries EINTR.
 int sync_file(int descriptor);
+
+/// Prepares the first `bytes` bytes of an open file: truncate sets the size (and never makes a file smaller), fallocate
+/// reserves blocks and sets the size, unwritten reserves blocks beyond the size. 0 or -errno; -EOPNOTSUPP where the
+/// file system has no fallocate (nothing is emulated by writing zeros). Retries EINTR.
+int preallocate(int descriptor, plan::Preallocate kind, std::uint64_t bytes);
 
 }  // namespace sonde::backends

@@ -3,7 +3,6 @@
 #include "dialects/dialect.hpp"
 #include "main/commands.hpp"
 #include "main/launch_names.hpp"
-#include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
 #include "plan/parse.hpp"
@@ -12,6 +11,7 @@
 #include "runs/capabilities.hpp"
 #include "runs/execute.hpp"
 #include "runs/process_venue.hpp"
+#include "runs/run_directory.hpp"
 #include "runs/target_checks.hpp"
 
 #include <cstdlib>
@@ -222,8 +222,8 @@ int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>
     const bool root = team->location().is_root();
     install_signals(team->control(), root);
     return run_in_team(*team, [&](int& code) {
-        own_options.run_id =
-            team->broadcast(own_options.run_id.empty() ? make_run_id(std::string(dialect.name)) : own_options.run_id);
+        own_options.run_id = team->broadcast(own_options.run_id.empty() ? runs::make_run_id(std::string(dialect.name))
+                                                                        : own_options.run_id);
         std::string complaint;
         if (root) {
             try {

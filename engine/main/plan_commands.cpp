@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands `resolve` and `accesses`, which describe a plan without running it, and `schema`.
+#include "main/plan_commands.hpp"
 #include "files/task_map.hpp"
 #include "main/commands.hpp"
-#include "main/read_plan.hpp"
 #include "phases/outcome.hpp"
 #include "phases/planned_accesses.hpp"
 #include "plan/choices.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/commands.hpp"
 #include "main/launch_names.hpp"
-#include "main/read_plan.hpp"
-#include "main/run_id.hpp"
+#include "main/plan_commands.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
 #include "phases/stages.hpp"
@@ -12,6 +11,7 @@
 #include "runs/capabilities.hpp"
 #include "runs/execute.hpp"
 #include "runs/process_venue.hpp"
+#include "runs/run_directory.hpp"
 #include "runs/target_checks.hpp"
 
 #include <sys/prctl.h>
@@ -85,7 +85,7 @@ int run_plan(RunArguments arguments) {
         return print_dry_run(plan);
     }
     if (arguments.run_id.empty()) {
-        arguments.run_id = make_run_id(plan.id);
+        arguments.run_id = runs::make_run_id(plan.id);
     }
     const bool launched =
         ranks::launcher_name() != "none" && arguments.launch != "single" && arguments.launch != "forked";

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meters/clock.hpp"
+
 #include "plan/uint128.hpp"
 
+#include <sys/resource.h>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -94,6 +96,15 @@ std::int64_t Clock::recalibrate() {
 
 std::string Clock::source() const {
     return counter ? "tsc" : "clock_gettime(CLOCK_MONOTONIC)";
+}
+
+CpuTime thread_cpu() {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    const auto ns = [](const timeval& t) {
+        return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_usec) * 1000U;
+    };
+    return {ns(usage.ru_utime), ns(usage.ru_stime)};
 }
 
 }  // namespace sonde::meters

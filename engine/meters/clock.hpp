@@ -7,6 +7,7 @@
 #include <time.h>
 #include <cstdint>
 #include <string>
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -69,5 +70,12 @@ struct Clock {
         return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
     }
 };
+
+struct CpuTime {
+    std::uint64_t user_ns = 0, system_ns = 0;
+};
+
+/// getrusage(RUSAGE_THREAD); the kernel's resolution is 1 us, on tick-based accounting 1–4 ms.
+CpuTime thread_cpu();
 
 }  // namespace sonde::meters

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/errors.hpp"
 
-#include "phases/gather.hpp"
-#include "records/errno_name.hpp"
+#include "phases/collectives.hpp"
 #include "records/text.hpp"
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <string>
 
 namespace sonde::phases {
@@ -16,6 +16,45 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 namespace {
+
+/// "ENOSPC" for 28, "E28" for unknown numbers.
+std::string errno_name(int code) {
+    static const std::map<int, const char*> names{{EPERM, "EPERM"},
+                                                  {ENOENT, "ENOENT"},
+                                                  {EINTR, "EINTR"},
+                                                  {EIO, "EIO"},
+                                                  {ENXIO, "ENXIO"},
+                                                  {EBADF, "EBADF"},
+                                                  {EAGAIN, "EAGAIN"},
+                                                  {ENOMEM, "ENOMEM"},
+                                                  {EACCES, "EACCES"},
+                                                  {EBUSY, "EBUSY"},
+                                                  {EEXIST, "EEXIST"},
+                                                  {ENODEV, "ENODEV"},
+                                                  {ENOTDIR, "ENOTDIR"},
+                                                  {EISDIR, "EISDIR"},
+                                                  {EINVAL, "EINVAL"},
+                                                  {ENFILE, "ENFILE"},
+                                                  {EMFILE, "EMFILE"},
+                                                  {EFBIG, "EFBIG"},
+                                                  {ENOSPC, "ENOSPC"},
+                                                  {EROFS, "EROFS"},
+                                                  {EDQUOT, "EDQUOT"},
+                                                  {ESTALE, "ESTALE"},
+                                                  {ETIMEDOUT, "ETIMEDOUT"},
+                                                  {EOPNOTSUPP, "EOPNOTSUPP"},
+                                                  {ENODATA, "ENODATA"},
+                                                  {ESHUTDOWN, "ESHUTDOWN"},
+                                                  {EREMOTEIO, "EREMOTEIO"},
+                                                  {ENOTCONN, "ENOTCONN"},
+                                                  {ENAMETOOLONG, "ENAMETOOLONG"},
+                                                  {ENOTEMPTY, "ENOTEMPTY"},
+                                                  {ELOOP, "ELOOP"},
+                                                  {EMLINK, "EMLINK"},
+                                                  {EXDEV, "EXDEV"}};
+    const auto entry = names.find(code);
+    return entry == names.end() ? "E" + std::to_string(code) : entry->second;
+}
 
 /// Advice for an error, when its name is not self-explanatory.
 std::string advise_on_error(int code, const plan::Io& io) {
@@ -53,7 +92,7 @@ std::string describe_error(const json& error, const plan::Phase& phase) {
         code == ENODATA ? "the file ends before the data that was expected" : std::strerror(code);
     return where + ": " + text("operation") + " of " + text("path") +
            (phase.meta || text("operation") == "open" ? std::string() : offset) + " failed: " + reason + " (" +
-           records::errno_name(code) + ")" + advise_on_error(code, phase.data.io);
+           errno_name(code) + ")" + advise_on_error(code, phase.data.io);
 }
 
 }  // namespace
@@ -86,7 +125,7 @@ void write_errors(RunContext& context, const plan::Phase& phase, const json& err
         const std::string sentence = describe_error(error, phase);
         if (error.at("operation") != "verify") {
             if (const int code = error.at("errno"); code != 0) {
-                line["name"] = records::errno_name(code);
+                line["name"] = errno_name(code);
             }
             context.root_state.outcome.set(exit_failed, "phase " + phase.id + ": " + sentence);
         }

@@ -3,7 +3,7 @@
 
 #include "files/layout_source.hpp"
 #include "files/striping.hpp"
-#include "phases/phase_line.hpp"
+#include "phases/result_lines.hpp"
 #include "records/text.hpp"
 
 #include <sys/stat.h>

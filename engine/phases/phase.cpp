@@ -2,7 +2,6 @@
 #include "phases/phase.hpp"
 
 #include "phases/errors.hpp"
-#include "phases/findings.hpp"
 #include "phases/manifest_update.hpp"
 #include "phases/phase_begin.hpp"
 #include "phases/phase_facts.hpp"

@@ -3,7 +3,7 @@
 
 #include "files/trees.hpp"
 #include "patterns/tree.hpp"
-#include "phases/phase_line.hpp"
+#include "phases/result_lines.hpp"
 #include "plan/choices.hpp"
 
 #include <cstdint>

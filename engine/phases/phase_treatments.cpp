@@ -2,8 +2,7 @@
 #include "phases/phase_treatments.hpp"
 
 #include "backends/backend.hpp"
-#include "phases/complaints.hpp"
-#include "phases/gather.hpp"
+#include "phases/collectives.hpp"
 #include "records/text.hpp"
 #include "treatments/treatments.hpp"
 

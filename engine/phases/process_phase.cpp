@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/process_phase.hpp"
 
-#include "phases/complaints.hpp"
+#include "phases/collectives.hpp"
 #include "phases/file_preparation.hpp"
 #include "phases/layout_line.hpp"
 #include "phases/manifest_update.hpp"

@@ -3,7 +3,7 @@
 
 #include "files/file_map.hpp"
 #include "phases/errors.hpp"
-#include "phases/phase_line.hpp"
+#include "phases/result_lines.hpp"
 #include "phases/timed_part.hpp"
 
 #include <nlohmann/json.hpp>

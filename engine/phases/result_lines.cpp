@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/result_lines.hpp"
 
-#include "phases/phase_line.hpp"
 #include "results/node_series_lines.hpp"
 #include "results/tables.hpp"
 #include "results/target_lines.hpp"
@@ -62,6 +61,33 @@ void write_result_lines(const RunContext& context, std::size_t index, const resu
     }
     for (const ordered_json& line : results::task_lines(totals, facts)) {
         write("tasks", line);
+    }
+}
+
+nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t index,
+                                          const nlohmann::ordered_json& line) {
+    nlohmann::ordered_json members{{"phase", phase.id}, {"index", index}, {"op", plan::text(phase.op)}};
+    members.update(line);
+    return members;
+}
+
+void write_findings(const RunContext& context, const TimedResult& result, const results::PhaseFacts& facts,
+                    const results::Circumstances& circumstances) {
+    records::Writer& record = *context.root_state.record;
+    if (circumstances.phase->meta) {
+        for (const ordered_json& finding : results::find_tree_findings(result.totals, circumstances)) {
+            record.line("finding", finding);
+        }
+    }
+    for (const ordered_json& finding : results::find_phase_findings(result.totals, facts, circumstances)) {
+        record.line("finding", finding);
+    }
+    for (const auto& [note, tasks] : result.notes) {
+        record.line("finding", {{"id", "backend"},
+                                {"phase", circumstances.phase->id},
+                                {"severity", "info"},
+                                {"text", note},
+                                {"evidence", {{"tasks", tasks}}}});
     }
 }
 

@@ -3,16 +3,29 @@
 #pragma once
 
 #include "phases/context.hpp"
+#include "phases/timed_part.hpp"
+#include "plan/plan.hpp"
 #include "results/duplex.hpp"
+#include "results/phase_findings.hpp"
 #include "results/summary.hpp"
 #include "results/totals.hpp"
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 
 namespace sonde::phases {
 
 /// Writes `phase_end`, `series`, `histogram`, `nodes` and `tasks`. At the root.
 void write_result_lines(const RunContext& context, std::size_t index, const results::Totals& totals,
                         const results::PhaseFacts& facts, const results::DirectionRates& direction_rates);
+
+/// `phase`, `index` and `op`, then the members of `line`.
+nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t index,
+                                          const nlohmann::ordered_json& line);
+
+/// Writes the `finding` lines of a finished phase, including features that the backend of the root's tasks could not
+/// use. At the root.
+void write_findings(const RunContext& context, const TimedResult& result, const results::PhaseFacts& facts,
+                    const results::Circumstances& circumstances);
 
 }  // namespace sonde::phases

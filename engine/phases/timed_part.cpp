@@ -2,8 +2,7 @@
 #include "phases/timed_part.hpp"
 
 #include "files/layout_source.hpp"
-#include "phases/complaints.hpp"
-#include "phases/gather.hpp"
+#include "phases/collectives.hpp"
 #include "phases/layout_line.hpp"
 #include "phases/stream_threads.hpp"
 #include "plan/plan_error.hpp"

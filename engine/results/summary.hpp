@@ -41,7 +41,7 @@ struct RateValue {
 /// The named rates of a phase (docs/concepts/rates). Absent ones are not in the map.
 std::map<std::string, RateValue> compute_rates(const Totals& totals, const PhaseFacts& facts);
 
-/// The `phase_end` line without phase, index, op (phases/phase_line.hpp adds them).
+/// The `phase_end` line without phase, index, op (phases/result_lines.hpp adds them).
 nlohmann::ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts);
 
 }  // namespace sonde::results

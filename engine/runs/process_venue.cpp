@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runs/process_venue.hpp"
 
-#include "phases/gather.hpp"
+#include "phases/collectives.hpp"
 #include "phases/process_phase.hpp"
 #include "phases/stages.hpp"
 #include "plan/plan_error.hpp"

@@ -6,8 +6,11 @@
 #include "runs/target_checks.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
@@ -114,6 +117,15 @@ void make_directories_of_files(const files::ConfinedDirectory& run_root, const f
             throw EnvironmentError("cannot make " + path + ": " + std::strerror(-failed));
         }
     }
+}
+
+std::string make_run_id(const std::string& name) {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> stamp{};
+    std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &parts);
+    return std::string(stamp.data()) + "-" + name + "-" + std::to_string(getpid());
 }
 
 }  // namespace sonde::runs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the directories of a run.
+// Names a run and makes its directories.
 #pragma once
 
 #include "files/confined_directory.hpp"
@@ -9,6 +9,9 @@
 #include <string>
 
 namespace sonde::runs {
+
+/// The default name of a run: time (UTC), `name` and the number of this process, "20261121T214554Z-quick-8732".
+std::string make_run_id(const std::string& name);
 
 struct RunDirectory {
     files::ConfinedDirectory directory;

@@ -3,7 +3,7 @@
 // something failed. The clock is a template parameter, so that the hot loops contain no choice of clocks.
 #pragma once
 
-#include "meters/cpu.hpp"
+#include "meters/clock.hpp"
 #include "plan/uint128.hpp"
 #include "workloads/stream.hpp"
 

@@ -3,7 +3,6 @@
 #include "backends/open_file.hpp"
 
 #include "../temporary_folder.hpp"
-#include "backends/preallocate.hpp"
 #include "task_channel.hpp"
 
 #include <doctest/doctest.h>

@@ -3,7 +3,6 @@
 #include "meters/stream_meter.hpp"
 
 #include "meters/clock.hpp"
-#include "meters/cpu.hpp"
 
 #include <doctest/doctest.h>
 #include <chrono>

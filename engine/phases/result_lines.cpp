@@ -71,18 +71,18 @@ nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t 
     return members;
 }
 
-void write_findings(const RunContext& context, const TimedResult& result, const results::PhaseFacts& facts,
-                    const results::Circumstances& circumstances) {
+void write_findings(const RunContext& context, const results::Totals& totals, const std::map<std::string, int>& notes,
+                    const results::PhaseFacts& facts, const results::Circumstances& circumstances) {
     records::Writer& record = *context.root_state.record;
     if (circumstances.phase->meta) {
-        for (const ordered_json& finding : results::find_tree_findings(result.totals, circumstances)) {
+        for (const ordered_json& finding : results::find_tree_findings(totals, circumstances)) {
             record.line("finding", finding);
         }
     }
-    for (const ordered_json& finding : results::find_phase_findings(result.totals, facts, circumstances)) {
+    for (const ordered_json& finding : results::find_phase_findings(totals, facts, circumstances)) {
         record.line("finding", finding);
     }
-    for (const auto& [note, tasks] : result.notes) {
+    for (const auto& [note, tasks] : notes) {
         record.line("finding", {{"id", "backend"},
                                 {"phase", circumstances.phase->id},
                                 {"severity", "info"},

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "phases/context.hpp"
-#include "phases/timed_part.hpp"
 #include "plan/plan.hpp"
 #include "results/duplex.hpp"
 #include "results/phase_findings.hpp"
@@ -11,7 +10,9 @@
 #include "results/totals.hpp"
 
 #include <cstddef>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace sonde::phases {
 
@@ -23,9 +24,9 @@ void write_result_lines(const RunContext& context, std::size_t index, const resu
 nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t index,
                                           const nlohmann::ordered_json& line);
 
-/// Writes the `finding` lines of a finished phase, including features that the backend of the root's tasks could not
-/// use. At the root.
-void write_findings(const RunContext& context, const TimedResult& result, const results::PhaseFacts& facts,
-                    const results::Circumstances& circumstances);
+/// Writes the `finding` lines of a finished phase. `notes`: features that the backend could not use, with the number of
+/// tasks. At the root.
+void write_findings(const RunContext& context, const results::Totals& totals, const std::map<std::string, int>& notes,
+                    const results::PhaseFacts& facts, const results::Circumstances& circumstances);
 
 }  // namespace sonde::phases

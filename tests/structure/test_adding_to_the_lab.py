@@ -49,14 +49,14 @@ from markupsafe import Markup
 
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import Place, Section
+from sonde.report.sections.section import PhaseSection, Place
 
 
 def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     yield "wide", Markup("<p>a section about {}</p>").format(assessed.phase.id)
 
 
-SECTION = Section(5, _draw)
+SECTION = PhaseSection(5, _draw)
 """
 SOURCE = """
 from datetime import UTC, datetime

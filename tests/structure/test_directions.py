@@ -54,7 +54,8 @@ NARROW = {
     ("ranks", "meters"): {"meters/clock.hpp"},
     ("files", "workloads"): {"workloads/stream.hpp"},
     ("runs", "phases"): {
-        *("phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/stages.hpp", "phases/collectives.hpp"),
+        *("phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/stages.hpp"),
+        "phases/collectives.hpp",
         *("phases/phase.hpp", "phases/phase_steps.hpp", "phases/process_phase.hpp"),
     },
     ("main", "phases"): {"phases/outcome.hpp", "phases/stages.hpp", "phases/planned_accesses.hpp"},

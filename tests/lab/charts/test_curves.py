@@ -16,7 +16,13 @@ def render_chart(**changes: object) -> str:
         Curve("native", [1, 2, 4, 8, 16], [1e9, 2e9, 4e9, 8e9, 8e9], [0.9e9] * 5, [1.1e9, 2.2e9, 4.4e9, 8.8e9, 8.8e9]),
         Curve("forwarded", [1, 16], [0.5e9, 4e9]),
     ]
-    members: dict[str, Any] = {"title": "Reads", "summary": "Said.", "curves": curves, "unit": "B/s", "x_unit": "clients"}
+    members: dict[str, Any] = {
+        "title": "Reads",
+        "summary": "Said.",
+        "curves": curves,
+        "unit": "B/s",
+        "x_unit": "clients",
+    }
     figure = Curves(**members | changes)
     return str(build_curve_chart(figure).render())
 

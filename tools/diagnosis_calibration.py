@@ -62,13 +62,13 @@ def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> dict
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
     answer = conclude(model, results, RULE, reason)
-    named = "unexplained" if answer.is_unexplained else answer.first.hypothesis.id
+    answer_name = "unexplained" if answer.is_unexplained else answer.first.hypothesis.id
     return {
         "kind": trial.kind,
         "planted": trial.name,
-        "answer": named,
-        "is_right": named == hypothesis and part in ("", answer.first.part),
-        "is_hypothesis_right": named == hypothesis,
+        "answer": answer_name,
+        "is_right": answer_name == hypothesis and part in ("", answer.first.part),
+        "is_hypothesis_right": answer_name == hypothesis,
         "is_sure": answer.status in ("decided", "contradicted"),
         "experiments": len(results),
         "cost_s": round(cost),

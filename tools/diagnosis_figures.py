@@ -49,8 +49,8 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             row["hypothesis_right"] += item["is_hypothesis_right"]
             row["right"] += item["is_right"]
             if not item["is_hypothesis_right"]:
-                taken = str(item["answer"]).split(":")[0]
-                row["taken_for"][taken] = row["taken_for"].get(taken, 0) + 1
+                confusion = str(item["answer"]).split(":")[0]
+                row["taken_for"][confusion] = row["taken_for"].get(confusion, 0) + 1
     forecasts = [(value, bool(right)) for item in outcomes for value, right in item["forecasts"]]
     return {
         "machines": sorted({str(item["machine"]) for item in outcomes}),
@@ -86,8 +86,8 @@ def format_tables(figures: Mapping[str, Any]) -> str:
         )
     lines += ["", "| planted | trials | hypothesis right | part too | taken for |", "|---|--:|--:|--:|---|"]
     for name, row in figures["planted"].items():
-        taken = ", ".join(f"{other} ({count})" for other, count in row["taken_for"].items())
-        lines.append(f"| {name} | {row['trials']} | {row['hypothesis_right']} | {row['right']} | {taken} |")
+        confusions = ", ".join(f"{other} ({count})" for other, count in row["taken_for"].items())
+        lines.append(f"| {name} | {row['trials']} | {row['hypothesis_right']} | {row['right']} | {confusions} |")
     machines = ", ".join(figures["machines"])
     lines += [
         "",

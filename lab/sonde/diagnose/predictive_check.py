@@ -65,13 +65,16 @@ def _compute_tails(
     prediction, masks = model.predictions[result.experiment][index], model.masks[index]
     healthy = model.get_healthy_prediction(result.experiment)
     exposed = masks.select_exposed(experiment.nodes)
-    shown, hidden = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
+    exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
     noise = model.noise
     tails = []
     for phase, value in run.rates.items():
         if phase in prediction.rates:
             below = 0.0
-            for (mean, sd), share in ((prediction.rates[phase], shown), (healthy.rates[phase], np.array([hidden]))):
+            for (mean, sd), share in (
+                (prediction.rates[phase], exposed_weights),
+                (healthy.rates[phase], np.array([unexposed_weight])),
+            ):
                 variance = sd**2 + result.reference_sd**2 + noise.run_sd**2
                 quiet = compute_normal_distribution((value - mean) / np.sqrt(variance))
                 busy = compute_normal_distribution(

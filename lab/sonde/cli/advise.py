@@ -26,8 +26,26 @@ from sonde.terminal.screen import messages, print_json, results
     metavar="FILE",
     help="Write an HTML page; of several logs: a folder with a page for each.",
 )
+@click.option(
+    "--fleet", type=click.Path(path_type=Path), metavar="FOLDER", help="Rank all jobs whose logs are below FOLDER."
+)
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Keep what was read of a fleet here, so that each log is read once. Default: NAME-jobs, here.",
+)
+@click.option("--part", metavar="N/COUNT", help="Only read this part of a fleet, for a task of an array of batch jobs.")
 @json_option
-def command(logs: tuple[Path, ...], storage: str | None, output: Path | None, as_json: bool) -> int:
+def command(
+    logs: tuple[Path, ...],
+    storage: str | None,
+    output: Path | None,
+    fleet: Path | None,
+    table: Path | None,
+    part: str | None,
+    as_json: bool,
+) -> int:
     """Say what in the I/O of a job costs time, how much, and which setting changes it.
 
     LOG is a Darshan log, or a trace of `sonde trace`. Advice is ordered by the seconds that it gains on the storage.
@@ -39,6 +57,7 @@ def command(logs: tuple[Path, ...], storage: str | None, output: Path | None, as
       sonde advise job.darshan --storage check.json -o job.html
       sonde advise traces/
       sonde advise first.darshan second.darshan --json
+      sonde advise --fleet /var/darshan/2026
     """
     # The imports for charts and tables take longer than most commands.
     from sonde.advise.advice import advise, build_log_set_document
@@ -48,6 +67,12 @@ def command(logs: tuple[Path, ...], storage: str | None, output: Path | None, as
     from sonde.advise.slow_targets import survey_targets
     from sonde.advise.storage_rates import read_storage_rates
 
+    if fleet is not None:
+        if logs or output is not None:
+            raise UserError("--fleet ranks the logs of a folder; leave out LOG and --output.")
+        return _survey_fleet(fleet, table, part, storage, as_json)
+    if table is not None or part is not None:
+        raise UserError("--table and --part belong to --fleet; name a folder of logs with it.")
     if not logs:
         raise UserError("Name a log: sonde advise job.darshan")
     rates = read_storage_rates(_find_storage_file(storage)) if storage else None
@@ -72,3 +97,32 @@ def command(logs: tuple[Path, ...], storage: str | None, output: Path | None, as
 
 def _find_storage_file(name: str) -> Path:
     return Path(name if name.endswith(".json") else find_system_file(name))
+
+
+def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str | None, as_json: bool) -> int:
+    """Reads what the table of the fleet lacks, and ranks the jobs unless only a part was asked for."""
+    from sonde.advise.fleet import build_fleet_document, survey_fleet
+    from sonde.advise.fleet_text import print_fleet
+    from sonde.advise.log_table import FleetPart, extract_logs
+    from sonde.advise.storage_rates import read_storage_rates
+
+    rates = read_storage_rates(_find_storage_file(storage)) if storage else None
+    folder = table or Path(f"{logs.resolve().name}-jobs")
+    with messages().status("looking for logs", spinner="dots") as status:
+        count = extract_logs(
+            logs,
+            folder,
+            FleetPart.parse(part) if part else FleetPart(),
+            rates,
+            on_progress=lambda done, total: status.update(f"read {done:,} of {total:,} logs"),
+        )
+    messages().print(
+        f"{folder}: {count.total:,} logs, {count.added:,} read now, {count.refused:,} of them refused.", soft_wrap=True
+    )
+    if part is None:
+        survey = survey_fleet(folder)
+        if as_json:
+            print_json(build_fleet_document(survey))
+        else:
+            print_fleet(results(), survey)
+    return 0

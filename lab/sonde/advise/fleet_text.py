@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The survey of a fleet in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from sonde.advise.fleet import FleetSurvey
+from sonde.model.units import counted, format_bytes
+from sonde.terminal.screen import plain_table
+
+_MOST_ROWS = 10
+_DIRECTIONS = (("read_bytes", "read"), ("written_bytes", "written"))
+
+
+def print_fleet(console: Console, survey: FleetSurvey) -> None:
+    """Prints the mix, then what costs most by application, user, change and access pattern."""
+    for name, value in describe_mix(survey):
+        console.print(f"{name:<10} {value}", soft_wrap=True)
+    for title, rows in (("Application", survey.applications), ("User", survey.users), ("Change", survey.changes)):
+        _print_losses(console, title, rows)
+    _print_accesses(console, survey.accesses)
+    if survey.library:
+        lost = sum(row["lost_hours"] for row in survey.library)
+        console.print(
+            f"The preload library (sonde iobuf) would help {counted(len(survey.library), 'job')},"
+            f" with up to {_hours(lost)} of the lost process-hours; --json lists them.",
+            soft_wrap=True,
+        )
+    if survey.refused:
+        console.print(
+            f"! {counted(len(survey.refused), 'log')} cannot be read; the first reason: {survey.refused[0]['refused']}",
+            style="yellow",
+            soft_wrap=True,
+        )
+
+
+def describe_mix(survey: FleetSurvey) -> list[tuple[str, str]]:
+    """Names and values that describe the fleet as a whole."""
+    mix = survey.mix
+    calls = mix["calls"]
+    shares = [
+        f"{mix[name] / calls:.0%} {text}"
+        for name, text in (
+            ("small_calls", "below 1 MiB"),
+            ("unaligned_calls", "unaligned"),
+            ("random_calls", "not sequential"),
+        )
+        if calls
+    ]
+    moved = (f"{format_bytes(round(mix[name]))} {text}" for name, text in _DIRECTIONS)
+    users = f" of {counted(mix['users'], 'user')}" if mix["users"] else ""
+    return [
+        ("Jobs", f"{mix['jobs']:,}{users}, {counted(mix['applications'], 'application')}"),
+        (
+            "Cost",
+            f"{_hours(mix['process_hours'])} process-hours, {_hours(mix['io_hours'])} of them in I/O (slowest rank of"
+            f" each job), {_hours(mix['lost_hours'])} lost",
+        ),
+        ("Moved", ", ".join(moved)),
+        ("Calls", f"{calls:,.0f}" + (": " + ", ".join(shares) if shares else "")),
+        ("Lost", f"the largest gain of one change in each job, compared with {survey.storage}"),
+    ]
+
+
+def _print_losses(console: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    table = plain_table()
+    table.add_column(title)
+    for heading in ("jobs", "process-hours", "in I/O", "lost", "from", "to"):
+        table.add_column(heading, justify="right")
+    for row in rows[:_MOST_ROWS]:
+        names = ("process_hours", "io_hours", "lost_hours", "lost_low_hours", "lost_high_hours")
+        table.add_row(str(row["name"]), f"{row['jobs']:,}", *(_hours(row[name]) for name in names))
+    _print_table(console, table, len(rows))
+
+
+def _print_accesses(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    table = plain_table()
+    for heading in ("Access", "time in calls", "jobs", "bytes", "acceptance test"):
+        table.add_column(heading, justify="left" if heading in ("Access", "acceptance test") else "right")
+    for row in rows[:_MOST_ROWS]:
+        files = "shared files" if row["is_shared"] else "a file per process"
+        size = row["size_class"]
+        sizes = {"more": "above 1 GiB", "unknown": "size unknown"}.get(size, f"up to {size}")
+        table.add_row(
+            f"{row['direction']}, {row['access_order']}, {sizes}, {files}, {row['interface']}",
+            f"{row['share_of_time']:.0%}",
+            f"{row['jobs']:,}",
+            format_bytes(round(row["bytes"])),
+            row["test"],
+        )
+    _print_table(console, table, len(rows))
+
+
+def _print_table(console: Console, table: Any, count: int) -> None:
+    if not count:
+        return
+    console.print()
+    console.print(table)
+    if count > _MOST_ROWS:
+        console.print(f"and {count - _MOST_ROWS:,} more; --json lists all", style="dim")
+
+
+def _hours(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

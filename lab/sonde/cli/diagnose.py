@@ -223,6 +223,28 @@ def answer_command(
     return _print_state(session, as_json)
 
 
+@command.command("evidence")
+@state_argument
+@click.option("--run", "run_name", metavar="RUN", required=True, help="A stored run from the slow time, of any plan.")
+@click.option("--reference", metavar="RUN", required=True, help="A stored run from the time when it was fast.")
+@archive_option
+@json_option
+def evidence_command(state_file: Path, run_name: str, reference: str, archive: Archive, as_json: bool) -> int:
+    """Enter what stored runs show without an experiment: changed facts about the machine, and slow targets.
+
+    \b
+    Examples:
+      sonde diagnose evidence case.json --run last --reference 20260101T000000Z-ior-00000000
+    """
+    session = _open_session(read_state(state_file), archive)
+    sentences = session.add_archive_runs(_find_run(archive, run_name), _find_run(archive, reference))
+    write_state(state_file, session.state)
+    if not as_json:
+        for sentence in sentences:
+            results().print(sentence, soft_wrap=True, markup=False)
+    return _print_state(session, as_json)
+
+
 @command.command("show")
 @state_argument
 @click.option("--explain", metavar="HYPOTHESIS", default="", help="Evidence for and against one hypothesis.")

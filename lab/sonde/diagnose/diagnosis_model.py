@@ -5,11 +5,12 @@ second."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import FittedExperiment, fit_experiment
 from sonde.diagnose.hypotheses import (
@@ -66,6 +67,7 @@ class DiagnosisModel:
     unknown_causes: UnknownCauses
     refused: Mapping[str, str]
     invisible: tuple[Hypothesis, ...]
+    environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
 
     def leave_out(self, fault: str) -> DiagnosisModel:
         """Returns the model without the hypotheses of a fault, for trials of faults that none covers."""
@@ -84,16 +86,17 @@ class DiagnosisModel:
 
     @cached_property
     def prior(self) -> Posterior:
-        """The probabilities before any result."""
+        """The probabilities before any result of an experiment."""
         counts = [count_strengths(item) for item in self.hypotheses]
         equal = [np.full(count, 1 / count) for count in counts]
-        return Posterior.from_priors(
+        prior = Posterior.from_priors(
             self.hypotheses,
             [
                 self.unknown_causes.shares if item.kind == UNEXPLAINED else share
                 for item, share in zip(self.hypotheses, equal, strict=True)
             ],
         )
+        return prior.update([np.full((1, 1), self.environment.compute_log_factor(item)) for item in self.hypotheses])
 
     def find_experiment(self, name: str) -> FittedExperiment:
         return next(item for item in self.experiments if item.id == name)
@@ -109,7 +112,15 @@ class DiagnosisModel:
         experiment = self.find_experiment(result.experiment)
         return [
             compute_log_density(
-                hypothesis, prediction, healthy, result.runs, masks, experiment, self.noise, result.reference_sd
+                hypothesis,
+                prediction,
+                healthy,
+                result.runs,
+                masks,
+                experiment,
+                self.noise,
+                result.reference_sd,
+                result.part_sd,
             )
             for hypothesis, prediction, masks in zip(
                 self.hypotheses, self.predictions[result.experiment], self.masks, strict=True
@@ -139,12 +150,12 @@ class HypothesisLibrary:
 
 def _merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
     """Joins the runs of each experiment: "unexplained" has one unknown change for all of them."""
-    merged: dict[tuple[str, float], ExperimentResult] = {}
+    merged: dict[tuple[str, float, float], ExperimentResult] = {}
     for result in results:
-        key = result.experiment, result.reference_sd
+        key = result.experiment, result.reference_sd, result.part_sd
         earlier = merged.get(key)
         runs = (*(earlier.runs if earlier else ()), *result.runs)
-        merged[key] = ExperimentResult(result.experiment, runs, result.reference_sd)
+        merged[key] = ExperimentResult(result.experiment, runs, result.reference_sd, result.part_sd)
     return list(merged.values())
 
 

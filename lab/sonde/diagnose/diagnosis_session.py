@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sonde.diagnose.archive_evidence import compare_run_environments, measure_targets
 from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, RankedHypothesis, choose_next, conclude
 from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_model
@@ -96,7 +97,7 @@ class DiagnosisSession:
 
     def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: Simulator) -> None:
         self.state = state
-        self.model = model
+        self.model = replace(model, environment=state.environment)
         self._simulator = simulator
 
     @classmethod
@@ -166,6 +167,22 @@ class DiagnosisSession:
         reference_sd = _SINGLE_REFERENCE * self.state.noise.run_sd
         self.add_result(ExperimentResult(experiment.id, (ratio,), reference_sd), run.name)
 
+    def add_archive_runs(self, run: Path, reference: Path) -> list[str]:
+        """Adds what two stored runs of any plan show; returns it in sentences. Raises UserError."""
+        environment = compare_run_environments(run, reference)
+        self.state = replace(self.state, environment=environment)
+        self.model = replace(self.model, environment=environment)
+        sentences = environment.describe(self.model.hypotheses)
+        if not sentences:
+            sentences = ["The runs recorded no common facts about their machines."]
+        result = measure_targets(run, reference, self.model.machine.targets)
+        if result is None:
+            sentences.append("The runs have no direct phase with rates of this machine's targets in common.")
+        else:
+            self.add_result(result, run.name)
+            sentences.append(f"Rates of targets: {describe_measured(result) or 'none deviates from its peers'}.")
+        return sentences
+
     def describe_last_result(self) -> str:
         """Returns what the last experiment showed and what is most probable now."""
         result = self.state.results[-1].result
@@ -185,6 +202,7 @@ class DiagnosisSession:
             sentences.append(
                 f"This is a smaller machine of the same kind: {left_out} targets and what only they need are left out."
             )
+        sentences += self.model.environment.describe(self.model.hypotheses)
         if self.state.suspects:
             sentences.append(
                 f"Of the faults of the model only these were considered: {', '.join(self.state.suspects)}."

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.library import list_causes, list_experiments
@@ -34,6 +35,7 @@ class StoredResult:
             "experiment": self.result.experiment,
             "runs": [run.to_json() for run in self.result.runs],
             "reference_sd": self.result.reference_sd,
+            "part_sd": self.result.part_sd,
             "origin": self.origin,
             "confirms": self.confirms,
         }
@@ -41,7 +43,9 @@ class StoredResult:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> StoredResult:
         runs = tuple(RunMeasurement.from_json(run) for run in document["runs"])
-        result = ExperimentResult(str(document["experiment"]), runs, float(document["reference_sd"]))
+        result = ExperimentResult(
+            str(document["experiment"]), runs, float(document["reference_sd"]), float(document.get("part_sd", 0))
+        )
         return cls(result, str(document["origin"]), bool(document["confirms"]))
 
 
@@ -58,6 +62,7 @@ class DiagnosisState:
     noise: NoiseModel = field(default_factory=NoiseModel)
     truth: ModeledTruth | None = None
     results: tuple[StoredResult, ...] = ()
+    environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
 
     @property
     def experiment_results(self) -> list[ExperimentResult]:
@@ -87,6 +92,7 @@ class DiagnosisState:
             "noise": asdict(self.noise),
             "truth": truth,
             "results": [item.to_json() for item in self.results],
+            "environment": self.environment.to_json(),
         }
 
     @classmethod
@@ -111,6 +117,7 @@ class DiagnosisState:
             noise=NoiseModel(**{name: float(value) for name, value in document["noise"].items()}),
             truth=truth or None,
             results=results,
+            environment=EnvironmentEvidence.from_json(document.get("environment", {})),
         )
 
 

@@ -23,11 +23,13 @@ class ExperimentResult:
     """Runs of one experiment as log ratios to a reference.
 
     `reference_sd` is the error of the reference as a standard deviation of logarithms: zero for a long history.
+    `part_sd` is the error of what is predicted for a slow part, when another plan than the experiment's was run.
     """
 
     experiment: str
     runs: tuple[RunMeasurement, ...]
     reference_sd: float = 0.0
+    part_sd: float = 0.0
 
 
 class MemberMasks:
@@ -69,16 +71,17 @@ def compute_log_density(
     experiment: FittedExperiment,
     noise: NoiseModel,
     reference_sd: float = 0.0,
+    part_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of all runs together, with strengths as first and members as second axis."""
     if hypothesis.kind == UNEXPLAINED:
         return compute_unexplained_densities(prediction, healthy, [runs], noise, reference_sd).T
     members = len(hypothesis.members)
-    total = _compute_joint_density(prediction, runs, masks, members, noise, reference_sd)
+    total = _compute_joint_density(prediction, runs, masks, members, noise, reference_sd, part_sd)
     exposed = masks.select_exposed(experiment.nodes) if members > 1 else np.ones(members)
     if np.all(exposed):
         return total
-    elsewhere = _compute_joint_density(healthy, runs, masks, members, noise, reference_sd)
+    elsewhere = _compute_joint_density(healthy, runs, masks, members, noise, reference_sd, part_sd)
     return np.asarray(np.where(exposed > 0, total, elsewhere))
 
 
@@ -89,6 +92,7 @@ def _compute_joint_density(
     members: int,
     noise: NoiseModel,
     reference_sd: float,
+    part_sd: float,
 ) -> Floats:
     """The errors of the prediction and of the reference are the same in all runs."""
     phases = [phase for phase in prediction.rates if any(phase in run.rates for run in runs)]
@@ -100,7 +104,7 @@ def _compute_joint_density(
         values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
         total += noise.compute_joint_density(values - mean[:, None, :], sd)[:, None]
     for run in runs:
-        total += _compute_vector_densities(prediction, [run], masks, members, noise)[0]
+        total += _compute_vector_densities(prediction, [run], masks, members, noise, part_sd)[0]
     return total
 
 
@@ -148,7 +152,12 @@ def _compute_density(
 
 
 def _compute_vector_densities(
-    prediction: Prediction, runs: Sequence[RunMeasurement], masks: MemberMasks, members: int, noise: NoiseModel
+    prediction: Prediction,
+    runs: Sequence[RunMeasurement],
+    masks: MemberMasks,
+    members: int,
+    noise: NoiseModel,
+    part_sd: float = 0.0,
 ) -> Floats:
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
     total = np.zeros((len(runs), strengths, members))
@@ -156,16 +165,19 @@ def _compute_vector_densities(
         if key in runs[0].vectors:
             names = tuple(runs[0].vectors[key])
             parts = np.array([[run.vectors[key][name] for name in names] for run in runs])
-            total += _compute_vector_density(vector, parts, masks.select(key[1], names), noise)
+            total += _compute_vector_density(vector, parts, masks.select(key[1], names), noise, part_sd)
     return total
 
 
-def _compute_vector_density(vector: VectorPrediction, values: Floats, mask: Floats, noise: NoiseModel) -> Floats:
+def _compute_vector_density(
+    vector: VectorPrediction, values: Floats, mask: Floats, noise: NoiseModel, part_sd: float
+) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
     deviations = values[:, None, :] - vector.outside[:, None]
     outside = noise.compute_part_density(deviations, vector.outside_sd[:, None])
     alone = np.sum(outside, axis=-1)[..., None]
     if not np.any(mask):
         return np.asarray(alone)
-    inside = noise.compute_part_density(values[:, None, :] - vector.inside[:, None], vector.inside_sd[:, None])
+    inside_sd = np.hypot(vector.inside_sd, part_sd)[:, None]
+    inside = noise.compute_part_density(values[:, None, :] - vector.inside[:, None], inside_sd)
     return np.asarray(alone + (inside - outside) @ mask.T)

@@ -90,7 +90,10 @@ def _compute_tails(
             inside = (weights * exposed) @ masks.select(key[1], names)  # strengths and names
             outside = np.sum(weights, axis=1)[:, None] - inside
             below_by_name = np.sum(
-                inside * noise.compute_part_distribution(measured - vector.inside[:, None], vector.inside_sd[:, None])
+                inside
+                * noise.compute_part_distribution(
+                    measured - vector.inside[:, None], np.hypot(vector.inside_sd, result.part_sd)[:, None]
+                )
                 + outside
                 * noise.compute_part_distribution(measured - vector.outside[:, None], vector.outside_sd[:, None]),
                 axis=0,

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evidence that costs no experiment: two stored runs of any plan, a slow one and one from when the machine was fast.
+
+Facts about the machine that differ between both runs speak for the causes that would change them. Rates of single
+targets relative to their peers speak for slow parts, whatever else the runs did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import TARGETS, RunMeasurement, measure_record, subtract
+from sonde.model.errors import UserError
+from sonde.model.record import RECORD_FILE, read_record
+from sonde.trends.environment import read_environment
+
+# Assumptions: a cause that changes recorded facts shows in them this often; they differ without it this often.
+_CHANGED_BY_CAUSE, _CHANGED_BY_CHANCE = 0.8, 0.2
+# Experiment whose predictions for single targets hold for other plans too, by the operation of a phase.
+_TARGET_EXPERIMENT, _OPERATIONS = "every-target", ("write", "read")
+# Error of the predicted slowness of a target: other plans have other numbers of requests in its queue.
+_PLAN_SD = 0.7
+_LEAST_SHARE = 0.8  # of the targets that a phase must have accessed
+
+
+@dataclass(frozen=True)
+class EnvironmentEvidence:
+    """Names of facts that both runs recorded: those that differ, and those that are equal."""
+
+    changed: tuple[str, ...] = ()
+    equal: tuple[str, ...] = ()
+
+    def compute_log_factor(self, hypothesis: Hypothesis) -> float:
+        """Logarithm of the factor on the probability of a hypothesis; 0 where no run recorded what it would change."""
+        topics = set(hypothesis.cause.environment) if hypothesis.cause is not None else set()
+        if any(topics & _split_name(name) for name in self.changed):
+            return log(_CHANGED_BY_CAUSE / _CHANGED_BY_CHANCE)
+        if any(topics & _split_name(name) for name in self.equal):
+            return log((1 - _CHANGED_BY_CAUSE) / (1 - _CHANGED_BY_CHANCE))
+        return 0.0
+
+    def describe(self, hypotheses: Sequence[Hypothesis]) -> list[str]:
+        """Returns what differed, and which causes no recorded fact speaks about, in sentences."""
+        if not self.changed and not self.equal:
+            return []
+        differing = ", ".join(self.changed) or "nothing"
+        silent = [item.id for item in hypotheses if item.cause is not None and self.compute_log_factor(item) == 0]
+        sentences = [f"Between the slow run and its reference differ: {differing}."]
+        if silent:
+            sentences.append(f"The runs recorded nothing that would show these causes: {', '.join(silent)}.")
+        return sentences
+
+    def to_json(self) -> dict[str, Any]:
+        return {"changed": list(self.changed), "equal": list(self.equal)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> EnvironmentEvidence:
+        return cls(
+            tuple(str(name) for name in document.get("changed", ())),
+            tuple(str(name) for name in document.get("equal", ())),
+        )
+
+
+def _split_name(name: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", name.lower()))
+
+
+def compare_run_environments(run: Path, reference: Path) -> EnvironmentEvidence:
+    """Compares the facts that two runs recorded about their machines."""
+    after, before = read_environment(run), read_environment(reference)
+    common = sorted(before.keys() & after.keys())
+    return EnvironmentEvidence(
+        tuple(name for name in common if before[name] != after[name]),
+        tuple(name for name in common if before[name] == after[name]),
+    )
+
+
+def measure_targets(run: Path, reference: Path, targets: Sequence[str]) -> ExperimentResult | None:
+    """Returns rates of single targets relative to their peers, without rates of phases; None when a run has none.
+
+    Raises UserError for a record that cannot be read.
+    """
+    measured, normal = (_measure_operations(folder) for folder in (run, reference))
+    ratio = subtract(measured, normal)
+    expected = set(targets)
+    vectors = {
+        key: values
+        for key, values in ratio.vectors.items()
+        if values.keys() <= expected and len(values) >= _LEAST_SHARE * len(expected)
+    }
+    return ExperimentResult(_TARGET_EXPERIMENT, (RunMeasurement({}, vectors),), part_sd=_PLAN_SD) if vectors else None
+
+
+def _measure_operations(folder: Path) -> RunMeasurement:
+    """The last phase of each operation, under the name of the operation."""
+    try:
+        record = read_record(folder / RECORD_FILE)
+    except OSError as error:
+        raise UserError(f"The record of run {folder.name} cannot be read: {error.strerror}.") from None
+    measurement = measure_record(record, record.phases, (), (TARGETS,))
+    vectors = {}
+    for (phase, kind), values in measurement.vectors.items():
+        begin = record.phases[phase].begin
+        if begin.direct and begin.op in _OPERATIONS:  # the predictions are for requests without client caches
+            vectors[begin.op, kind] = values
+    return RunMeasurement({}, vectors)

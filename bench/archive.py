@@ -6,7 +6,7 @@ watch all histories, from nothing, again, and after a run was added (as shares o
 Runs of ten years are synthesized as the index that Sonde would have made of them; those of the last month are real
 folders, so that reading new runs is measured too. Every command is a process of its own, as a user starts it. Prints a
 table; with --json one object of named figures (seconds, and shares named `…_share`) instead. `sonde trend` is given in
-processor time.
+processor time. With --site it measures `sonde site` (from nothing, again, after a run was added) instead.
 """
 
 from __future__ import annotations
@@ -278,6 +278,18 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     yield "after_removal", "sonde list after a run was removed", timed(command(root, "list"), 1)
 
 
+def site_figures(root: Path, out: Path) -> Iterator[tuple[str, str, float]]:
+    """The same for `sonde site`, in processor time."""
+    site = command(root, "site", str(out))
+    yield "site", "sonde site from nothing (processor time)", processor(site)
+    yield "site_again", "sonde site again (processor time)", processor(site)
+    newest = root / "2026-01" / "20260128T235959Z-daily-ffffe"
+    real_run(newest, newest.name, np.random.default_rng(3))
+    yield "site_news", "sonde site after a run was added (processor time)", processor(site)
+    pages = sum(1 for _ in out.rglob("*.html"))
+    yield "site_pages", "pages of the site", float(pages)
+
+
 def main() -> int:
     """Builds the archive, measures, and takes it away again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -285,6 +297,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1_000_000, help="runs in the archive (default: %(default)s)")
     parser.add_argument("--real", type=int, default=8_000, help="of them with a folder (default: %(default)s)")
     parser.add_argument("--times", type=int, default=5, help="repetitions; the median counts (default: %(default)s)")
+    parser.add_argument("--site", action="store_true", help="measure `sonde site` instead")
     parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="sonde-bench-archive-", dir=options.dir))
@@ -294,9 +307,10 @@ def main() -> int:
         size = sum(path.stat().st_size for path in (root / index.FOLDER).rglob("*.parquet"))
         print(f"its index takes {size / 2**20:.0f} MiB", file=sys.stderr, flush=True)
         seconds_by_name = {}
-        for name, description, seconds in figures(root, options.times, options.real):
+        chosen = site_figures(root, root / "site") if options.site else figures(root, options.times, options.real)
+        for name, description, seconds in chosen:
             seconds_by_name[name] = seconds
-            unit = " " if name.endswith("_share") else "s"
+            unit = " " if name.endswith(("_share", "_pages")) else "s"
             print(f"{seconds:8.3f} {unit}  {description}", file=sys.stderr if options.json else sys.stdout, flush=True)
         if options.json:
             print(json.dumps({"runs": options.runs, "index_bytes": size, **seconds_by_name}, indent=2))

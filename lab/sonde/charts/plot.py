@@ -222,23 +222,24 @@ class Chart:
         )
 
 
+_ROW, _ROW_END = Markup("<tr>"), Markup("</tr>")
+_TEXT_CELL, _NUMBER_CELL, _CELL_END = Markup("<td>"), Markup('<td class="n">'), Markup("</td>")
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = "", text_columns: int = 1) -> Markup:
     """A table; the first `text_columns` columns are words, the others numbers set flush right."""
     head = Markup("").join(
         Markup("<th{}>{}</th>").format(Markup("") if index < text_columns else Markup(' class="n"'), name)
         for index, name in enumerate(columns)
     )
-    body = Markup("").join(
-        Markup("<tr>{}</tr>").format(
-            Markup("").join(
-                Markup("<td{}>{}</td>").format(
-                    Markup("") if index < text_columns else Markup(' class="n"'), _cell(cell)
-                )
-                for index, cell in enumerate(row)
-            )
-        )
-        for row in rows
-    )
+    # One flat list of constants and cells: a page of 500 runs with a format string per cell takes four times as long.
+    pieces: list[Markup] = []
+    for row in rows:
+        pieces.append(_ROW)
+        for index, cell in enumerate(row):
+            pieces += (_TEXT_CELL if index < text_columns else _NUMBER_CELL, _cell(cell), _CELL_END)
+        pieces.append(_ROW_END)
+    body = Markup("").join(pieces)
     caption = Markup("<caption>{}</caption>").format(text) if text else Markup("")
     return Markup(
         '<div class="scroll" tabindex="0" role="region" aria-label="{}">'

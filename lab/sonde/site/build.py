@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,22 +14,19 @@ from markupsafe import Markup
 
 from sonde.charts.study import StudySection
 from sonde.model.errors import RecordError, ReportError
-from sonde.model.event import Event, Interval
+from sonde.model.event import Event
 from sonde.report import render_report
 from sonde.site.baselines import compute_ratio
 from sonde.site.event_pages import build_event_pages
-from sonde.site.history_pages import build_history_page
+from sonde.site.history_pages import HistoryContent, build_history_page, collect_history_content
 from sonde.site.overview_pages import HistoryEntry, build_history_list, build_overview
 from sonde.site.run_pages import COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
 from sonde.site.site_folder import SiteFolder, make_key
 from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
 from sonde.store.catalog import Catalog
 from sonde.store.events import read_archive_events
-from sonde.trends.archive_survey import Progress, SurveyRequest, read_histories, read_survey
-from sonde.trends.nearby_events import LONGEST_BEFORE
+from sonde.trends.archive_survey import Progress, SurveyRequest, read_survey_and_histories
 from sonde.trends.sides import BASELINE
-from sonde.trends.survey import Survey
-from sonde.trends.survey_page import MANY
 from sonde.watch.watch_state import StateStore
 
 _WATCH_FOLDER = "watch"
@@ -69,8 +65,7 @@ class _Content:
     def __init__(self, catalog: Catalog, reports: int, progress: Progress) -> None:
         request = SurveyRequest()
         self.root = catalog.root
-        self.survey: Survey = read_survey(catalog, request, progress, needs_values=True)
-        self.histories = read_histories(catalog, request)
+        self.survey, self.histories = read_survey_and_histories(catalog, request, progress)
         self.events: list[Event] = read_archive_events(catalog.root)
         self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load(trusted_only=False).incidents
         self.complaints = catalog.complaints()
@@ -128,11 +123,17 @@ def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]
         except OSError:
             continue  # removed meanwhile
         yield name_run_page(run), make_key(run, version), partial(_render_run, path, content.run_links.get(run, ""))
-    large_joints = [joint.time for joint in content.survey.joint if len(joint.changes) >= MANY]
     for entry in content.entries:
-        recent = [run for run in entry.history.runs if run in written_reports] if len(entry.history.runs) else []
-        key = _make_history_key(content, entry, [large_joints, recent, content.survey.distinguishing_labels])
-        yield entry.page, key, partial(_render_history, content, entry, written_reports)
+        history_content = collect_history_content(
+            entry.page,
+            entry.history,
+            entry.analysis,
+            content.survey,
+            content.events,
+            content.run_links,
+            written_reports,
+        )
+        yield entry.page, make_key(*history_content.list_parts()), partial(_render_history, history_content)
     for page in content.lists:
         linked_runs = sorted(written_reports.intersection(page.runs))
         yield page.name, make_key(page.name, page.digest, linked_runs), partial(_render_list, page, written_reports)
@@ -141,29 +142,8 @@ def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]
         yield site_page.name, make_key(text), partial(str, text)
 
 
-def _make_history_key(content: _Content, entry: HistoryEntry, shared: Sequence[object]) -> str:
-    """The key of a history page: only what the page shows, so that other histories and events do not change it."""
-    history, analysis = entry.history, entry.analysis
-    span = Interval(*(datetime.fromtimestamp(float(time), UTC) for time in (history.times[0], history.times[-1])))
-    event_span = Interval(span.first - LONGEST_BEFORE, span.last + LONGEST_BEFORE)
-    events = [event for event in content.events if event.when.overlaps(event_span)]
-    changes = [*analysis.changes] if analysis else []
-    joints = [joint for joint in content.survey.joint if any(change in joint.changes for change in changes)]
-    analysis_parts = analysis and (
-        analysis.segments,
-        analysis.caveats,
-        analysis.slower,
-        analysis.noise,
-        analysis.visible,
-    )
-    values = history.times.tobytes() + history.values.tobytes()
-    return make_key(dict(history.labels), history.unit, values, analysis_parts, changes, joints, events, *shared)
-
-
-def _render_history(content: _Content, entry: HistoryEntry, reports: set[str]) -> str:
-    return build_history_page(
-        entry.page, entry.history, entry.analysis, content.survey, content.events, content.run_links, reports
-    ).render()
+def _render_history(content: HistoryContent) -> str:
+    return build_history_page(content).render()
 
 
 def _render_list(page: RunListPage, reports: set[str]) -> str:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
 from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
-from sonde.trends.event_marks import select_event_marks
+from sonde.trends.changes import Change
+from sonde.trends.event_marks import EventMarks, select_event_marks
 from sonde.trends.history import History, moment
 from sonde.trends.nearby_events import find_events_between
 from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
@@ -29,24 +31,83 @@ _LABELS = (
 )  # fmt: skip
 
 
-def build_history_page(
+@dataclass(frozen=True)
+class HistoryContent:
+    """Everything that the page of a history shows. The page is rendered again only when this changes.
+
+    `analysis` is None while the history is too short for the survey. `together`: how many other histories changed with
+    each of its changes; `nearby`: the events near each; `elsewhere`: times of joint changes of other histories.
+    `latest_runs`: for each run of the table its id, its line in the lists of runs, and whether it has a page.
+    """
+
+    name: str
+    title: str
+    history: History
+    analysis: HistoryAnalysis | None
+    together: tuple[int, ...]
+    nearby: tuple[str, ...]
+    elsewhere: tuple[float, ...]
+    marks: EventMarks
+    latest_runs: tuple[tuple[str, str, bool], ...]
+
+    def list_parts(self) -> list[object]:
+        """The content as values whose `repr` or bytes differ when the content differs."""
+        history, analysis = self.history, self.analysis
+        analysis_parts = analysis and (
+            analysis.segments,
+            analysis.now,
+            analysis.noise,
+            analysis.visible,
+            analysis.slower,
+            # The index of a history changes when another one appears; no page shows it.
+            [replace(change, history=0) for change in analysis.changes],
+            analysis.caveats,
+        )
+        parts = (self.together, self.nearby, self.elsewhere, self.marks, self.latest_runs)
+        values = history.times.tobytes() + history.values.tobytes()
+        return [self.name, self.title, dict(history.labels), history.unit, values, analysis_parts, *parts]
+
+
+def collect_history_content(
     name: str,
     history: History,
     analysis: HistoryAnalysis | None,
     survey: Survey,
     events: Sequence[Event],
-    run_links: dict[str, str],
+    run_links: Mapping[str, str],
     reports: Collection[str],
-) -> SitePage:
-    """The page of a history; `analysis` is None while it is too short for the survey.
+) -> HistoryContent:
+    """What the page of a history shows.
 
     `run_links`: run -> its line in the lists of runs; `reports`: runs that have a page.
     """
     begin, end = float(history.times[0]), float(history.times[-1])
     changes = analysis.changes if analysis else ()
-    marks = select_event_marks(events, begin, end, [change.first_after for change in changes])
+    runs = history.runs[max(0, len(history) - _LATEST_RUNS) :]
+    return HistoryContent(
+        name,
+        name_history(history, survey.distinguishing_labels),
+        history,
+        analysis,
+        tuple(survey.count_together(change) for change in changes),
+        tuple(_describe_nearby_events(change, events) for change in changes),
+        tuple(survey.find_changes_elsewhere(analysis)) if analysis else (),
+        select_event_marks(events, begin, end, [change.first_after for change in changes]),
+        tuple((run, run_links.get(run, ""), run in reports) for run in runs),
+    )
+
+
+def _describe_nearby_events(change: Change, events: Sequence[Event]) -> str:
+    nearby = find_events_between(change.last_before, change.first_after, events)
+    return " ".join(entry.describe() for entry in nearby)
+
+
+def build_history_page(content: HistoryContent) -> SitePage:
+    """The page of a history."""
+    history, analysis, marks = content.history, content.analysis, content.marks
+    begin, end = float(history.times[0]), float(history.times[-1])
     if analysis is not None:
-        curve = build_history_curve(analysis, survey, marks)
+        curve = build_history_curve(analysis, content.title, content.elsewhere, marks)
     else:
         sentence = f"Fewer than {SHORTEST} runs: nothing can be said about changes."
         unit = "op/s" if history.unit == "op/s" else "B/s"
@@ -57,55 +118,47 @@ def build_history_page(
     facts.append(("Time", span(day(begin), day(end))))
     facts.append(("Id", history.labels.get("history", "")))
     sections = [StudySection("Runs over time", [], [make_legend(marks), chart])]
-    if analysis is not None:
-        sections += _changes(analysis, survey, events)
+    sections += _changes(content)
     sections += marks.describe()
     strip = build_strip_chart("", curve.unit, history.times, history.values)
     if strip is not None:
         sections.append(StudySection("Spread by date", [], [strip.render()]))
-    sections.append(_runs(history, run_links, reports))
+    sections.append(_runs(content))
     alarms = [curve.summary] if analysis is not None and analysis.slower else []
-    title = name_history(history, survey.distinguishing_labels)
-    return make_page(name, title, facts=facts, sections=sections, alarms=alarms)
+    return make_page(content.name, content.title, facts=facts, sections=sections, alarms=alarms)
 
 
-def _changes(analysis: HistoryAnalysis, survey: Survey, events: Sequence[Event]) -> list[StudySection]:
-    if not analysis.changes:
+def _changes(content: HistoryContent) -> list[StudySection]:
+    if content.analysis is None or not content.analysis.changes:
         return []
-    joints = {id(change): joint for joint in survey.joint for change in joint.changes}
-    rows = []
-    for change in reversed(analysis.changes):
-        joint = joints.get(id(change)) or next((joint for joint in survey.joint if change in joint.changes), None)
-        together = len(joint.changes) - 1 if joint else 0
-        nearby = [entry.describe() for entry in find_events_between(change.last_before, change.first_after, events)]
-        rows.append(
-            (
-                f"{moment(change.first_after):%Y-%m-%d %H:%M}",
-                format_change(change),
-                f"{change.runs_to_notice} runs",
-                f"{together} others" if together else "",
-                " ".join(nearby),
-            )
+    rows = [
+        (
+            f"{moment(change.first_after):%Y-%m-%d %H:%M}",
+            format_change(change),
+            f"{change.runs_to_notice} runs",
+            f"{together} others" if together else "",
+            nearby,
         )
+        for change, together, nearby in zip(content.analysis.changes, content.together, content.nearby, strict=True)
+    ]
     columns = ["First run after", "Change", "Noticed with", "Changed together with", "Events near"]
-    return [StudySection("Changes", [], [table(columns, rows, "Changes, the latest first", text_columns=5)])]
+    return [StudySection("Changes", [], [table(columns, rows[::-1], "Changes, the latest first", text_columns=5)])]
 
 
-def _runs(history: History, run_links: dict[str, str], reports: Collection[str]) -> StudySection:
+def _runs(content: HistoryContent) -> StudySection:
+    history = content.history
     count = len(history)
     first = max(0, count - _LATEST_RUNS)
-    runs = list(history.runs[first:]) if len(history.runs) else [""] * (count - first)
+    runs = content.latest_runs or (("", "", False),) * (count - first)
     reference = float(np.median(history.values))
     rows = []
     for index in range(count - 1, first - 1, -1):
-        run = runs[index - first]
-        link = run_links.get(run, "")
-        report = make_link(name_run_page(run), "report", "../") if run in reports else ""
+        run, link, has_report = runs[index - first]
         rows.append(
             (
                 f"{moment(float(history.times[index])):%Y-%m-%d %H:%M}",
                 make_link(link, run, "../") if link else run,
-                report,
+                make_link(name_run_page(run), "report", "../") if has_report else "",
                 format_history_value(float(history.values[index]), history),
                 f"{history.values[index] / reference:.0%}".replace("%", " %"),
             )

@@ -48,6 +48,15 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
         remembered = cache.load_survey(index_key(stamps, *request.settings))
         if remembered is not None:
             return remembered
+    return read_survey_and_histories(catalog, request, progress)[0]
+
+
+def read_survey_and_histories(
+    catalog: Catalog, request: SurveyRequest, progress: Progress
+) -> tuple[Survey, list[History]]:
+    """The survey, whose histories have all their values, and all measured histories, also those too short for it."""
+    cache = SurveyCache(catalog.find_cache_folder("trend"))
+    stamps = catalog.stamps()
     measured, simulated = _select_measured(catalog, request)
     histories = join_repeats(measured, request.measure)
     key = histories_key(histories, *request.settings[1:])
@@ -60,12 +69,7 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
     # The files of the index may have been replaced while they were read.
     if stamps is not None and catalog.stamps() == stamps:
         cache.store(index_key(stamps, *request.settings), computed)
-    return computed
-
-
-def read_histories(catalog: Catalog, request: SurveyRequest) -> list[History]:
-    """All measured histories, also those that are too short for a survey."""
-    return join_repeats(_select_measured(catalog, request)[0], request.measure)
+    return computed, histories
 
 
 def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[Series], int]:

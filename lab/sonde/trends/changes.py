@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log, pi
+from math import log, pi
 from typing import Protocol
 
 import numpy as np
@@ -54,6 +58,12 @@ class RatioOf(Protocol):
     """Computes the ratio of two sides, or takes it from a cache."""
 
     def __call__(self, before: Floats, after: Floats, *, test: bool = ...) -> RateRatio: ...
+
+
+class ExplanationsOf(Protocol):
+    """The explanations with this key: computed by `make`, or from a cache."""
+
+    def __call__(self, key: str, make: Callable[[], list[Explanation]]) -> list[Explanation]: ...
 
 
 def measure_changes(
@@ -112,7 +122,7 @@ class JointChange:
 
     parts: tuple[Part, ...]
 
-    @property
+    @functools.cached_property
     def changes(self) -> tuple[Change, ...]:
         return tuple(change for part in self.parts for change in part.changes)
 
@@ -132,35 +142,59 @@ class JointChange:
 
 
 def group_changes(
-    series: Sequence[History], changes: Sequence[Change], ratio_of: RatioOf = compare_rates
+    series: Sequence[History],
+    changes: Sequence[Change],
+    ratio_of: RatioOf = compare_rates,
+    explanations_of: ExplanationsOf = lambda key, make: make(),
 ) -> list[JointChange]:
     """Groups of changes, the oldest first.
 
     A group reaches no further than three runs (of the slower series) from its first change, so that a chain of small
     distances does not join what is weeks apart. A series is in a group once.
     """
+    intervals = [history.interval_s for history in series]
     groups: list[list[Change]] = []
     for change in sorted(changes, key=lambda change: change.first_after):
-        reach = TOGETHER_RUNS * series[change.history].interval_s
         group = groups[-1] if groups else []
-        near = bool(group) and change.first_after - group[0].first_after <= max(
-            reach, TOGETHER_RUNS * series[group[0].history].interval_s
+        near = bool(group) and change.first_after - group[0].first_after <= TOGETHER_RUNS * max(
+            intervals[change.history], intervals[group[0].history]
         )
         if near and all(other.history != change.history for other in group):
             group.append(change)
         else:
             groups.append([change])
-    changes_by_history: dict[int, list[Change]] = {}
-    for change in changes:
-        changes_by_history.setdefault(change.history, []).append(change)
-    return [_joint(series, changes_by_history, group, ratio_of) for group in groups]
+    surroundings = _Surroundings(series, changes)
+    return [_join(surroundings, group, ratio_of, explanations_of) for group in groups]
 
 
-def _joint(
-    series: Sequence[History], changes_of: Mapping[int, Sequence[Change]], group: Sequence[Change], ratio_of: RatioOf
+class _Surroundings:
+    """All histories with the times of their changes: what a joint change is compared with."""
+
+    def __init__(self, series: Sequence[History], changes: Sequence[Change]) -> None:
+        self.series = series
+        self.identities = [json.dumps(dict(history.labels)).encode() for history in series]
+        self._change_times: list[list[float]] = [[] for _ in series]
+        for change in changes:
+            self._change_times[change.history].append(change.first_after)
+        for times in self._change_times:
+            times.sort()
+
+    def select_sides(self, index: int, time: float) -> tuple[Floats, Floats]:
+        """Up to 30 runs of a history on either side of a time, up to its nearest change on each side."""
+        history, change_times = self.series[index], self._change_times[index]
+        split = bisect.bisect_right(change_times, time)
+        middle = int(history.times.searchsorted(time))
+        first = int(history.times.searchsorted(change_times[split - 1])) if split else 0
+        last = int(history.times.searchsorted(change_times[split])) if split < len(change_times) else len(history)
+        return (
+            history.values[max(first, middle - _AROUND) : middle],
+            history.values[middle : min(last, middle + _AROUND)],
+        )
+
+
+def _join(
+    surroundings: _Surroundings, group: Sequence[Change], ratio_of: RatioOf, explanations_of: ExplanationsOf
 ) -> JointChange:
-    time = min(change.first_after for change in group)
-    histories = {change.history for change in group}
     # Changes of opposite directions are never one part, however uncertain their sizes are.
     directions = [[i for i, change in enumerate(group) if change.is_drop is is_drop] for is_drop in (True, False)]
     sizes = [
@@ -170,34 +204,71 @@ def _joint(
         for indexes in group_by_size([_size_and_error(group[position]) for position in positions])
     ]
     sizes.sort(key=lambda indexes: -max(abs(log(group[index].size.value)) for index in indexes))
-    # what a single series has in common with itself is no question, and looking at all others is dear
-    several = any(len(places) > 1 for places in sizes)
-    nearby = {
-        index: _find_nearby(line, changes_of.get(index, ()), time, ratio_of)
-        for index, line in enumerate(series)
-        if several and index not in histories
+    parts = [tuple(group[position] for position in positions) for positions in sizes]
+    # A single history has nothing in common with others, and the comparison with all others takes long.
+    if all(len(members) == 1 for members in parts):
+        return JointChange(tuple(Part(members, UNEXPLAINED) for members in parts))
+    time = min(change.first_after for change in group)
+    changed = {change.history for change in group}
+    sides = {
+        index: surroundings.select_sides(index, time)
+        for index in range(len(surroundings.series))
+        if index not in changed
     }
-    parts = []
-    for places in sizes:
-        members = tuple(group[position] for position in places)
+    explanations = explanations_of(
+        _make_explanation_key(surroundings, parts, sides, time),
+        lambda: _explain_parts(surroundings.series, parts, sides, time, ratio_of),
+    )
+    return JointChange(tuple(map(Part, parts, explanations)))
+
+
+def _make_explanation_key(
+    surroundings: _Surroundings,
+    parts: Sequence[Sequence[Change]],
+    sides: Mapping[int, tuple[Floats, Floats]],
+    time: float,
+) -> str:
+    """A digest of everything that the explanations of a joint change follow from."""
+    key = hashlib.blake2b(digest_size=16)
+    for members in parts:
+        key.update(b"part")
+        for change in members:
+            key.update(surroundings.identities[change.history] + repr(change.size.value).encode())
+    for index, (before, after) in sides.items():
+        is_measured = _is_measured_around(surroundings.series[index], time)
+        key.update(surroundings.identities[index] + b"%d %d %d " % (len(before), len(after), is_measured))
+        key.update(before.tobytes() + after.tobytes())
+    return key.hexdigest()
+
+
+def _explain_parts(
+    series: Sequence[History],
+    parts: Sequence[Sequence[Change]],
+    sides: Mapping[int, tuple[Floats, Floats]],
+    time: float,
+    ratio_of: RatioOf,
+) -> list[Explanation]:
+    nearby = {index: _measure_nearby(before, after, ratio_of) for index, (before, after) in sides.items()}
+    explanations = []
+    for members in parts:
         if len(members) == 1:
-            parts.append(Part(members, UNEXPLAINED))
+            explanations.append(UNEXPLAINED)
             continue
         typical = float(np.median([log(change.size.value) for change in members]))
-        stood = [series[change.history].labels for change in group if change not in members]
-        untold = 0
-        for index_there, change_there in nearby.items():
-            if change_there is None:
-                untold += _alive(series[index_there], time)
-            elif _stood(change_there, typical):
-                stood.append(series[index_there].labels)
+        unchanged = [series[change.history].labels for others in parts if others is not members for change in others]
+        unjudged = 0
+        for index, size in nearby.items():
+            if size is None:
+                unjudged += _is_measured_around(series[index], time)
+            elif _stood(size, typical):
+                unchanged.append(series[index].labels)
             else:
-                untold += 1
-        parts.append(Part(members, explain([series[member.history].labels for member in members], stood, untold)))
-    return JointChange(tuple(parts))
+                unjudged += 1
+        explanations.append(explain([series[change.history].labels for change in members], unchanged, unjudged))
+    return explanations
 
 
-def _alive(history: History, time: float) -> bool:
+def _is_measured_around(history: History, time: float) -> bool:
     """Whether it was measured before and after."""
     return len(history) > 0 and bool(history.times[0] < time <= history.times[-1])
 
@@ -214,22 +285,12 @@ def _error(size: RateRatio) -> float:
     return log(size.high / size.low) / (2 * 1.96)
 
 
-def _find_nearby(
-    history: History, changes: Sequence[Change], time: float, ratio_of: RatioOf = compare_rates
-) -> tuple[float, float] | None:
-    """How a series moved at a time at which no change of it was noticed, as a logarithm with its standard error.
+def _measure_nearby(before: Floats, after: Floats, ratio_of: RatioOf = compare_rates) -> tuple[float, float] | None:
+    """How a history moved at a time at which no change of it was noticed, as a logarithm with its standard error.
 
-    From up to 30 runs on either side that no noticed change of its own parts from that time; where these are too few
-    for an interval, the error is that of medians in the noise before. None when a side has no run, or none to tell
-    noise from.
+    Where the runs are too few for an interval, the error is that of medians in the noise before. None when a side has
+    no run, or when no noise is known.
     """
-    begin = max((change.first_after for change in changes if change.first_after <= time), default=-inf)
-    end = min((change.first_after for change in changes if change.first_after > time), default=inf)
-    first, index, last = (int(np.searchsorted(history.times, moment)) for moment in (begin, time, end))
-    before, after = (
-        history.values[max(first, index - _AROUND) : index],
-        history.values[index : min(last, index + _AROUND)],
-    )
     if not before.size or not after.size:
         return None
     size = ratio_of(before, after, test=False)

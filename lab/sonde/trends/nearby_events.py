@@ -11,7 +11,7 @@ from sonde.model.event import Event, Interval
 from sonde.trends.changes import JointChange
 
 # Events further away are not named: what changed storage shows in the next runs.
-LONGEST_BEFORE = timedelta(days=14)
+_LONGEST_BEFORE = timedelta(days=14)
 _LONGEST_AFTER = timedelta(days=1)
 _MOST_EVENTS = 3
 
@@ -49,7 +49,7 @@ def find_events_between(last_before: float, first_after: float, events: Iterable
     nearby = [
         NearbyEvent(event, distance)
         for event in events
-        if -LONGEST_BEFORE <= (distance := _compute_distance(event.when, during)) <= _LONGEST_AFTER
+        if -_LONGEST_BEFORE <= (distance := _compute_distance(event.when, during)) <= _LONGEST_AFTER
     ]
     return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MOST_EVENTS]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from sonde.stats.ranks import Floats
 from sonde.stats.ratio import RateRatio, compare_rates
 from sonde.trends.detectors import Alarm, DetectorSettings, DetectorState
 from sonde.trends.history import History
+from sonde.trends.scope import Explanation
 from sonde.trends.watch import HistoryWatch
 
 Answer = TypeVar("Answer")
@@ -74,6 +76,15 @@ class ResultCache:
             lambda: compare_rates(before, after, test=test),
             lambda stored: RateRatio(*stored),
             lambda item: [item.value, item.low, item.high, item.p, item.before, item.after, item.confidence, item.why],
+        )
+
+    def explanations(self, key: str, make: Callable[[], list[Explanation]]) -> list[Explanation]:
+        """The cached explanations of the parts of a joint change."""
+        return self.answer(
+            f"explanations {key}",
+            make,
+            lambda stored: [Explanation.from_json(item) for item in stored],
+            lambda explanations: [asdict(explanation) for explanation in explanations],
         )
 
     def watched(self, history: History, settings: DetectorSettings) -> HistoryWatch | None:

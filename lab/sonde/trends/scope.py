@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Literal
+from typing import Any, Literal
 
 # Labels that say how something was counted or named, not what it is.
 IGNORED_LABELS = ("history", "plan_hash", "epoch")
@@ -54,6 +54,15 @@ class Explanation:
     unjudged: int
     cause: Cause
     certainty: Certainty
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Explanation:
+        """The explanation that `dataclasses.asdict` made a JSON object of."""
+        scopes = tuple(
+            Scope(**{**scope, "spans": {name: (span[0], span[1]) for name, span in scope["spans"].items()}})
+            for scope in document["scopes"]
+        )
+        return cls(**{**document, "scopes": scopes})
 
 
 # Of one series nothing is common, so there is nothing to explain.

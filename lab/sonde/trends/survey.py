@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 
@@ -37,6 +37,8 @@ _LEAST_LEARNED = 500
 _WEEK_S, _MONDAY_S = 7 * 86400.0, 4 * 86400.0
 # A change is fresh for so many runs.
 FRESH = 10
+# Histories that a joint change must affect to be marked in the charts of the others.
+MANY = 3
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,31 @@ class Survey:
     def distinguishing_labels(self) -> tuple[str, ...]:
         """Labels that tell these histories from each other."""
         return distinguishing_labels(self.histories)
+
+    @functools.cached_property
+    def _joint_sizes(self) -> Mapping[tuple[int, float], int]:
+        """Numbers of changes of joint changes, by history and time of each member."""
+        return {
+            (change.history, change.first_after): len(joint.changes) for joint in self.joint for change in joint.changes
+        }
+
+    @functools.cached_property
+    def _large_joints(self) -> Sequence[tuple[float, frozenset[float]]]:
+        """Times of joint changes of at least `MANY` histories, each with the times of its changes."""
+        return [
+            (joint.time, frozenset(change.first_after for change in joint.changes))
+            for joint in self.joint
+            if len(joint.changes) >= MANY
+        ]
+
+    def count_together(self, change: Change) -> int:
+        """The other histories that changed together with this change."""
+        return self._joint_sizes.get((change.history, change.first_after), 1) - 1
+
+    def find_changes_elsewhere(self, analysis: HistoryAnalysis) -> list[float]:
+        """Times of joint changes of at least `MANY` histories at which this history did not change."""
+        own_times = {change.first_after for change in analysis.changes}
+        return [time for time, times in self._large_joints if own_times.isdisjoint(times)]
 
 
 def _split_levels(history: History, changes: Sequence[Change]) -> tuple[Segment, ...]:
@@ -159,7 +186,7 @@ def survey_histories(
             )
         )
         step(3 * len(long) + 1 + index, total)
-    joint = tuple(group_changes(long, noticed, cache.ratio))
+    joint = tuple(group_changes(long, noticed, cache.ratio, cache.explanations))
     return Survey(tuple(analyses), joint, budget, calibration, len(histories) - len(long))
 
 

@@ -29,7 +29,7 @@ from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.scope import Explanation, Scope
+from sonde.trends.scope import Explanation
 from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
 
 # Sources that determine a survey, below the package: a change of one invalidates the cache.
@@ -221,9 +221,4 @@ def _change(document: Mapping[str, Any]) -> Change:
 
 
 def _part(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
-    why = document["explanation"]
-    scopes = tuple(
-        Scope(**{**item, "spans": {name: (span[0], span[1]) for name, span in item["spans"].items()}})
-        for item in why["scopes"]
-    )
-    return Part(tuple(changes[index] for index in document["changes"]), Explanation(**{**why, "scopes": scopes}))
+    return Part(tuple(changes[index] for index in document["changes"]), Explanation.from_json(document["explanation"]))

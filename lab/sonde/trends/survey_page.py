@@ -37,8 +37,6 @@ from sonde.trends.survey_text import (
 _MOST_PICTURES = 60
 # Series whose spread by date is drawn.
 _MOST_SPREADS = 12
-# Series that a joint change must have moved to be marked in the pictures of the others.
-MANY = 3
 # Joint changes in the first table.
 _LATEST = 12
 
@@ -116,7 +114,9 @@ def _members(survey: Survey, joint: JointChange) -> str:
 def _pictures(survey: Survey, begin: float, end: float, marks: EventMarks) -> StudySection:
     ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes)))
     charts = [
-        build_history_chart(build_history_curve(item, survey, marks), begin, end).render()
+        build_history_chart(
+            build_history_curve(item, _name(item, survey), survey.find_changes_elsewhere(item), marks), begin, end
+        ).render()
         for item in ordered[:_MOST_PICTURES]
     ]
     remaining = len(ordered) - len(charts)
@@ -136,8 +136,10 @@ def make_legend(marks: EventMarks) -> Markup:
     return legend.format(EVENT_KEY if marks.events else "")
 
 
-def build_history_curve(analysis: HistoryAnalysis, survey: Survey, events: EventMarks) -> HistoryCurve:
-    """What the chart of a history shows."""
+def build_history_curve(
+    analysis: HistoryAnalysis, title: str, changes_elsewhere: Sequence[float], events: EventMarks
+) -> HistoryCurve:
+    """What the chart of a history shows. `changes_elsewhere`: times of joint changes of other histories."""
     values, times = analysis.history.values, analysis.history.times
     segments = [
         LevelSegment(
@@ -150,14 +152,9 @@ def build_history_curve(analysis: HistoryAnalysis, survey: Survey, events: Event
         for part in analysis.segments
     ]
     marks = [ChangeMark(change.first_after, format_change(change), True, change.is_drop) for change in analysis.changes]
-    members = {change.first_after for change in analysis.changes}
-    others = [
-        ChangeMark(joint.time, "", is_own=False)
-        for joint in survey.joint
-        if len(joint.changes) >= MANY and not members & {change.first_after for change in joint.changes}
-    ]
+    others = [ChangeMark(time, "", is_own=False) for time in changes_elsewhere]
     return HistoryCurve(
-        _name(analysis, survey),
+        title,
         describe_analysis(analysis),
         _unit(analysis),
         times.tolist(),

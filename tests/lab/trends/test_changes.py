@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from sonde.stats.ratio import RateRatio
-from sonde.trends.changes import Change, JointChange, Part, _alive, _find_nearby, group_changes, measure_changes
+from sonde.trends.changes import (
+    Change,
+    JointChange,
+    Part,
+    _is_measured_around,
+    _measure_nearby,
+    _Surroundings,
+    group_changes,
+    measure_changes,
+)
 from sonde.trends.detectors import Alarm
 from sonde.trends.history import History
 from sonde.trends.scope import UNEXPLAINED
@@ -237,8 +246,8 @@ def test_parts_are_split_by_the_later_size_of_lasting_changes() -> None:
     ("day", "alive"), [(10.0, False), (10.5, True), (11.0, True), (19.0, True), (19.5, False), (9.0, False)]
 )
 def test_a_series_was_there_when_it_has_runs_before_and_from_then_on(day: float, alive: bool) -> None:
-    assert _alive(History({}, DAY * np.arange(10.0, 20.0), np.ones(10)), DAY * day) is alive
-    assert _alive(History({}, np.zeros(0), np.zeros(0)), 0.0) is False
+    assert _is_measured_around(History({}, DAY * np.arange(10.0, 20.0), np.ones(10)), DAY * day) is alive
+    assert _is_measured_around(History({}, np.zeros(0), np.zeros(0)), 0.0) is False
 
 
 def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
@@ -249,7 +258,7 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
         return RateRatio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
 
     def ends(own_changes: list[Change], day: float) -> tuple[int, int]:
-        interval = _find_nearby(examined, own_changes, DAY * day, compare_counts)
+        interval = _measure_nearby(*_Surroundings([examined], own_changes).select_sides(0, DAY * day), compare_counts)
         assert interval is not None
         assert interval[1] == pytest.approx(1 / 3.92)
         first, last = divmod(round(np.exp(interval[0])), 1000)
@@ -263,10 +272,39 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
 
 def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
     examined = History({}, DAY * np.arange(8.0), np.array([2.0] * 5 + [1.0] * 3))
-    interval = _find_nearby(examined, [], 5 * DAY)
+    interval = _measure_nearby(examined.values[:5], examined.values[5:])
     assert interval == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
     four = History({}, examined.times[1:], examined.values[1:])
-    assert _find_nearby(four, [], 5 * DAY) is None, "four runs tell no noise"
+    assert _measure_nearby(four.values[:4], four.values[4:]) is None, "four runs tell no noise"
+
+
+def test_explanations_are_looked_up_by_what_they_follow_from() -> None:
+    """A joint change is explained again only when a run near it, or a label, is another one."""
+    labels = [{"system": "edison", "file_system": name} for name in ("fs1", "fs1", "fs2", "fs2")]
+
+    def list_keys(values: np.ndarray, third: str = "fs2") -> list[str]:
+        keys = []
+        series = [
+            History({**label, "file_system": third} if index == 2 else label, DAY * np.arange(100.0), row)
+            for index, (label, row) in enumerate(zip(labels, values, strict=True))
+        ]
+
+        def explain_and_note(key: str, make: Any) -> Any:
+            keys.append(key)
+            return make()
+
+        changes = [moved(index, 0.5, 50) for index in (0, 1)]
+        group_changes(series, changes, explanations_of=explain_and_note)
+        return keys
+
+    values = 1e9 * np.exp(np.random.default_rng(1).normal(0, 0.05, (4, 100)))
+    (key,) = list_keys(values)
+    far, near = values.copy(), values.copy()
+    far[2, 10] *= 2
+    near[2, 60] *= 2
+    assert list_keys(far) == [key]
+    assert list_keys(near) != [key]
+    assert list_keys(values, "fs3") != [key]
 
 
 @pytest.mark.parametrize("day", [20, 40])

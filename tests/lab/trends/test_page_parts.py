@@ -196,7 +196,7 @@ def test_history_chart_has_runs_levels_bands_and_changes() -> None:
     rose = replace(section_shown.changes[0], first_after=9.0, size=replace(section_shown.changes[0].size, value=2.0))
     parts = (Segment(0, 51, 125.0), Segment(51, 60, 5.0))
     section_shown = replace(section_shown, history=series, segments=parts, changes=(rose, section_shown.changes[0]))
-    index = build_history_curve(section_shown, survey_histories(section_shown), NO_EVENTS)
+    index = build_history_curve(section_shown, "p00", [], NO_EVENTS)
     assert (index.title, index.unit) == ("p00", "op/s")
     assert (index.times, index.values) == (series.times.tolist(), values.tolist())
     times = series.times
@@ -206,15 +206,18 @@ def test_history_chart_has_runs_levels_bands_and_changes() -> None:
     assert index.marks == [
         ChangeMark(9.0, "+100 %", True, False), ChangeMark(times[50], "−50 %", True, True)
     ]  # fmt: skip
-    assert build_history_curve(analysis(1), survey_histories(analysis(1)), NO_EVENTS).unit == "B/s"
+    assert build_history_curve(analysis(1), "", [], NO_EVENTS).unit == "B/s"
 
 
 def test_joint_change_of_other_histories_is_marked() -> None:
     moved = [analysis(index, fell=True) for index in range(3)]
     joint = JointChange((Part(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
     survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
-    assert build_history_curve(analysis(3), survey, NO_EVENTS).marks == [ChangeMark(joint.time, "", is_own=False)]
-    assert [mark.is_own for mark in build_history_curve(moved[0], survey, NO_EVENTS).marks] == [True]
+    other = survey.analyses[3]
+    elsewhere = survey.find_changes_elsewhere(other)
+    assert build_history_curve(other, "", elsewhere, NO_EVENTS).marks == [ChangeMark(joint.time, "", is_own=False)]
+    assert survey.find_changes_elsewhere(moved[0]) == []
+    assert survey.count_together(moved[0].changes[0]) == 2
 
 
 def test_caveats_are_at_the_chart_and_in_the_table() -> None:

@@ -19,7 +19,7 @@ from sonde.store import history
 from sonde.trends import budget
 from sonde.trends.archive_histories import join_repeats
 from sonde.trends.budget import Budget, Calibration, residuals
-from sonde.trends.changes import Change, _find_nearby, _size_and_error, _stood, group_changes
+from sonde.trends.changes import Change, _measure_nearby, _size_and_error, _stood, group_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
@@ -159,17 +159,19 @@ def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
     size = compare_rates(examined.values[:30], examined.values[30:])
     assert size.low is not None
     assert size.high is not None
-    assert _find_nearby(examined, [], 30 * DAY) == pytest.approx((log(size.value), log(size.high / size.low) / 3.92))
+    assert _measure_nearby(examined.values[:30], examined.values[30:]) == pytest.approx(
+        (log(size.value), log(size.high / size.low) / 3.92)
+    )
 
 
 def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
     examined = moved(20, 1, 0.8)
     error = compute_robust_sd(np.log(examined.values[:20])) * sqrt(pi / 2 * (1 / 20 + 1 / 1))
-    assert _find_nearby(examined, [], 20 * DAY) == pytest.approx(
+    assert _measure_nearby(examined.values[:20], examined.values[20:]) == pytest.approx(
         (log(examined.values[20] / np.median(examined.values[:20])), error), rel=0.02
     )
-    assert _find_nearby(examined, [], 0.0) is None, "no run before"
-    assert _find_nearby(examined, [], 99 * DAY) is None, "no run after"
+    assert _measure_nearby(examined.values[:0], examined.values) is None, "no run before"
+    assert _measure_nearby(examined.values, examined.values[:0]) is None, "no run after"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from sonde.watch.watch_state import Notice, StateStore, WatchState
 _TIMEOUT_S = 15.0
 _SENDMAIL = ("/usr/sbin/sendmail", "/usr/lib/sendmail")
 _DELIVERY_ERRORS = (OSError, ValueError, HTTPException, smtplib.SMTPException, subprocess.SubprocessError)
+_LONGEST_PART = 4000  # characters of a title or text in a chat
 _MOST_FAILURES = 50  # rounds; then the notice is only in the status
 
 
@@ -83,14 +84,22 @@ def make_notice_document(notice: Notice, host: str) -> dict[str, Any]:
 
 
 def make_webhook_document(form: str, notice: Notice, host: str) -> dict[str, Any]:
-    """The body of a webhook in the form of its receiver."""
-    if form in ("slack", "mattermost"):
-        stars = "*" if form == "slack" else "**"
-        return {"text": f"{stars}{notice.title}{stars}\n{notice.text}"}
+    """The body of a webhook in the form of its receiver.
+
+    Slack, "Formatting text for app surfaces": &, < and > are control characters. Microsoft, "Create incoming webhooks":
+    a message has 28 KB at most; Mattermost splits or refuses posts above 16,383 characters.
+    """
+    if form == "json":
+        return make_notice_document(notice, host)
+    title, text = (_shorten(part, _LONGEST_PART) for part in (notice.title, notice.text))
+    if form == "slack":
+        return {"text": f"*{_escape_for_slack(title)}*\n{_escape_for_slack(text)}"}
+    if form == "mattermost":
+        return {"text": f"**{title}**\n{text}"}
     if form == "teams":
         blocks = [
-            {"type": "TextBlock", "weight": "Bolder", "text": notice.title, "wrap": True},
-            {"type": "TextBlock", "text": notice.text, "wrap": True},
+            {"type": "TextBlock", "weight": "Bolder", "text": title, "wrap": True},
+            {"type": "TextBlock", "text": text, "wrap": True},
         ]
         card = {
             "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
@@ -100,9 +109,21 @@ def make_webhook_document(form: str, notice: Notice, host: str) -> dict[str, Any
         }
         return {
             "type": "message",
-            "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}],
+            "attachments": [
+                {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
+            ],
         }
-    return make_notice_document(notice, host)
+    raise ValueError(f"there is no form {form}")
+
+
+def _escape_for_slack(text: str) -> str:
+    """The text without mentions and links: ``<!channel>`` would notify everybody."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _shorten(text: str, most: int) -> str:
+    """The text, or its beginning with an ellipsis."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def make_mail(channel: ChannelEntry, notice: Notice, host: str) -> EmailMessage:

@@ -83,6 +83,34 @@ def test_webhook_gets_the_form_of_its_receiver(tmp_path: Path, form: str) -> Non
     assert "Text." in json.dumps(body)
 
 
+HOSTILE = Notice("i", "slower", "i", 1.7e9, "a <!channel> & b", "x" * 50_000, ["channel"])
+
+
+def test_slack_text_has_no_control_characters() -> None:
+    (text,) = make_webhook_document("slack", HOSTILE, "node1").values()
+    assert text.startswith("*a &lt;!channel&gt; &amp; b*\nxxx")
+    (text,) = make_webhook_document("mattermost", HOSTILE, "node1").values()
+    assert text.startswith("**a <!channel> & b**\nxxx")
+
+
+@pytest.mark.parametrize(("form", "most_bytes"), [("slack", 40_000), ("mattermost", 16_383), ("teams", 28_000)])
+def test_long_notice_fits_the_limit_of_its_receiver(form: str, most_bytes: int) -> None:
+    document = make_webhook_document(form, HOSTILE, "node1")
+    assert 4000 < len(json.dumps(document).encode()) < most_bytes
+    assert "x…" in json.dumps(document, ensure_ascii=False)
+
+
+def test_teams_message_is_one_adaptive_card() -> None:
+    """The members of the example in Microsoft's "Send Adaptive Cards using an Incoming Webhook"."""
+    document = make_webhook_document("teams", NOTICE, "node1")
+    assert document["type"] == "message"
+    (attachment,) = document["attachments"]
+    assert set(attachment) == {"contentType", "contentUrl", "content"}
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert {"$schema", "type", "version", "body"} == set(attachment["content"])
+    assert [block["text"] for block in attachment["content"]["body"]] == ["Title", "Text."]
+
+
 def test_mail_goes_to_sendmail_with_a_stable_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "sendmail"
     program.write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n", encoding="utf-8")

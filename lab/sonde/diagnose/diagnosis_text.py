@@ -19,6 +19,7 @@ from sonde.diagnose.predictions import Prediction
 from sonde.stats.ranks import Floats
 
 _DECISIVE, _CLEAR = 10.0, 3.0
+_SURE_PART = 0.95  # a part below this probability is named with it
 _LOAD, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
 
 
@@ -45,6 +46,8 @@ def name_candidate(candidate: RankedHypothesis) -> str:
     if candidate.part_probability < 0.5 and len(hypothesis.members) > 1:
         first, last = hypothesis.members[0], hypothesis.members[-1]
         return f"{hypothesis.title} (one of {len(hypothesis.members)}: {first} to {last})"
+    if candidate.part_probability < _SURE_PART:
+        return f"{hypothesis.title}: perhaps {candidate.part} ({format_probability(candidate.part_probability)})"
     return f"{hypothesis.title}: {candidate.part}"
 
 

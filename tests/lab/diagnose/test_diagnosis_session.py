@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tarfile
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import DiagnosisState
+from sonde.diagnose.diagnosis_text import describe_answer, name_candidate
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.predictive_check import PredictiveCheck
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.vendor_bundle import Redaction, build_bundle
 from sonde.model.errors import UserError
@@ -77,6 +80,20 @@ def test_real_machine_needs_a_hand_result_to_confirm(model: DiagnosisModel, simu
     with pytest.raises(UserError, match="Repeat every-target"):
         opened.confirm(())
     assert not opened.confirm(["write=-55%", "read=-1%"]).is_fixed
+
+
+def test_part_that_may_be_another_has_its_probability(session: DiagnosisSession) -> None:
+    first = session.find_candidate("slow-target:t0-t7")
+    assert name_candidate(replace(first, part_probability=0.96)) == "a storage target is slow: t5"
+    assert name_candidate(replace(first, part_probability=0.55)) == "a storage target is slow: perhaps t5 (55 %)"
+    assert name_candidate(replace(first, part_probability=0.4)) == "a storage target is slow (one of 8: t0 to t7)"
+
+
+def test_contradiction_names_the_measurement(session: DiagnosisSession) -> None:
+    answer = replace(session.answer, status="contradicted", check=PredictiveCheck("names", "stat", 0.002))
+    sentences = describe_answer(answer)
+    assert sentences[0] == "None of the hypotheses explains the results."
+    assert "contradicts stat of names (p = 0.002)" in sentences[1]
 
 
 def test_page_tells_the_steps_in_order(session: DiagnosisSession, tmp_path: Path) -> None:

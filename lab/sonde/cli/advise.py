@@ -58,6 +58,8 @@ def command(
       sonde advise traces/
       sonde advise first.darshan second.darshan --json
       sonde advise --fleet /var/darshan/2026
+
+    More: sonde help tasks/advise
     """
     # The imports for charts and tables take longer than most commands.
     from sonde.advise.advice import advise, build_log_set_document

@@ -33,6 +33,8 @@ def command() -> None:
       sonde baseline set acceptance 2026-08-20..2026-08-23
       sonde baseline show acceptance
       sonde baseline rm acceptance
+
+    More: sonde help tasks/watch
     """
 
 
@@ -76,7 +78,13 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
 @json_option
 def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     """Show the numbers of the baseline NAME with the limits that `sonde gate` derives from them; without NAME all
-    baselines."""
+    baselines.
+
+    \b
+    Examples:
+      sonde baseline show
+      sonde baseline show acceptance --export csv
+    """
     archive.recover()
     if name is not None:
         if not _baseline_runs(archive, _tag(name)):
@@ -106,7 +114,13 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
 @click.argument("name")
 @existing_archive_option
 def remove_command(name: str, archive: Archive) -> int:
-    """Delete the baseline NAME. Its runs stay in the archive."""
+    """Delete the baseline NAME. Its runs stay in the archive.
+
+    \b
+    Examples:
+      sonde baseline rm acceptance
+      sonde baseline rm acceptance --archive /project/archive
+    """
     archive.recover()
     tag = _tag(name)
     folders = _baseline_runs(archive, tag)

@@ -59,6 +59,8 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
       sonde check /scratch
       sonde check . --full
       sonde check /scratch --json > check.json
+
+    More: sonde help tasks/measure
     """
     target = existing_directory(directory)
     display = make_display(messages(), quiet)

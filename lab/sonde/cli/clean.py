@@ -34,6 +34,8 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     Examples:
       sonde clean /scratch --dry-run
       sonde clean /scratch
+
+    More: sonde help concepts/safety
     """
     target = existing_directory(directory)
     engine = find_engine()

@@ -83,6 +83,8 @@ def command(
       sonde compare baseline:acceptance last
       sonde compare 2026-08-01..2026-08-31 2026-12-01..2026-12-31 -o autumn.html
       sonde compare tag:old-client tag:new-client --check
+
+    More: sonde help tasks/compare
     """
     pieces = _parse_units(units)
     machine = read_system(find_system_file(system)) if system else None

@@ -46,6 +46,8 @@ def command() -> None:
       sonde diagnose next case.json
       sonde diagnose answer case.json every-target write=-40% read=-5%
       sonde diagnose report case.json --out case.html
+
+    More: sonde help tasks/diagnose
     """
 
 
@@ -304,6 +306,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
     \b
     Examples:
       sonde diagnose report case.json --out case.html
+      sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
     session = _open_session(read_state(state_file), archive)
     path = write_study(build_diagnosis_page(session), out)
@@ -323,6 +326,7 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
     \b
     Examples:
       sonde diagnose bundle case.json --out case.tar.gz
+      sonde diagnose bundle case.json --out case.tar.gz --archive /project/archive
     """
     session = _open_session(read_state(state_file), archive)
     try:
@@ -341,6 +345,7 @@ def list_command(as_json: bool) -> int:
     \b
     Examples:
       sonde diagnose list
+      sonde diagnose list --json
     """
     causes, experiments = list_causes(), list_experiments()
     if as_json:

@@ -3,20 +3,32 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.text import Text
 
 from sonde.cli.options import archive_option, existing_directory, json_option
 from sonde.launch.engine import find_engine
 from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
 from sonde.launch.mpi_module import build_module
+from sonde.model.configuration import (
+    GENERAL_SETTINGS,
+    SITE_FILE,
+    ConfigurationFile,
+    read_configuration_files,
+    user_file,
+)
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.model.units import counted
+from sonde.store.archive import VARIABLE as ARCHIVE
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import messages, output_settings, plain_table, print_json, results
 
 _STATE_STYLE = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
 # A part that this machine does not have and need not have.
@@ -34,7 +46,17 @@ _ABSENT_STYLE = ("–", "dim")
     metavar="PROGRAM",
     help="The MPI's compiler wrapper, if it is not the mpicxx on PATH.",
 )
-def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: bool, wrapper: Path | None) -> int:
+@click.option("--config", "show_config", is_flag=True, help="Show configuration files and where each setting is from.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    directory: str | None,
+    archive: Archive,
+    as_json: bool,
+    build_mpi: bool,
+    wrapper: Path | None,
+    show_config: bool,
+) -> int:
     """Report what works on this machine, what does not and why, and what would help.
 
     With DIRECTORY, also report what its file system supports. The exit code is 3 if something essential is missing.
@@ -47,9 +69,16 @@ def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: b
       sonde doctor
       sonde doctor /scratch
       sonde doctor /scratch --json
+      sonde doctor --config
       sonde doctor --build-mpi
       sonde doctor --build-mpi --wrapper /opt/mpi/bin/mpicxx
+
+    More: sonde help start
     """
+    if show_config:
+        return _print_configuration(
+            archive, ctx.get_parameter_source("archive") is ParameterSource.COMMANDLINE, as_json
+        )
     if wrapper is not None and not build_mpi:
         raise UserError("--wrapper says how to build the MPI module: add --build-mpi.")
     if build_mpi:
@@ -73,3 +102,54 @@ def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: b
     works, partly, lacks = (sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO))
     results().print(f"{counted(len(all_facts), 'check')}: {works} good, {partly} partly, {lacks} not.", style="bold")
     return EXIT_ENVIRONMENT if lacking else EXIT_OK
+
+
+def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> int:
+    """Prints each setting with its value and where it is from, and the files that are read."""
+    files = read_configuration_files()
+    rows = [("archive", str(archive.root), "command line" if is_stated else _find_source("archive", ARCHIVE, files))]
+    rows += [
+        ("color", output_settings().color, _find_source("color", "NO_COLOR", files)),
+        ("quiet", str(output_settings().is_quiet).lower(), _find_source("quiet", "", files)),
+    ]
+    winning: set[str] = set()
+    for file in files:
+        for name, value in _flatten_tables(file.values):
+            if name not in winning and name not in GENERAL_SETTINGS:
+                rows.append((name, str(value), str(file.path)))
+            winning.add(name)
+    if as_json:
+        names = ("setting", "value", "from")
+        print_json(
+            {
+                "files": [str(file.path) for file in files],
+                "settings": [dict(zip(names, row, strict=True)) for row in rows],
+            }
+        )
+        return EXIT_OK
+    table = plain_table()
+    for title in ("setting", "value", "from"):
+        table.add_column(title)
+    for row in rows:
+        table.add_row(*row)
+    results().print(table)
+    present = {file.path for file in files}
+    for path in (user_file(), SITE_FILE):
+        results().print(f"{path}: {'read' if path in present else 'absent'}", style="dim", soft_wrap=True)
+    results().print("The first of these wins: command line, environment, user's file, site's file, default.")
+    return EXIT_OK
+
+
+def _find_source(name: str, variable: str, files: Sequence[ConfigurationFile]) -> str:
+    if os.environ.get(variable):
+        return f"${variable}"
+    return next((str(file.path) for file in files if name in file.values), "default")
+
+
+def _flatten_tables(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields (name, value) with names like run.launcher."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flatten_tables(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

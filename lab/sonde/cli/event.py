@@ -32,6 +32,8 @@ def command() -> None:
       sonde event import maintenance.toml
       sonde event scan /var/log/messages
       sonde event list
+
+    More: sonde help tasks/watch
     """
 
 
@@ -87,6 +89,7 @@ def import_command(file: Path, archive: Archive, as_json: bool) -> int:
     \b
     Examples:
       sonde event import maintenance.toml
+      sonde event import events.ndjson --json
     """
     return _report_added(add_archive_events(archive.root, map(_to_document, read_events(file))), as_json)
 

@@ -56,6 +56,8 @@ def command(
       sonde export history.csv --plan daily --since 2026-01-01
       sonde export everything.parquet --all
       sonde export osts.csv last --table targets
+
+    More: sonde help tasks/archive
     """
     if not is_pack(output) and output.suffix not in _TABLES:
         raise UserError(f'"{output}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')

@@ -30,6 +30,8 @@ def command(directory: Path, fault: tuple[str, ...], list_faults: bool, end: boo
       sonde fault /tmp/machine --list
       sonde fault /tmp/machine --end slow-target 3
       sonde fault /tmp/machine --clear
+
+    More: sonde help concepts/mount
     """
     if bool(fault) == (list_faults or clear) or (list_faults and clear) or (end and not fault):
         raise UserError("Say one of: a fault as slow-target 3 10x, --end and a fault, --list, --clear.")

@@ -64,6 +64,8 @@ def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, arch
       sonde run quick --on /scratch && sonde gate last --baseline acceptance
       sonde gate last --baseline acceptance --retests 0 --json
       sonde gate last --at-least write=10GB/s-10% --at-least read=8GB/s
+
+    More: sonde help tasks/watch
     """
     archive.recover()
     if bool(baseline) == bool(limits):

@@ -93,6 +93,8 @@ def command(
       sonde import ior-1.txt ior-2.txt --system edison --file-system scratch1
       sonde import history.csv --map time=start --map op=operation --map "rate=rate_GiBps GiB/s" --map experiment=test
       sonde import history.csv --columns map.toml --dry-run
+
+    More: sonde help tasks/import
     """
     for tag in tags:
         check_tag(tag)

@@ -139,6 +139,8 @@ def command(
       sonde io500 --list > my.ini                                   (then set datadir)
       sonde io500 my.ini --launcher srun --tasks 640
       sonde io500 my.ini --verify results/2026.11.21-20.45.01/result.txt
+
+    More: sonde help reference/io500
     """
     if show_list or list_mandatory:
         _print_default_ini(mandatory_only=list_mandatory)

@@ -57,6 +57,8 @@ def command(
       sonde iobuf --report -- ./solver input.nml
       sonde iobuf --params 'out.dat:size=4M:count=8:prefetch=2' -- ./solver
       sonde iobuf --from job17 -- mpiexec -n 64 ./solver
+
+    More: sonde help tasks/small-io
     """
     if starter:
         echo(str(find_starter()))

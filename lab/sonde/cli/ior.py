@@ -18,5 +18,7 @@ command = make_tool_command(
       sonde ior --tasks 4 -w -r -C -t 47008 -b 47008 -s 1000 -o /scratch/shared
       sonde ior --launcher srun --tasks 64 -f script.ior
       sonde ior -O summaryFormat=JSON -o /scratch/file > result.json
+
+    More: sonde help reference/ior
     """,
 )

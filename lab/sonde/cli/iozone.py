@@ -47,6 +47,8 @@ def command(
       sonde iozone -a -i 0 -i 1 -f /scratch/iozone.tmp
       sonde iozone -i 0 -i 1 -r 1M -s 4g -+u -c -C -t 8 -F /scratch/f1 /scratch/f2 …
       sonde iozone -I -e -r 4k -r 1m -s 1g -i 0 -i 2 -f /scratch/iozone.tmp
+
+    More: sonde help reference/iozone
     """
     settings = parse_arguments(arguments)
     if settings.version:

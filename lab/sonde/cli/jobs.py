@@ -40,6 +40,8 @@ def command(job: str | None, cancel: bool, follow: bool, archive: Archive, as_js
       sonde jobs
       sonde jobs last --follow
       sonde jobs 4711 --cancel
+
+    More: sonde help tasks/cluster
     """
     if job is None:
         if cancel or follow:

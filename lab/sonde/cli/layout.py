@@ -34,6 +34,8 @@ def command() -> None:
     Examples:
       sonde layout plan nvme-enclosure -o layout/
       sonde layout plan cray-x1 --explain
+
+    More: sonde help tasks/layout
     """
 
 
@@ -219,6 +221,7 @@ def collect_command() -> int:
     \b
     Examples:
       sonde layout collect > collect.sh
+      sonde layout collect | ssh oss01 sh > oss01.txt
     """
     from sonde.design.layout.live.collector import make_collector
 

@@ -52,6 +52,8 @@ def command(
       sonde list --since 7d --status failed
       sonde list --plan quick --on /scratch -n 5
       sonde list --tag accepted --validity good --runs
+
+    More: sonde help tasks/archive
     """
     archive.recover()
     catalog = open_catalog(archive.root)

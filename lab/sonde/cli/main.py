@@ -22,9 +22,18 @@ from types import FrameType
 
 import click
 
+from sonde.cli.output_options import (
+    add_output_options,
+    check_verb_defaults,
+    color_option,
+    quiet_option,
+    read_defaults,
+    write_export,
+)
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_name
 from sonde.model.version import __version__
 from sonde.terminal.encoding import echo
+from sonde.terminal.screen import output_session
 
 # Modules of this folder that are not verbs.
 _SHARED_MODULES = frozenset(
@@ -40,6 +49,9 @@ _SHARED_MODULES = frozenset(
         "layout_output",
         "route_output",
         "diagnose_output",
+        "completion",
+        "output_options",
+        "man_page",
     }
 )
 # Headings of the help, in the order of use. Verbs that are not listed here follow.
@@ -47,9 +59,10 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Measure": ("check", "run", "suite", "plan", "experiments"),
     "Run commands of other tools": (*("ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),),
     "Batch jobs": ("submit", "jobs"),
-    "View runs": ("list", "show", "report", "telemetry", "query"),
+    "View runs": ("list", "show", "report", "telemetry", "query", "site", "serve"),
     "Manage runs": ("tag", "rm", "export", "import"),
     "Compare": ("compare", "trend", "baseline", "gate", "event"),
+    "Watch": ("watch",),
     "Explain": ("diagnose",),
     "Speed up programs": ("trace", "advise", "iobuf"),
     "Design storage and networks": ("layout", "route", "system"),
@@ -57,6 +70,9 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "This machine": ("doctor", "clean"),
 }
 _ORDERED_VERBS = tuple(itertools.chain.from_iterable(_VERB_GROUPS.values()))
+
+# What a first day takes.
+_FIRST_VERBS = ("doctor", "check", "run", "show", "compare", "report")
 
 _HELP = """Measures storage and reports how far the numbers can be trusted.
 
@@ -74,7 +90,10 @@ Results are stored as plain files in the folder sonde-archive (or $SONDE_ARCHIVE
 Exit codes: 0 done, 1 a measurement failed, 2 bad plan or arguments, 3 something on this machine is missing, 4 data read
 back was wrong, 5 interrupted.
 
-Completion of verbs and options, in ~/.bashrc (zsh_source and fish_source for other shells):
+Defaults of options are set in ~/.config/sonde/config.toml (`sonde doctor --config`). `sonde help TOPIC` reads a page of
+the documentation; `sonde help topics` lists them.
+
+Completion of verbs, options and names of runs and plans, in ~/.bashrc (zsh_source and fish_source for other shells):
 
 \b
   eval "$(_SONDE_COMPLETE=bash_source sonde)"
@@ -109,7 +128,10 @@ class Verbs(click.Group):
             return None
         module = f"sonde.cli.{name.replace('-', '_')}{'_' * keyword.iskeyword(name)}"
         verb = getattr(importlib.import_module(module), "command", None)
-        return verb if isinstance(verb, click.Command) else None
+        if not isinstance(verb, click.Command):
+            return None
+        add_output_options(verb)
+        return verb
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Prints the verbs in groups, with the first sentence of each in full."""
@@ -129,12 +151,25 @@ class Verbs(click.Group):
             if args == ["--help"]:
                 echo(ctx.get_help())
                 ctx.exit()
+            if args[0] not in verbs():
+                _print_help_topic(args[0])
+                ctx.exit()
         complete = not ctx.resilient_parsing  # during shell completion, a partial word is no error
         if complete and args and not args[0].startswith("-") and args[0] not in verbs():
             verb_list = ", ".join(verbs())
             hint = suggest_name(args[0], verbs())
             raise click.UsageError(f'There is no command "{args[0]}"; there are {verb_list}.{hint}', ctx)
-        return super().resolve_command(ctx, args)
+        name, verb, remaining = super().resolve_command(ctx, args)
+        defaults = (ctx.default_map or {}).get(str(name))
+        if verb is not None and defaults:
+            check_verb_defaults(verb, defaults)
+        return name, verb, remaining
+
+
+def _print_help_topic(name: str) -> None:
+    from sonde.terminal.topics import find_topic, print_topic, print_topics  # a Markdown parser
+
+    print_topics() if name == "topics" else print_topic(find_topic(name))
 
 
 @click.group(
@@ -146,9 +181,35 @@ class Verbs(click.Group):
 @click.version_option(__version__, "-V", "--version", prog_name="sonde", message="%(prog)s %(version)s")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """The group of verbs; without a verb it prints the help."""
+    """The group of verbs; without a verb it prints a short overview."""
     if ctx.invoked_subcommand is None:
-        echo(ctx.get_help())
+        _print_overview(ctx)
+
+
+command.params += [color_option(), quiet_option()]
+
+
+def _print_overview(ctx: click.Context) -> None:
+    """Prints the verbs of the first day with a sentence each, and the names of all others by task."""
+    formatter = ctx.make_formatter()
+    formatter.write(
+        "Measures storage and reports how far the numbers can be trusted. Begin with `sonde check /scratch`.\n"
+    )
+    with formatter.section("First steps"):
+        first = [(name, command.get_command(ctx, name)) for name in _FIRST_VERBS]
+        formatter.write_dl([(name, verb.get_short_help_str(limit=1000)) for name, verb in first if verb is not None])
+    others = tuple(name for name in verbs() if name not in _ORDERED_VERBS)
+    rows = [
+        (title, ", ".join(name for name in names if name in verbs() and name not in _FIRST_VERBS))
+        for title, names in {**_VERB_GROUPS, "More": others}.items()
+    ]
+    with formatter.section("By task"):
+        formatter.write_dl([row for row in rows if row[1]])
+    formatter.write_paragraph()
+    formatter.write(
+        "`sonde --help` says what each does. `sonde help TOPIC` reads a page; `sonde help topics` lists them.\n"
+    )
+    echo(formatter.getvalue().rstrip("\n"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,10 +219,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A character that the terminal lacks must not cause an error.
             stream.reconfigure(errors="replace")
     try:
-        with _signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        with _signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), output_session():
             result = command.main(
-                args=list(arguments) if arguments is not None else None, prog_name="sonde", standalone_mode=False
+                args=list(arguments) if arguments is not None else None,
+                prog_name="sonde",
+                standalone_mode=False,
+                default_map=read_defaults(verbs()),
             )
+            write_export()
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:

@@ -17,5 +17,7 @@ command = make_tool_command(
       sonde md-workbench -o /scratch/mdw
       sonde md-workbench --tasks 4 -P 1000 -I 500 -D 10 -R 3 -o /scratch/mdw
       sonde md-workbench --tasks 2 -1 --run-info-file=pos -o /scratch/mdw
+
+    More: sonde help reference/md-workbench
     """,
 )

@@ -17,5 +17,7 @@ command = make_tool_command(
       sonde mdtest -n 1000 -d /scratch/md
       sonde mdtest --tasks 4 -F -C -T -r -n 20000 -u -N 1 -d /scratch/md
       sonde mdtest --tasks 2 -I 100 -z 2 -b 4 -L -w 3901 -e 3901 -d /scratch/md
+
+    More: sonde help reference/mdtest
     """,
 )

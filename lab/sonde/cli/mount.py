@@ -88,8 +88,11 @@ def command(
     \b
     Examples:
       sonde mount --system laptop-md /tmp/machine
+      sonde mount --system cray-x1 /tmp/machine --foreground
       sonde fault /tmp/machine slow-target 0 10x
       sonde unmount /tmp/machine
+
+    More: sonde help concepts/mount
     """
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory; make it first.")

@@ -50,6 +50,8 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
       nobjhi=2 thrhi=2 size=1024 targets="/mnt/ost0 /mnt/ost1" sonde obdfilter-survey
       sonde obdfilter-survey targets=/scratch size=4096 thrhi=64 rszlo=64 rszhi=4096
       sonde obdfilter-survey targets=lustre-OST0000 size=16384      (on the OSS, as root)
+
+    More: sonde help reference/obdfilter-survey
     """
     survey = read_survey(arguments, os.environ)
     lines = [f"{_now()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]

@@ -48,6 +48,8 @@ def command(
       sonde plan quick --on /scratch
       sonde plan plan.toml --set data.access.transfer=4KiB --tasks 16
       sonde plan quick --on /scratch --json > full.json
+
+    More: sonde help tasks/plan
     """
     checked = load_plan(plan, settings, target)
     checked, ranks = divide_tasks(checked, launcher, tasks, processes)

@@ -56,6 +56,8 @@ def command(
       sonde query "SELECT * FROM runs WHERE write_bytes_per_s < 1e8" --json
       sonde query "FROM series" --plan quick -o slices.parquet
       sonde query
+
+    More: sonde help tasks/archive
     """
     # The import of DuckDB takes longer than most commands.
     from sonde.store import sql as database

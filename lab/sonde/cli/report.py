@@ -60,6 +60,8 @@ def command(
       sonde report
       sonde report 20261121T204501Z-quick -o quick.html
       sonde report 20261121T20 20261122T08 --title "Before and after the update" -o both.html
+
+    More: sonde help tasks/measure
     """
     archive.recover()
     trace = next((run for run in runs if is_trace(Path(run))), None)

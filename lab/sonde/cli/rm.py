@@ -37,6 +37,8 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
       sonde rm 20261121T204501Z-quick
       sonde rm --status failed --until 2026-01-01 --dry-run
       sonde rm --plan test --yes
+
+    More: sonde help tasks/archive
     """
     archive.recover()
     for name in () if groups else runs:

@@ -50,6 +50,8 @@ def command() -> None:
       sonde route plan cumulus --format iproute2 -o routes/
       sonde route check cumulus --as compute rules.txt routes.txt sysctl.txt
       sonde route simulate cumulus --connections 2
+
+    More: sonde help tasks/route
     """
 
 
@@ -311,6 +313,7 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
     \b
     Examples:
       sonde route watch cumulus --as compute
+      sonde route watch cumulus --as compute --interval 0.2
     """
     from sonde.design.routes.health import WatchedRoutes, make_route_replacer, watch_routers
 

@@ -61,6 +61,8 @@ def command(
 
     Ctrl-C ends the run in an orderly way: finished phases are stored, the files are removed. A second Ctrl-C kills it
     after five seconds.
+
+    More: sonde help tasks/experiment
     """
     source = resolve_plan_source(plan)
     document = read_document(source)

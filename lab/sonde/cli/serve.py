@@ -29,6 +29,8 @@ def command(port: int, reports: int, archive: Archive) -> int:
     Examples:
       sonde serve
       sonde serve --port 9000
+
+    More: sonde help tasks/watch
     """
     from sonde.site.build import build_site  # the imports of charts and statistics take longer than most commands
     from sonde.site.site_server import make_server

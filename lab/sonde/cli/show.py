@@ -51,6 +51,8 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
       sonde show
       sonde show 20261121T204501Z-quick
       sonde show last --json
+
+    More: sonde help concepts/rates
     """
     if is_trace(Path(run)):
         trace = read_trace(Path(run))

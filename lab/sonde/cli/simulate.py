@@ -109,6 +109,8 @@ def command(
       sonde simulate quick --system edison --tasks 96
       sonde simulate quick --system edison --mount fs1 --fault "slow-target 3 10x"
       sonde simulate hpcs-07 --profile ci --system hpcs-demo
+
+    More: sonde help concepts/simulate
     """
     machine = read_system(find_system_file(system))
     source = resolve_plan_source(plan)

@@ -37,6 +37,8 @@ def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:
     Examples:
       sonde site site
       sonde site /var/www/storage --reports 200
+
+    More: sonde help tasks/watch
     """
     from sonde.site.build import build_site  # the imports of charts and statistics take longer than most commands
 

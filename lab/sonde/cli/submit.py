@@ -61,6 +61,8 @@ def command(
       sonde submit edison-acceptance --on fs1=/scratch1 --on fs2=/scratch2 --nodes 32 --time 2h
       sonde submit quick --on /scratch --repeat 10 --sweep data.access.transfer=64KiB..16MiB*2 --time 1h --array 8
       sonde submit quick --on /scratch --dry-run
+
+    More: sonde help tasks/cluster
     """
     from sonde.jobs.job_scheduler import make_directives, submit_job
 

@@ -77,6 +77,8 @@ def command(
       sonde suite experiments --profile ci --on /scratch
       sonde suite experiments --profile ci --on /scratch --only hpcs
       sonde suite ./ours --on fs1=/scratch1 --on fs2=/scratch2 --resume
+
+    More: sonde help tasks/experiment
     """
     from sonde.cli.experiment_runs import failure_text, print_experiment, results_document, run_request
 

@@ -22,6 +22,8 @@ def command() -> None:
     Examples:
       sonde system check cumulus
       sonde system show edison
+
+    More: sonde help reference/system
     """
 
 

@@ -41,6 +41,8 @@ def command(
       sonde tag --plan daily --since 7d --add before-upgrade
       sonde tag --tag accepted --remove accepted
       sonde tag
+
+    More: sonde help tasks/archive
     """
     archive.recover()
     for tag in added:

@@ -42,6 +42,8 @@ def command() -> None:
       sonde telemetry list
       sonde telemetry show last
       sonde telemetry import oss1.txt --run last
+
+    More: sonde help tasks/telemetry
     """
 
 

@@ -42,6 +42,8 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
       sonde trace --out job17 -- mpiexec -n 64 ./solver
       sonde show job17
       sonde iobuf --from job17 -- ./solver input.nml
+
+    More: sonde help tasks/small-io
     """
     library = find_library()
     check_program(command_line[0], library)

@@ -97,6 +97,8 @@ def command(
       sonde trend
       sonde trend --plan quick --on /scratch --since 365d -o year.html
       sonde trend --check --budget 0.2
+
+    More: sonde help concepts/histories
     """
     archive.recover()
     survey_result = _read_survey(archive, wanted, measure, budget, smallest_change, needs_values=output is not None)

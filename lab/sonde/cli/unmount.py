@@ -20,6 +20,9 @@ def command(directory: Path) -> int:
     \b
     Examples:
       sonde unmount /tmp/machine
+      sonde unmount "$HOME/machine"
+
+    More: sonde help concepts/mount
     """
     unmount_machine(directory)
     echo(f"{directory} is unmounted.", err=True)

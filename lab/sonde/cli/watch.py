@@ -45,6 +45,8 @@ def command() -> None:
       sonde watch once watch.toml
       sonde watch install watch.toml
       sonde watch status
+
+    More: sonde help tasks/watch
     """
 
 
@@ -185,6 +187,7 @@ def send_test_command(watch_file: Path) -> int:
     \b
     Examples:
       sonde watch test watch.toml
+      sonde watch test /etc/sonde/watch.toml
     """
     watch = read_watch_file(watch_file)
     problems = send_test_notice(watch, platform.node(), time.time())
@@ -206,6 +209,7 @@ def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
     \b
     Examples:
       sonde watch acknowledge last --by ops
+      sonde watch acknowledge 20261121 --by "on-call engineer"
     """
     store = StateStore(archive.root / _FOLDER)
     with store.lock():
@@ -228,6 +232,7 @@ def accept_command(incident: str, archive: Archive) -> int:
     \b
     Examples:
       sonde watch accept last
+      sonde watch accept 20261121
     """
     store = StateStore(archive.root / _FOLDER)
     with store.lock():
@@ -251,6 +256,7 @@ def silence_command(directory: str, duration: str, archive: Archive) -> int:
     \b
     Examples:
       sonde watch silence /scratch --for 72h
+      sonde watch silence --for 0s
     """
     until = time.time() + parse_duration(duration)
     store = StateStore(archive.root / _FOLDER)

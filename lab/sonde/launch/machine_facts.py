@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.launch.engine import Engine, find_engine
+from sonde.launch.installation import describe_installation
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LAUNCHERS, LOCAL
 from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
@@ -41,7 +42,7 @@ class MachineFact:
 
 def collect_machine_facts(directory: Path | None, archive: Path) -> list[MachineFact]:
     """All facts about this machine. Never raises: what cannot be determined is a fact too."""
-    facts = [_lab_fact()]
+    facts = [_lab_fact(), MachineFact("installed", YES, describe_installation())]
     try:
         engine = find_engine()
         facts.append(_engine_fact(engine))

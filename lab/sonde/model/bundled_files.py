@@ -31,6 +31,14 @@ def find_bundled_files(folder: str, include_subfolders: bool = False) -> dict[st
     return dict(sorted(files.items()))
 
 
+def find_bundled_folder(name: str) -> Path | None:
+    """Returns the folder of that name in the package, else in the source tree; None if neither has it."""
+    source = Path(__file__).resolve().parents[3]
+    installed = Path(str(resources.files("sonde").joinpath(name)))
+    candidates = [installed, *([source / name] if (source / "schema").is_dir() else [])]
+    return next((folder for folder in candidates if folder.is_dir()), None)
+
+
 def _list_folders(folder: Traversable) -> Iterator[Traversable]:
     yield folder
     for entry in sorted(folder.iterdir(), key=lambda child: child.name) if folder.is_dir() else ():

@@ -183,6 +183,22 @@ def exact_bytes(size: int) -> str:
     return best
 
 
+class FormattedNumber(str):
+    """A number as printed, with its exact value and base unit, so that tables can be exported as numbers."""
+
+    __slots__ = ("unit", "value")
+    value: float
+    unit: str
+
+    def __new__(cls, text: str, value: float, unit: str) -> FormattedNumber:
+        number = super().__new__(cls, text)
+        number.value, number.unit = value, unit
+        return number
+
+    def __reduce__(self) -> tuple[type[FormattedNumber], tuple[str, float, str]]:
+        return FormattedNumber, (str(self), self.value, self.unit)
+
+
 def _scaled(value: float, units: list[tuple[float, str]]) -> str:
     """Formats three significant digits with the largest unit that keeps the number at 1 or above; units ascend."""
     chosen = 0
@@ -213,21 +229,33 @@ _BINARY = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "KiB", "MiB", "GiB"
 _DECIMAL = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "kB", "MB", "GB", "TB", "PB")]
 
 
-def format_bytes(size: float) -> str:
+def format_bytes(size: float) -> FormattedNumber:
     """Formats a size with binary prefixes: "4 KiB", "1.50 GiB"."""
+    return FormattedNumber(_format_bytes(size), size, "bytes")
+
+
+def _format_bytes(size: float) -> str:
     for factor, unit in reversed(_BINARY):
         if size >= factor and size % factor == 0 and size / factor < 1024:
             return f"{size / factor:.0f} {unit}"
     return f"{size:.0f} B" if size < 1024 else _scaled(size, _BINARY)
 
 
-def format_rate(bytes_per_s: float) -> str:
+def format_rate(bytes_per_s: float) -> FormattedNumber:
     """Formats a rate with decimal prefixes: "1.23 GB/s"."""
+    return FormattedNumber(_format_rate(bytes_per_s), bytes_per_s, "bytes/s")
+
+
+def _format_rate(bytes_per_s: float) -> str:
     return _scaled(bytes_per_s, _DECIMAL) + "/s"
 
 
-def format_ops(ops_per_s: float) -> str:
+def format_ops(ops_per_s: float) -> FormattedNumber:
     """Formats operations per second: "815 op/s", "85,200 op/s", "1.23 million op/s"."""
+    return FormattedNumber(_format_ops(ops_per_s), ops_per_s, "op/s")
+
+
+def _format_ops(ops_per_s: float) -> str:
     if ops_per_s >= 999_500:
         return f"{significant(ops_per_s / 1e6)} million op/s"
     if ops_per_s >= 1000:
@@ -236,13 +264,21 @@ def format_ops(ops_per_s: float) -> str:
     return f"{significant(ops_per_s)} op/s"
 
 
-def format_latency(nanoseconds: float) -> str:
+def format_latency(nanoseconds: float) -> FormattedNumber:
     """Formats a latency: "830 ns", "83.1 µs", "1.20 ms", "2.50 s"."""
+    return FormattedNumber(_format_latency(nanoseconds), nanoseconds / 1e9, "s")
+
+
+def _format_latency(nanoseconds: float) -> str:
     return _scaled(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
 
 
-def format_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> FormattedNumber:
     """Formats a duration: "100 µs", "120 ms", "3.42 s", "1 min 05 s", "2 h 03 min"."""
+    return FormattedNumber(_format_seconds(seconds), seconds, "s")
+
+
+def _format_seconds(seconds: float) -> str:
     if seconds < 0.9995:
         return format_latency(seconds * 1e9) if seconds > 0 else "0 s"
     if seconds < 59.95:

@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sonde.model.configuration import find_archive_setting
 from sonde.model.confined_files import ConfinedDirectory, is_part, is_trusted
 from sonde.model.errors import MachineError, RecordError
 from sonde.model.history_key import read_site_facts
@@ -101,8 +102,9 @@ class Archive:
 
     @classmethod
     def from_option(cls, option: str | None, report: Callable[[str], None] = lambda sentence: None) -> Archive:
-        """`option`, else $SONDE_ARCHIVE, else ./sonde-archive."""
-        return cls(Path(option or os.environ.get(VARIABLE) or DEFAULT).expanduser(), report)
+        """`option`, else $SONDE_ARCHIVE, else `archive` of the configuration files, else ./sonde-archive."""
+        name = option or os.environ.get(VARIABLE) or find_archive_setting() or DEFAULT
+        return cls(Path(name).expanduser(), report)
 
     def begin(self, name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.segment import Segment
 
+from sonde.model.errors import UserError
 from sonde.terminal.encoding import echo, encode_json, encode_text
 from sonde.terminal.fitting_table import FittingTable
 
@@ -20,7 +23,37 @@ _TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 # Names come from anywhere: no part of them is markup.
-_LITERAL = {"highlight": False, "markup": False, "emoji": False}
+_LITERAL: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+
+
+@dataclass
+class OutputSettings:
+    """How this command prints: set once, before its first line."""
+
+    color: str = "auto"  # or always, never
+    is_quiet: bool = False  # no messages, only results and errors
+    export_format: str = ""  # tables are collected and written in this format instead of being printed
+    tables: list[FittingTable] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)  # printed next to the tables, and left out of an export
+
+
+_settings = OutputSettings()
+
+
+@contextmanager
+def output_session() -> Iterator[OutputSettings]:
+    """Yields the settings of one command; afterwards the defaults hold again."""
+    global _settings
+    previous, _settings = _settings, OutputSettings()
+    try:
+        yield _settings
+    finally:
+        _settings = previous
+
+
+def output_settings() -> OutputSettings:
+    """Returns the settings of the current command."""
+    return _settings
 
 
 class _EncodingConsole(Console):
@@ -42,6 +75,10 @@ class _Surface(_EncodingConsole):
     line ends in blanks."""
 
     def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
+        if _settings.export_format:
+            _settings.tables += [item for item in objects if isinstance(item, FittingTable)]
+            _settings.texts += [str(item) for item in objects if not isinstance(item, FittingTable)]
+            return
         super().print(*objects, crop=crop, **options)
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
@@ -51,17 +88,29 @@ class _Surface(_EncodingConsole):
 
 def results() -> Console:
     """Standard output, for people."""
-    return _Surface(width=None if sys.stdout.isatty() else _WIDE, **_LITERAL)  # type: ignore[arg-type]
+    return _Surface(width=None if sys.stdout.isatty() else _WIDE, **_color_options(), **_LITERAL)
 
 
 def messages() -> Console:
     """Standard error: progress and remarks."""
     width = None if sys.stderr.isatty() else _WIDE
-    return _EncodingConsole(stderr=True, width=width, **_LITERAL)  # type: ignore[arg-type]
+    options = _color_options() if _settings.color == "never" else {}
+    return _EncodingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL)
+
+
+def _color_options() -> dict[str, Any]:
+    """Returns options of a console for --color. By default a terminal has colors unless NO_COLOR is set."""
+    if _settings.color == "never":
+        return {"color_system": None}
+    return (
+        {"force_terminal": True, "color_system": "standard", "no_color": False} if _settings.color == "always" else {}
+    )
 
 
 def print_json(document: Any) -> None:
     """The machine form, and nothing else, on standard output."""
+    if _settings.export_format:
+        raise UserError("--json and --export exclude each other; give one of them.")
     echo(encode_json(document))
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import click
 import pytest
 
 from sonde.cli.main import command, verbs
+from sonde.terminal.topics import list_topics
 
 # Command lines of other tools keep their letters.
 TOOLS = {"ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"}
@@ -72,6 +74,48 @@ def test_help_verb_equals_help_option(sonde: Any) -> None:
     assert sonde("help", "check").out == sonde("check", "--help").out
     assert sonde("help", "baseline", "set").out == sonde("baseline", "set", "--help").out
     assert sonde("help", "chekc").code == 2
+
+
+def test_overview_shows_first_verbs_and_names_all(sonde: Any) -> None:
+    output = sonde().out
+    first = output[output.index("First steps:") : output.index("By task:")]
+    assert [line.split()[0] for line in first.splitlines() if line.startswith("  ") and line[2] != " "] == [
+        *("doctor", "check", "run", "show", "compare", "report")
+    ]
+    names = set(re.findall(r"[a-z0-9]+(?:-\s*[a-z0-9]+)*", output))
+    assert set(verbs()) <= {re.sub(r"\s", "", name) for name in names}
+
+
+@pytest.mark.parametrize(("name", "verb"), list(commands(command)), ids=[name for name, _ in commands(command)])
+def test_verb_has_two_examples(name: str, verb: click.Command) -> None:
+    examples = [line for line in (verb.help or "").splitlines() if line.strip().startswith(f"sonde {name}")]
+    assert len(examples) >= 2, verb.help
+
+
+@pytest.mark.parametrize("name", verbs())
+def test_verb_links_to_existing_page(name: str) -> None:
+    verb = command.get_command(click.Context(command), name)
+    assert verb is not None
+    (topic,) = re.findall(r"^ *More: sonde help (\S+)$", verb.help or "", re.MULTILINE)
+    assert topic in list_topics()
+
+
+def test_help_topic_prints_page_with_commands_for_links(sonde: Any) -> None:
+    result = sonde("help", "rates")
+    assert result.code == 0
+    assert "stonewall" in result.out
+    assert "sonde help concepts/clock" in result.out
+    assert "](" not in result.out
+
+
+def test_help_of_unknown_topic_names_pages_that_mention_it(sonde: Any) -> None:
+    assert "sonde help concepts/rates" in sonde("help", "stonewall").err
+    assert sonde("help", "stonewall").code == 2
+
+
+def test_help_topics_lists_every_page(sonde: Any) -> None:
+    output = sonde("help", "topics").out
+    assert [name for name in list_topics() if name not in output] == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Man pages from the same declarations as the help: sonde(1), and one page for each verb with its subcommands."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+
+import click
+
+from sonde.model.version import __version__
+
+_GROUP_HELP_OPTION = "-h, --help"
+_EXAMPLES = "Examples:"
+_MORE = re.compile(r"^ *More: sonde help (\S+)$", re.MULTILINE)
+
+
+def make_man_pages(program: click.Group) -> dict[str, str]:
+    """Returns the text of sonde.1 and of sonde-VERB.1 for every verb, by file name.
+
+    The date is SOURCE_DATE_EPOCH where that is set.
+    """
+    context = click.Context(program, info_name="sonde")
+    pages = {"sonde": _format_program(program, context)}
+    for name in program.list_commands(context):
+        verb = program.get_command(context, name)
+        if verb is not None:
+            pages[f"sonde-{name}"] = _format_verb(verb, click.Context(verb, info_name=name, parent=context))
+    return {f"{name}.1": text for name, text in pages.items()}
+
+
+def _header(name: str, summary: str) -> list[str]:
+    day = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
+    title = f'.TH {_escape(name.upper())} 1 {day} "Sonde {_escape(__version__)}" "Sonde manual"'
+    first, *remaining = _fold(f"{name} @ {summary}")
+    return [title, ".SH NAME", first.replace(" @ ", " \\- ", 1), *remaining]
+
+
+def _format_program(program: click.Group, context: click.Context) -> str:
+    lines = _header("sonde", "measure storage and report how far the numbers can be trusted")
+    lines += [".SH SYNOPSIS", ".B sonde", ".RI [ options ]", ".I verb", ".RI [ arguments ]"]
+    lines += [".SH DESCRIPTION", *_format_text(program.help or "")]
+    lines += _format_options(program, context)
+    lines += [".SH VERBS"]
+    names = program.list_commands(context)
+    for name in names:
+        verb = program.get_command(context, name)
+        if verb is not None:
+            lines += [".TP", f".BR sonde\\-{_escape(name)} (1)", *_fold(verb.get_short_help_str(limit=1000))]
+    lines += [".SH SEE ALSO", _format_references([f"sonde-{name}" for name in names])]
+    return "\n".join(lines) + "\n"
+
+
+def _format_verb(verb: click.Command, context: click.Context) -> str:
+    name = context.command_path
+    summary = verb.get_short_help_str(limit=1000).rstrip(".")
+    lines = _header(name.replace(" ", "-"), summary[:1].lower() + summary[1:])
+    lines += [".SH SYNOPSIS", *_format_usage(verb, context)]
+    lines += [".SH DESCRIPTION", *_format_text(verb.help or "")]
+    lines += _format_options(verb, context)
+    for path, command, inner in _walk_subcommands(verb, context):
+        lines += [f'.SH "{_escape(path.upper())}"', *_format_usage(command, inner), ".PP"]
+        lines += [*_format_text(command.help or ""), *_format_options(command, inner, ".SS Options")]
+    topic = _MORE.search(verb.help or "")
+    references = [_format_references(["sonde"])]
+    if topic:
+        references += [".PP", f"The page {_escape(topic[1])}: \\fBsonde help {_escape(topic[1])}\\fR"]
+    return "\n".join([*lines, ".SH SEE ALSO", *references]) + "\n"
+
+
+def _walk_subcommands(
+    verb: click.Command, context: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    commands: Mapping[str, click.Command] = verb.commands if isinstance(verb, click.Group) else {}
+    for name, command in sorted(commands.items()):
+        inner = click.Context(command, info_name=name, parent=context)
+        yield inner.command_path, command, inner
+        yield from _walk_subcommands(command, inner)
+
+
+def _format_usage(command: click.Command, context: click.Context) -> list[str]:
+    pieces = " ".join(command.collect_usage_pieces(context))
+    return [f".B {_escape(context.command_path)}", *_fold(pieces)]
+
+
+def _format_options(command: click.Command, context: click.Context, heading: str = ".SH OPTIONS") -> list[str]:
+    lines = []
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and not (isinstance(parameter, click.Option) and record[0] == _GROUP_HELP_OPTION):
+            lines += [".TP", f".B {_escape(record[0])}", *_fold(record[1] or "No description.")]
+    return [heading, *lines] if lines else []
+
+
+def _format_references(names: list[str]) -> str:
+    return "\n".join(
+        f".BR {_escape(name)} (1){',' if position < len(names) else ''}" for position, name in enumerate(names, start=1)
+    )
+
+
+def _format_text(text: str) -> list[str]:
+    """Returns paragraphs of a help text as man macros: those after a \\b keep their lines, examples get a heading."""
+    lines: list[str] = []
+    paragraphs = [part for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if part.strip()]
+    for position, paragraph in enumerate(paragraphs):
+        if _MORE.search(paragraph):
+            continue
+        is_verbatim = paragraph.startswith("\b")
+        body = paragraph.removeprefix("\b").strip("\n")
+        if is_verbatim and body.strip().startswith(_EXAMPLES):
+            body = body.split(_EXAMPLES, 1)[1].strip("\n")
+            lines += [".PP", "Examples:"]
+        if is_verbatim:
+            lines += [".PP", ".nf", *(_escape(line.rstrip()) for line in body.splitlines()), ".fi"]
+        else:
+            lines += [*([".PP"] if position else []), *_fold(body)]
+    return _without_empty_paragraphs(lines)
+
+
+def _without_empty_paragraphs(lines: list[str]) -> list[str]:
+    """mandoc warns of .PP directly after another or at the beginning of a section."""
+    output: list[str] = []
+    for line in lines:
+        if line == ".PP" and (not output or output[-1] == ".PP"):
+            continue
+        output.append(line)
+    return output
+
+
+def _fold(text: str) -> list[str]:
+    """Returns text as input lines that are not longer than 80 bytes with their escapes, as mandoc asks."""
+    lines = textwrap.wrap(" ".join(text.split()), 70, break_long_words=False, break_on_hyphens=False)
+    return [_escape(line) for line in lines]
+
+
+def _escape(text: str) -> str:
+    """Returns text for one input line of roff: backslashes, hyphens of options, and a leading dot or quote."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    escaped = escaped.replace("“", '"').replace("”", '"')
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of every verb: --color, --quiet and --export; and defaults from configuration files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from sonde.cli.completion import complete_names
+from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
+from sonde.model.errors import UserError, suggest_name
+from sonde.terminal.screen import messages, output_settings
+from sonde.terminal.table_export import FORMATS, write_tables
+
+COLORS = ("auto", "always", "never")
+
+
+def color_option() -> click.Option:
+    """Returns --color."""
+    return click.Option(
+        ["--color"],
+        type=click.Choice(COLORS),
+        expose_value=False,
+        callback=lambda ctx, parameter, value: _set_color(value),
+        help="Colors on standard output. Default: auto, on a terminal unless NO_COLOR is set.",
+    )
+
+
+def quiet_option() -> click.Option:
+    """Returns --quiet."""
+    return click.Option(
+        ["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=lambda ctx, parameter, value: _set_quiet(value),
+        help="Print results and errors only.",
+    )
+
+
+def _export_option() -> click.Option:
+    return click.Option(
+        ["--export"],
+        type=click.Choice(FORMATS),
+        expose_value=False,
+        callback=lambda ctx, parameter, value: _set_export(value),
+        help="Write the tables in this format, with exact numbers in bytes and seconds.",
+    )
+
+
+def _set_color(value: str | None) -> None:
+    if value is not None:
+        output_settings().color = value
+
+
+def _set_quiet(value: bool) -> None:
+    if value:
+        output_settings().is_quiet = True
+
+
+def _set_export(value: str | None) -> None:
+    if value is not None:
+        output_settings().export_format = value
+
+
+def add_output_options(verb: click.Command) -> None:
+    """Adds --color and --quiet to a verb and its subcommands, and --export where there is --json; names complete.
+
+    Verbs that pass their arguments on to another tool are left alone: the option could be that tool's.
+    """
+    for command in _walk_commands(verb):
+        complete_names(command)
+        options = {name for parameter in command.params for name in parameter.opts}
+        if isinstance(command, click.Group) or command.context_settings.get("ignore_unknown_options"):
+            continue
+        if "--quiet" not in options:
+            command.params.append(quiet_option())
+        if "--color" not in options:
+            command.params.append(color_option())
+        if "--json" in options and "--export" not in options:
+            command.params.append(_export_option())
+
+
+def _walk_commands(verb: click.Command) -> Iterator[click.Command]:
+    yield verb
+    for command in verb.commands.values() if isinstance(verb, click.Group) else ():
+        yield from _walk_commands(command)
+
+
+def write_export() -> None:
+    """Writes the tables of the finished verb, if --export asked for that."""
+    settings = output_settings()
+    if not settings.export_format:
+        return
+    if settings.tables:
+        write_tables(settings.tables, settings.export_format)
+    for text in () if settings.tables else settings.texts:
+        messages().print(text, soft_wrap=True)
+
+
+def read_defaults(verb_names: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the options that configuration files set, as click's default_map, and applies the general ones.
+
+    Raises UserError for a name that is neither a general setting nor a verb.
+    """
+    defaults: dict[str, Any] = {}
+    for file in reversed(read_configuration_files()):  # the file that wins comes last
+        for name, value in file.values.items():
+            if name in GENERAL_SETTINGS:
+                _apply_general_setting(file, name, value)
+            elif name not in verb_names or not isinstance(value, Mapping):
+                hint = suggest_name(name, (*GENERAL_SETTINGS, *verb_names))
+                raise UserError(
+                    f'{file.path}: "{name}" is no setting; there are {", ".join(GENERAL_SETTINGS)}, and a table for'
+                    f" each verb, like [run].{hint}"
+                )
+            else:
+                defaults[name] = {**defaults.get(name, {}), **_to_default_map(value)}
+    return defaults
+
+
+def _to_default_map(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a table with names as click spells them; tables of subcommands are inner tables."""
+    return {
+        name.replace("-", "_"): _to_default_map(value) if isinstance(value, Mapping) else value
+        for name, value in table.items()
+    }
+
+
+def _apply_general_setting(file: ConfigurationFile, name: str, value: Any) -> None:
+    if name == "color":
+        if value not in COLORS:
+            raise UserError(f"{file.path}: color must be one of {', '.join(COLORS)}.")
+        output_settings().color = str(value)
+    elif name == "quiet":
+        if not isinstance(value, bool):
+            raise UserError(f"{file.path}: quiet must be true or false.")
+        output_settings().is_quiet = value
+
+
+def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], path: str = "") -> None:
+    """Raises UserError if a configuration file sets an option that the verb does not have.
+
+    `defaults` is the verb's part of the default map, whose keys become names of parameters.
+    """
+    path = path or str(verb.name)
+    options = {
+        name.lstrip("-").replace("-", "_"): parameter.name
+        for parameter in verb.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+    for name, value in list(defaults.items()):
+        if isinstance(verb, click.Group) and isinstance(value, Mapping) and name in verb.commands:
+            check_verb_defaults(verb.commands[name], value, f"{path}.{name}")
+        elif name not in options:
+            hint = suggest_name(name, options)
+            raise UserError(
+                f'A configuration file sets "{name}" in [{path}], and `sonde {path}` has no such option.{hint}'
+            )
+        elif options[name] != name and isinstance(defaults, dict):
+            defaults[str(options[name])] = defaults.pop(name)

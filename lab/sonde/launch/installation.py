@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How this Sonde was installed: by which tool, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+
+from sonde.model.bundled_files import find_bundled_folder
+
+_ENGINE = "sonde-engine"
+# What the tools of distributions write into INSTALLER.
+_INSTALLERS = {"pip": "pip", "uv": "uv", "conda": "conda", "rpm": "an RPM package", "debian": "a Debian package"}
+
+
+def describe_installation() -> str:
+    """Returns one line: the tool that installed Sonde, the folder, the container, and what is not part of it."""
+    package = Path(__file__).resolve().parents[1]
+    text = f"{_name_installer(package)}, in {package.parent}"
+    container = os.environ.get("APPTAINER_CONTAINER") or os.environ.get("SINGULARITY_CONTAINER")
+    if container:
+        text += f", in the container {container}"
+    if find_bundled_folder("bin") is None and not is_source_tree(package):
+        text += "; the pure-Python package, without the engine"
+    return text
+
+
+def is_source_tree(package: Path) -> bool:
+    """Returns whether the package lies in a checkout."""
+    return (package.parents[1] / "CMakeLists.txt").is_file()
+
+
+def _name_installer(package: Path) -> str:
+    if is_source_tree(package):
+        return "source tree"
+    if any((parent / ".spack").is_dir() for parent in package.parents):
+        return "Spack"
+    try:
+        distribution = metadata.distribution("sonde")
+    except metadata.PackageNotFoundError:
+        return "copied by hand"
+    if "dist-packages" in package.parts and package.is_relative_to("/usr/lib"):
+        return "a Debian package"
+    written = (distribution.read_text("INSTALLER") or "").strip()
+    name = _INSTALLERS.get(written, written or "an unknown tool")
+    url = _read_url(distribution.read_text("direct_url.json"))
+    return f"{name}, from {url}" if url else name
+
+
+def _read_url(text: str | None) -> str:
+    """Returns the folder or file that pip installed from, "" if it was an index."""
+    try:
+        document = json.loads(text) if text else {}
+    except ValueError:
+        return ""
+    url = document.get("url") if isinstance(document, dict) else None
+    return str(url).removeprefix("file://") if isinstance(url, str) else ""

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Defaults of options in configuration files.
+
+The first of these that sets an option wins: the command line, the environment (SONDE_ARCHIVE, NO_COLOR), the user's
+file ($SONDE_CONFIG, else ~/.config/sonde/config.toml), the site's file (/etc/sonde/config.toml), the built-in default.
+A file sets `archive`, `color` and `quiet` at its top, and options of one verb in a table named by the verb::
+
+    archive = "/project/io/sonde-archive"
+
+    [run]
+    launcher = "srun"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import MachineError, UserError
+
+VARIABLE = "SONDE_CONFIG"
+SITE_FILE = Path("/etc/sonde/config.toml")
+GENERAL_SETTINGS = ("archive", "color", "quiet")
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class ConfigurationFile:
+    """One configuration file that exists, as written."""
+
+    path: Path
+    values: Mapping[str, Any]
+
+
+def user_file() -> Path:
+    """Returns the path of the user's configuration file, whether or not it exists."""
+    stated = os.environ.get(VARIABLE)
+    if stated:
+        return Path(stated).expanduser()
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "sonde" / "config.toml"
+
+
+def read_configuration_files() -> list[ConfigurationFile]:
+    """Reads the files that exist, the one that wins first. Raises UserError if one is wrong, naming file and line.
+
+    A file that $SONDE_CONFIG names must exist; an empty value means that no file is read.
+    """
+    stated = os.environ.get(VARIABLE)
+    if stated == "":
+        return []
+    files = [_read_file(path) for path in (user_file(), SITE_FILE)]
+    if stated and files[0] is None:
+        raise UserError(f"There is no file {user_file()}, which {VARIABLE} names.")
+    return [file for file in files if file is not None]
+
+
+def _read_file(path: Path) -> ConfigurationFile | None:
+    try:
+        content = path.read_bytes()[: _MAX_BYTES + 1]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as reason:
+        raise MachineError(f"The configuration file {path} cannot be read: {reason.strerror}.") from None
+    if len(content) > _MAX_BYTES:
+        raise UserError(f"{path} is larger than a configuration file can be (1 MiB).")
+    try:
+        return ConfigurationFile(path, tomllib.loads(content.decode("utf-8")))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
+        raise UserError(f"{path} is not TOML: {reason}.") from None
+
+
+def find_general_setting(name: str) -> tuple[Any, Path] | None:
+    """Returns a setting at the top of a file and that file's path; None if no file has it."""
+    for file in read_configuration_files():
+        if name in file.values:
+            return file.values[name], file.path
+    return None
+
+
+def find_archive_setting() -> str | None:
+    """Returns `archive` of the configuration files. Raises UserError if it is no text."""
+    setting = find_general_setting("archive")
+    if setting is None:
+        return None
+    value, path = setting
+    if not isinstance(value, str) or not value:
+        raise UserError(f'{path}: archive must be the path of a folder in quotes, like "/project/sonde-archive".')
+    return value

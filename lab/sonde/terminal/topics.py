@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the documentation, as installed with Sonde, in the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.markdown import Markdown
+
+from sonde.model.bundled_files import find_bundled_folder
+from sonde.model.errors import MachineError, UserError, suggest_name
+from sonde.terminal.screen import plain_table, results
+
+_MAX_WIDTH = 100  # columns of a page
+# Folders of pages, in the order in which a bare name is looked for.
+FOLDERS = ("start", "tasks", "concepts", "reference", "develop")
+_INCLUDE = re.compile(r"```\{include\} (\S+)\n```")
+_DIRECTIVE = re.compile(r"(?ms)^(?:```|:::)\{[^}]+\}.*?^(?:```|:::)$")
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A page: its name ("tasks/compare"), title and file."""
+
+    name: str
+    title: str
+    path: Path
+
+
+def list_topics() -> dict[str, Topic]:
+    """Returns all pages by name. Raises MachineError if they are not installed."""
+    docs = find_bundled_folder("docs")
+    topics = {}
+    for folder in FOLDERS if docs else ():
+        for path in sorted((docs / folder).glob("*.md")) if docs else ():
+            name = folder if path.stem == "index" else f"{folder}/{path.stem}"
+            topics[name] = Topic(name, _read_title(path), path)
+    if not topics:
+        raise MachineError("The documentation is not installed with this Sonde; read the folder docs of its sources.")
+    return topics
+
+
+def _read_title(path: Path) -> str:
+    for line in _read_page(path).splitlines():
+        if line.startswith("# "):
+            return line.removeprefix("# ").strip()
+    return path.stem
+
+
+def find_topic(name: str) -> Topic:
+    """Returns the page of that name, with or without its folder. Raises UserError with pages that mention the name."""
+    topics = list_topics()
+    for candidate in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
+        if candidate in topics:
+            return topics[candidate]
+    mentions = [topic.name for topic in topics.values() if name.lower() in _read_page(topic.path).lower()]
+    if name.strip() and mentions:
+        commands = ", ".join(f"`sonde help {topic}`" for topic in mentions[:6])
+        raise UserError(f'There is no page "{name}". Pages that mention it: {commands}.')
+    hint = suggest_name(name, {topic.partition("/")[2] or topic for topic in topics})
+    raise UserError(f'There is no verb and no page "{name}".{hint} `sonde help topics` lists the pages.')
+
+
+def print_topics() -> None:
+    """Prints names and titles of all pages."""
+    table = plain_table()
+    table.add_column("topic", no_wrap=True)
+    table.add_column("page")
+    for topic in list_topics().values():
+        table.add_row(topic.name, topic.title)
+    results().print(table)
+
+
+def print_topic(topic: Topic) -> None:
+    """Prints a page. Links to other pages become the command that shows them."""
+    console = results()
+    page = Markdown(prepare_page(topic, list_topics()), hyperlinks=False)
+    console.print(page, width=min(console.width, _MAX_WIDTH))
+
+
+def prepare_page(topic: Topic, topics: Mapping[str, Topic]) -> str:
+    """Returns a page as plain Markdown: without comments, images and directives of the documentation's site."""
+    text = _DIRECTIVE.sub("", _COMMENT.sub("", _read_page(topic.path)))
+    text = _IMAGE.sub(r"\1", text)
+    names_by_path = {other.path.resolve(): name for name, other in topics.items()}
+
+    def to_command(match: re.Match[str]) -> str:
+        target = match[2].partition("#")[0]
+        if not target or ":" in match[2]:
+            return match[1] if not target else f"{match[1]} ({match[2]})"
+        name = names_by_path.get((topic.path.parent / target).resolve())
+        return f"{match[1]} (`sonde help {name}`)" if name else match[1]
+
+    return _LINK.sub(to_command, text)
+
+
+def _read_page(path: Path) -> str:
+    """Returns the text of a page, with other files that it includes."""
+    text = path.read_text(encoding="utf-8")
+
+    def include(match: re.Match[str]) -> str:
+        file = path.parent / match[1]
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+    return _INCLUDE.sub(include, text)

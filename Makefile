@@ -41,7 +41,7 @@ $(DONE)/system-tests: tools/system-packages | $(DONE)/system
 $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 	@$(PYTHON) tools/environment.py $*
 	@touch $@
-$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev $(VENV)/.done-tidy $(VENV)/.done-fuzz: | $(VENV)/.done-build
+$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-release $(VENV)/.done-dev $(VENV)/.done-tidy $(VENV)/.done-fuzz: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
 INSTALL = $(BIN)/python tools/progress.py $(1) build/log/package.txt $(BIN)/python -m pip --disable-pip-version-check \
@@ -64,7 +64,7 @@ $(DONE)/tests: $(VENV)/.done-package $(call FIND,tests/engine tests/preload test
 	@touch $@
 
 # --- what people do ---------------------------------------------------------------------------------------------------
-.PHONY: build demo test bench docs clean
+.PHONY: build demo test bench docs release clean
 build: $(VENV)/.done-package  ## engine, library, simulator and lab, ready as .venv/bin/sonde
 
 demo: $(VENV)/.done-$(if $(wildcard $(VENV)/.done-package),package,engine)  ## measures the disk this folder is on and writes a report
@@ -83,6 +83,9 @@ docs: $(VENV)/.done-docs  ## the documentation as a site in build/docs
 
 clean:  ## removes build/ and .venv
 	rm -rf build $(VENV)
+
+release: $(VENV)/.done-release  ## wheels, engine tarball, sources, list of components and checksums in build/release
+	@$(BIN)/python tools/release.py
 
 # --- what developers do -----------------------------------------------------------------------------------------------
 .PHONY: check format lint tidy types asan tsan mutants test-clusters test-storage nightly fuzz

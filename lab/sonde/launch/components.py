@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -35,7 +36,7 @@ class LocatedComponent:
 
 def locate_component(component: Component) -> LocatedComponent:
     """The component that $variable names, else the one in this package, else the newest in the build tree of this
-    source. Raises MachineError."""
+    source, else the program on PATH. Raises MachineError."""
     override = os.environ.get(component.variable)
     if override:
         path = Path(override).expanduser().absolute()
@@ -52,6 +53,10 @@ def locate_component(component: Component) -> LocatedComponent:
     if candidates:
         newest = max(candidates, key=lambda path: path.stat().st_mtime)
         return LocatedComponent(newest, "newest in the build folder of the source tree")
+    on_path = shutil.which(component.name) if component.is_program else None
+    if on_path:
+        return LocatedComponent(Path(on_path), "on PATH")
     raise MachineError(
-        f"{component.missing_message} install sonde again, or build it and name it in ${component.variable}."
+        f"{component.missing_message} install the wheel for Linux (`pip install sonde`), put {component.name} on PATH, or"
+        f" name it in ${component.variable}."
     )

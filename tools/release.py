@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds everything that a release consists of, into build/release (docs/develop/release.md).
+
+* sonde-VERSION-py3-none-any.whl: the lab without programs, for any laptop
+* sonde-VERSION-py3-none-manylinux….whl: the lab, engine, preload library and simulator
+* sonde-engine-VERSION-linux-ARCHITECTURE.tar.gz: one engine that needs libc only, for nodes without Python
+* sonde-VERSION.tar.gz: the sources
+* sonde-VERSION.cdx.json: CycloneDX list of what the lab needs; SHA256SUMS: checksums of all of these
+
+The same commit gives the same bytes: times are those of the commit ($SOURCE_DATE_EPOCH).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from progress import run
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "build" / "release"
+WORK = ROOT / "build" / "release-work"
+
+
+def read_version() -> str:
+    """Returns the version of CMakeLists.txt, the only place where it is written."""
+    match = re.search(r"project\(sonde\s+VERSION\s+([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+    assert match is not None
+    return match[1]
+
+
+def find_commit_time() -> int:
+    """Returns $SOURCE_DATE_EPOCH, else the time of the commit."""
+    stated = os.environ.get("SOURCE_DATE_EPOCH")
+    command = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    return int(stated or subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def build_wheel(title: str, environment: Mapping[str, str], folder: Path, *options: str) -> Path:
+    """Builds one wheel into the folder."""
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-build-isolation", "--no-deps"]
+    step(title, [*command, "-w", str(folder), *options, str(ROOT)], environment)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def step(title: str, command: list[str], environment: Mapping[str, str]) -> None:
+    """Runs one command with progress and these variables; ends the program if it fails."""
+    log = WORK / f"{re.sub(r'[^a-z]+', '-', title.lower())}.txt"
+    code = run(title, log, ["env", *(f"{name}={value}" for name, value in environment.items()), *command])
+    if code:
+        raise SystemExit(code)
+
+
+def add_files(wheel: Path, prefix: Path, epoch: int) -> None:
+    """Adds files below a prefix to a wheel, as data that is installed below the environment's prefix; rewrites its
+    RECORD and gives every entry the time of the commit."""
+    with zipfile.ZipFile(wheel) as archive:
+        entries = {info.filename: (archive.read(info), info.external_attr) for info in archive.infolist()}
+    record = next(name for name in entries if name.endswith(".dist-info/RECORD"))
+    data = record.replace(".dist-info/RECORD", ".data/data")
+    for path in sorted(prefix.rglob("*")):
+        if path.is_file():
+            entries[f"{data}/{path.relative_to(prefix)}"] = (path.read_bytes(), 0o100644 << 16)
+    lines = [
+        f"{name},{_record_hash(content)},{len(content)}\n" for name, (content, _) in entries.items() if name != record
+    ]
+    entries[record] = ("".join([*sorted(lines), f"{record},,\n"]).encode(), entries[record][1])
+    moment = time_tuple(epoch)
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(entries, key=lambda entry: (".dist-info/" in entry, entry)):
+            info = zipfile.ZipInfo(name, moment)
+            info.external_attr = entries[name][1]
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, entries[name][0])
+
+
+def _record_hash(content: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+def time_tuple(epoch: int) -> tuple[int, int, int, int, int, int]:
+    """Returns the time as a ZIP file stores it."""
+    moment = time.gmtime(max(epoch, 315_532_800))
+    return moment.tm_year, moment.tm_mon, moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec
+
+
+def repair_wheel(wheel: Path, environment: Mapping[str, str]) -> Path:
+    """Checks with auditwheel that the programs need nothing but libc, and gives the wheel its manylinux tag.
+
+    The MPI of the environment and libfuse stay outside: users have theirs.
+    """
+    folder = wheel.parent / "repaired"
+    command = [sys.executable, "-m", "auditwheel", "repair", "-w", str(folder)]
+    outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
+    step("Checking the platform wheel", [*command, *outside, str(wheel)], environment)
+    (repaired,) = folder.glob("*.whl")
+    return repaired
+
+
+def pack_engine(wheel: Path, version: str, epoch: int) -> Path:
+    """Packs the engine of the platform wheel with its licence and formats into a tarball."""
+    name = f"sonde-engine-{version}-linux-{os.uname().machine}"
+    with zipfile.ZipFile(wheel) as archive:
+        members = {
+            "bin/sonde-engine": archive.read("sonde/bin/sonde-engine"),
+            "LICENSE": (ROOT / "LICENSE").read_bytes(),
+            "README.md": (ROOT / "packaging" / "engine-README.md").read_bytes(),
+        }
+    path = TARGET / f"{name}.tar.gz"
+    with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, epoch) as packed:
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for member, content in sorted(members.items()):
+                info = tarfile.TarInfo(f"{name}/{member}")
+                info.size, info.mtime = len(content), epoch
+                info.mode = 0o755 if member.startswith("bin/") else 0o644
+                tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def pack_sources(version: str) -> Path:
+    """Packs the committed files."""
+    path = TARGET / f"sonde-{version}.tar.gz"
+    command = ["git", "-C", str(ROOT), "archive", "--format=tar", f"--prefix=sonde-{version}/", "HEAD"]
+    tar = subprocess.run(command, capture_output=True, check=True).stdout
+    path.write_bytes(gzip.compress(tar, 9, mtime=0))
+    return path
+
+
+def write_component_list(version: str, environment: Mapping[str, str]) -> None:
+    """Writes the CycloneDX list of the lab's requirements, as pyproject.toml states them."""
+    requirements = WORK / "requirements.txt"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements.write_text("\n".join(project["dependencies"]) + "\n", encoding="utf-8")
+    output = TARGET / f"sonde-{version}.cdx.json"
+    command = [sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--of", "JSON"]
+    step("Listing components", [*command, "-o", str(output), str(requirements)], environment)
+
+
+def main() -> None:
+    """Builds all files of the release."""
+    version, epoch = read_version(), find_commit_time()
+    for folder in (TARGET, WORK):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    environment = {"SOURCE_DATE_EPOCH": str(epoch), "PYTHONPATH": str(ROOT / "lab")}
+    prefix = WORK / "prefix"
+    step("Writing man pages", [sys.executable, str(ROOT / "tools" / "man-pages"), str(prefix)], environment)
+    pure = build_wheel(
+        "Building the pure wheel", {**environment, "SONDE_PURE": "1", "SONDE_NO_MPI": "1"}, WORK / "pure"
+    )
+    portable = ["--config-settings=cmake.define.SONDE_PORTABLE=ON", "--config-settings=build-dir=build/release-tree"]
+    portable += ["--config-settings=cmake.define.SONDE_MPICXX_SITE=OFF"]
+    platform = build_wheel("Building the platform wheel", environment, WORK / "platform", *portable)
+    wheels = [pure, repair_wheel(platform, environment)]
+    for wheel in wheels:
+        add_files(wheel, prefix, epoch)
+        shutil.copy(wheel, TARGET)
+    pack_engine(wheels[1], version, epoch)
+    pack_sources(version)
+    write_component_list(version, environment)
+    files = sorted(TARGET.iterdir())
+    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+    (TARGET / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    print(sums, end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -122,13 +122,14 @@ def pack_engine(wheel: Path, version: str, epoch: int) -> Path:
             "README.md": (ROOT / "packaging" / "engine-README.md").read_bytes(),
         }
     path = TARGET / f"{name}.tar.gz"
-    with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, epoch) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            for member, content in sorted(members.items()):
-                info = tarfile.TarInfo(f"{name}/{member}")
-                info.size, info.mtime = len(content), epoch
-                info.mode = 0o755 if member.startswith("bin/") else 0o644
-                tar.addfile(info, io.BytesIO(content))
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for member, content in sorted(members.items()):
+            info = tarfile.TarInfo(f"{name}/{member}")
+            info.size, info.mtime = len(content), epoch
+            info.mode = 0o755 if member.startswith("bin/") else 0o644
+            archive.addfile(info, io.BytesIO(content))
+    path.write_bytes(gzip.compress(tar.getvalue(), 9, mtime=epoch))
     return path
 
 

@@ -87,7 +87,9 @@ class NameType(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         option = ctx.params.get("archive")
-        archive = option if isinstance(option, Archive) else Archive.at(option if isinstance(option, str) else None)
+        archive = (
+            option if isinstance(option, Archive) else Archive.from_option(option if isinstance(option, str) else None)
+        )
         try:
             names = (name for name in self._source(archive) if name.startswith(incomplete))
             items = [CompletionItem(name) for name in itertools.islice(names, _MAX_ITEMS)]

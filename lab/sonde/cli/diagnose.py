@@ -236,6 +236,7 @@ def evidence_command(state_file: Path, run_name: str, reference: str, archive: A
 
     \b
     Examples:
+      sonde diagnose evidence case.json --run last
       sonde diagnose evidence case.json --run last --reference 20260101T000000Z-ior-00000000
     """
     session = _open_session(read_state(state_file), archive)

@@ -28,6 +28,8 @@ def command(text: str, as_json: bool) -> int:
       sonde experiments
       sonde experiments hpcs
       sonde experiments cray-x1 --json
+
+    More: sonde help reference/experiments
     """
     documents = [_describe(name, file, "plan") for name, file in shipped_plans().items()]
     documents += [_describe(name, file, "experiment") for name, file in shipped_experiments().items()]

@@ -113,7 +113,7 @@ def repair_wheel(wheel: Path, environment: Mapping[str, str]) -> Path:
 
 
 def pack_engine(wheel: Path, version: str, epoch: int) -> Path:
-    """Packs the engine of the platform wheel with its licence and formats into a tarball."""
+    """Packs the engine of the platform wheel with its license and formats into a tarball."""
     name = f"sonde-engine-{version}-linux-{os.uname().machine}"
     with zipfile.ZipFile(wheel) as archive:
         members = {

@@ -117,7 +117,7 @@ def test_archive_is_from_option_then_variable_then_file(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("archiv = 'x'", 'Did you mean "archive"?'),
+        ("archivex = 'x'", 'Did you mean "archive"?'),
         ("archive = 3", "archive must be the path"),
         ("color = 'pink'", "color must be one of auto, always, never"),
         ("quiet = 1", "quiet must be true or false"),

@@ -5,6 +5,7 @@
 #include "records/environment.hpp"
 #include "runs/footprint.hpp"
 #include "virtual/simulated_phase.hpp"
+#include "virtual/unused_members.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -121,7 +122,8 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 SimulatedVenue::SimulatedVenue(plan::Plan plan, SiteModel site, SimulationOptions options)
-    : plan_(remove_payload(std::move(plan), options.processes)),
+    : unused_members_(find_unused_members(plan)),
+      plan_(remove_payload(std::move(plan), options.processes)),
       options_(std::move(options)),
       run_options_{options_.record, options_.run_id, options_.command},
       platform_(apply_striping(std::move(site), plan_.target.striping), {options_.seed}),
@@ -211,12 +213,14 @@ std::vector<ordered_json> SimulatedVenue::describe_nodes() {
     return nodes;
 }
 
-/// Writes the assumptions of the model, and the stated numbers that it does not use.
+/// Writes the assumptions of the model, and the numbers of the system and members of the plan that it does not use.
 void SimulatedVenue::begin_phases() {
     for (const std::string& assumption : platform_.machine.site().assumptions) {
         writer_->line("finding", {{"id", "model_assumes"}, {"severity", "info"}, {"text", assumption}});
     }
-    for (const std::string& sentence : platform_.machine.site().unused) {
+    std::vector<std::string> ignored = platform_.machine.site().unused;
+    ignored.insert(ignored.end(), unused_members_.begin(), unused_members_.end());
+    for (const std::string& sentence : ignored) {
         writer_->line("finding", {{"id", "model_ignores"}, {"severity", "info"}, {"text", sentence}});
     }
 }

@@ -47,6 +47,7 @@ class SimulatedVenue final : public runs::Venue {
  private:
     void allocate_board();
 
+    std::vector<std::string> unused_members_;  // of the plan as given
     plan::Plan plan_;
     SimulationOptions options_;
     phases::RunOptions run_options_;

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes of package managers state the version of CMakeLists.txt and require what pyproject.toml requires."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGING = ROOT / "packaging"
+# File -> how it states the version.
+STATED = {
+    "CITATION.cff": r"(?m)^version: (\S+)",
+    "packaging/conda/recipe.yaml": r"(?m)^  version: (\d\S+)",
+    "packaging/debian/changelog": r"\Asonde \((\S+)\)",
+    "packaging/rpm/sonde-engine.spec": r"(?m)^Version:\s+(\S+)",
+}
+# Names that a package manager has for a distribution of PyPI.
+RENAMED = {"duckdb": "python-duckdb"}
+
+
+@pytest.mark.parametrize("file", STATED)
+def test_recipe_states_version_of_cmake(file: str) -> None:
+    (version,) = re.findall(r"project\(sonde VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+    assert re.findall(STATED[file], (ROOT / file).read_text(encoding="utf-8")) == [version]
+
+
+@pytest.mark.parametrize(("file", "form"), [("conda/recipe.yaml", "- {} >="), ("spack/sonde/package.py", '"py-{}@')])
+def test_recipe_requires_what_the_lab_requires(file: str, form: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[>=<]", requirement)[0] for requirement in project["dependencies"]]
+    renamed = RENAMED if file.startswith("conda") else {}
+    text = (PACKAGING / file).read_text(encoding="utf-8")
+    assert len(names) > 8
+    assert [name for name in names if form.format(renamed.get(name, name)) not in text] == []
+
+
+def test_release_page_lists_every_recipe() -> None:
+    page = (ROOT / "docs" / "develop" / "release.md").read_text(encoding="utf-8")
+    folders = [path.name for path in PACKAGING.iterdir() if path.is_dir() and path.name not in ("systemd", "grafana")]
+    assert len(folders) > 6
+    assert [name for name in folders if f"`{name}/" not in page] == []

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import duckdb
 from sonde.advise.log_table import open_table
 from sonde.advise.triggers import CostKind
 from sonde.model.errors import UserError
+from sonde.model.shell import quote_command
 
 SCHEMA = "sonde-fleet/1"
 # The variable that switches buffering of small calls on without a change of the program.
@@ -143,7 +143,7 @@ def _make_test(row: Mapping[str, Any]) -> str:
         command.append("-z")
     if not row["is_shared"]:
         command.append("-F")
-    return shlex.join(command)
+    return quote_command(command)
 
 
 def _format_size(size: int) -> str:

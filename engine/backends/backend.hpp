@@ -115,8 +115,8 @@ class Channel {
     virtual std::int64_t now() const noexcept { return 0; }
     /// Start of the timed part: schedules count from here.
     virtual void begin() noexcept {}
-    /// BackendTraits::virtual_time: its clock goes on by `ns` without an operation. False: it has none, so the caller
-    /// sleeps.
+    /// BackendTraits::virtual_time: advances its clock by `ns` without an operation. False: it has no clock, so the
+    /// caller sleeps.
     virtual bool idle(std::int64_t /*ns*/) noexcept { return false; }
 
     /// What was asked for and could not be had, but did not prevent the work ("without registered buffers: …"): one

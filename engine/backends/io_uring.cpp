@@ -33,7 +33,7 @@ constexpr std::array flag_sets{disabled | submit_all | single_issuer | deferred,
                                disabled | submit_all | single_issuer | cooperative, disabled | submit_all | cooperative,
                                disabled, 0U};
 
-constexpr std::uint64_t sync_mark = 1ULL << 32U;  ///< in the tag of an fsync, beside the slot
+constexpr std::uint64_t sync_mark = 1ULL << 32U;  ///< marks the tag of an fsync, next to the slot
 constexpr unsigned char with_sync = 2;            ///< state of a slot whose write is followed by an fsync
 
 /// A ring of at least `entries`, or -errno of the last attempt.

@@ -175,7 +175,7 @@ std::unique_ptr<Channel> make(const ChannelSetup& setup) {
             "the backend mpiio cannot reserve unwritten space: use io.preallocate = \"fallocate\" or "
             "\"truncate\"");
     }
-    // MPI_File_preallocate may read and write back what is there: not while others write already.
+    // MPI_File_preallocate may read and write back existing data, so it must not run while other tasks write.
     if (setup.io->preallocate == plan::Preallocate::fallocate && setup.shared_file && !setup.io->collective) {
         throw std::runtime_error("the backend mpiio preallocates a shared file only with io.collective = true");
     }

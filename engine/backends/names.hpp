@@ -22,7 +22,7 @@ struct NewFile {
     bool node = false;                   ///< mknod: never opened; content and fsync have no meaning
 };
 
-/// How an item is looked at.
+/// How the attributes of an item are read.
 struct Look {
     bool follow = true;     ///< through a symbolic link, as stat(2) does
     bool extended = false;  ///< statx(2) with `fields` and `flags`

@@ -18,7 +18,7 @@ int open_flags(const plan::Io& io, const OpenRequest& request);
 /// Retries EINTR.
 int open_file(const plan::Io& io, const OpenRequest& request);
 
-/// close(2) with the meaning people expect: 0 or -errno, the descriptor is gone either way.
+/// close(2): 0 or -errno; the descriptor is closed either way.
 int close_file(int descriptor);
 
 /// fsync(2): 0 or -errno, retries EINTR.

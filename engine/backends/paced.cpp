@@ -177,7 +177,7 @@ class PacedChannel final : public Channel, private NameOperations {
         wait_for(done.due);
         return done.result;
     }
-    /// Time that passes beside the schedule. With the real clock it begins now, not when the last operation ended.
+    /// Time that passes outside the schedule. With the real clock it begins now, not when the last operation ended.
     int take(plan::Nanoseconds delay) noexcept {
         if (delay > 0 && slow_) {
             if (!paced_.virtual_clock) {

@@ -15,16 +15,16 @@
 
 namespace sonde::files {
 
-/// Placement groups as they were when the monitors were asked. Without any, nobody knows where objects are.
+/// Placement groups at the time of the query to the monitors. Without them the locations of objects are unknown.
 class CephPlacement {
  public:
     CephPlacement() = default;
-    /// One that knows nothing, and why in words ("`ceph osd pool ls`: …").
+    /// An empty placement with the reason ("`ceph osd pool ls`: …").
     explicit CephPlacement(std::string why_unknown) : why_unknown_(std::move(why_unknown)) {}
     /// From what `ceph osd pool ls detail` and `ceph pg dump pgs_brief` print with `--format json`. Throws
     /// std::invalid_argument with one sentence when they are nothing like that.
     static CephPlacement from_answers(std::string_view pools, std::string_view groups);
-    /// Empty where groups are known, and where nobody was asked.
+    /// Empty when the groups are known, and when no monitor was queried.
     const std::string& why_unknown() const { return why_unknown_; }
     /// For the other processes of a run, and from there.
     std::string to_text() const;

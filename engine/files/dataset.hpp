@@ -25,7 +25,7 @@ struct DataState {
     std::vector<int> files;                 ///< mapping many: which of each task's files
     std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
     bool exact = true;    ///< false: mixed, duplex, random with replacement: which blocks are new is not known
-    bool extends = true;  ///< false: mixed: changes versions of what is there, adds no data
+    bool extends = true;  ///< false: mixed: changes versions of existing data, adds none
     bool fresh = false;   ///< the files were made anew: nothing of earlier states is left in them
     bool has(int k) const;
     bool covers(const DataState& other) const;  ///< all its files are among those of this state
@@ -41,7 +41,7 @@ class Dataset {
  public:
     /// The newest state. Files that are made anew leave nothing of the states before, so these are forgotten.
     void add(DataState state);
-    /// Files with this suffix are gone.
+    /// Files with this suffix were removed.
     void forget(const std::string& suffix);
     /// The state that holds what a phase reads of the k-th file of each task: that of the phase named, or the newest
     /// with that file.

@@ -27,7 +27,7 @@ GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd);
 /// `mmlsnsd` root.
 GpfsDisks ask_gpfs_disks(const std::string& device);
 
-/// What of a file in `pool` nobody tells, and why, in words.
+/// A sentence on the facts about a file in `pool` that are unknown, with the reason.
 std::string why_pool(const std::string& pool, const GpfsDisks& disks);
 
 /// What a program of GPFS says, looked for in PATH and where GPFS has its programs, which is seldom in PATH.

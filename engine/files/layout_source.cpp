@@ -66,7 +66,7 @@ std::uint64_t shard_bytes_of(const std::string& point) {
     return 0;
 }
 
-/// The same for the file system of a file, which is looked at once.
+/// The same for the file system of a file, which is examined once.
 std::uint64_t shard_bytes(const std::string& path) {
     static std::mutex lock;
     static std::map<dev_t, std::uint64_t> cache;

@@ -16,7 +16,7 @@ namespace sonde::files {
 /// True where files of this type of file system (as in /proc/mounts) may have a layout that we can read.
 bool has_layouts(const std::string& file_system);
 
-/// True where the placement of objects is to be asked for, once a run.
+/// Returns whether the placement of objects must be queried, once a run.
 bool has_placement(const std::string& file_system);
 
 /// Files of a phase that are asked for theirs. Each costs a request to the metadata server, or, on BeeGFS, GPFS and
@@ -32,7 +32,7 @@ std::optional<StripeLayout> layout_of(const std::string& path, const CephPlaceme
 
 /// Why a file that holds bytes told no layout on a file system of this type, and what to do about it.
 struct Untold {
-    std::string why;  ///< empty: none is to be expected there
+    std::string why;  ///< empty: no layout is expected there
     std::string advice;
 };
 Untold why_untold(const std::string& path, const std::string& file_system);

@@ -36,7 +36,7 @@ std::uint64_t start_of(int pid) {
     std::istringstream fields(line.substr(name_end + 1));
     std::string field;
     fields >> field;
-    if (field == "Z" || field == "X") {  // killed, and nobody has asked for its exit code yet: it writes nothing more
+    if (field == "Z" || field == "X") {  // a zombie process: it was killed and writes nothing more
         return 0;
     }
     for (int i = 4; i <= 22 && fields >> field; ++i) {
@@ -87,7 +87,7 @@ void require_trust(const ConfinedDirectory& directory, const std::string& path, 
     }
 }
 
-/// The whole of a manifest, not through a symbolic link; empty when there is none.
+/// The text of a manifest, not read through a symbolic link; empty when there is none.
 std::optional<std::string> read_manifest(const ConfinedDirectory& directory, const char* name, Trust trust) {
     constexpr off_t longest = 1 << 28;
     // O_NONBLOCK: somebody may have put a pipe here, which would be waited for.
@@ -169,7 +169,7 @@ void Manifest::save(const ConfinedDirectory& directory) const {
              {"period", period},
              {"epoch_ns", epoch_ns},
              {"half_rates", {{"write", half_write}, {"read", half_read}}},
-             {"found", existed_before},
+             {"existed_before", existed_before},
              {"files",
               {{"mapping", static_cast<int>(files.mapping)},
                {"group_size", files.group_size},
@@ -267,7 +267,7 @@ Manifest Manifest::parse(const std::string& text) {
         m.half_write = in.at("half_rates").at("write");
         m.half_read = in.at("half_rates").at("read");
     }
-    m.existed_before = in.value("found", false);
+    m.existed_before = in.value("existed_before", false);
     const json& f = in.at("files");
     m.files.mapping = enumerator(f.at("mapping"), plan::Mapping::many);
     m.files.group_size = f.at("group_size");

@@ -42,7 +42,7 @@ enum class Trust {
     removal,
 };
 
-/// Whether a run still goes on, as far as can be told from here.
+/// Whether a run is still active, as far as this host can determine.
 enum class Life { alive, ended, elsewhere };
 
 struct Manifest {

@@ -63,7 +63,7 @@ int RecordFile::open_existing(int access) {
     if (const std::string reason = reason_not_own(info, folder_); !reason.empty()) {
         fail(path_, reason);
     }
-    // The file that was examined, whatever its name stands for by now.
+    // The file that was examined, even if its name now refers to another file.
     const std::string examined = "/proc/self/fd/" + std::to_string(*path_only);
     const int readable = S_ISREG(info.st_mode) ? access : O_WRONLY;
     const int opened = ::open(examined.c_str(), (append_flags & ~O_ACCMODE) | readable);

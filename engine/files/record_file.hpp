@@ -17,9 +17,9 @@ class RecordFile {
     static RecordFile open(const std::string& path);
 
     /// Opens the same file once more, as another open file description; readable where it is a regular file. Throws
-    /// when its name stands for another file by now.
+    /// when its name now refers to another file.
     RecordFile reopen() const;
-    /// Removes the name, if it still stands for this file.
+    /// Removes the name if it still refers to this file.
     void remove() const;
 
     int descriptor() const { return *descriptor_; }

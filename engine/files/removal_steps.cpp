@@ -13,7 +13,7 @@ bool remove_regular_file(const ConfinedDirectory& parent, const std::string& nam
     };
     struct stat info {};
     if (const int failed = parent.status(name, info); failed != 0) {
-        // A server that is gone hides its files: a directory may look empty then, and is not.
+        // A failed server hides its files: a directory may then look empty although it is not.
         if (failed != -ENOENT && failed != -ENOTDIR) {
             leave(std::string(" cannot be looked at: ") + std::strerror(-failed));
         }

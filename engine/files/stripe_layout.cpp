@@ -77,7 +77,7 @@ LayoutComponent plain_component(const Bytes& bytes) {
     if (magic == lov_magic_v3) {
         component.pool = bytes.word(head_v1, lov_pool_bytes);
     }
-    // A component that nobody has written into yet has a count and no objects.
+    // A component without data has a count and no objects.
     const bool chosen = component.pattern == Pattern::raid0 && bytes.size() > head;
     for (std::size_t i = 0; chosen && i < component.count; ++i) {
         const auto index = bytes.at<std::uint32_t>(head + i * object_bytes + 20);

@@ -42,7 +42,7 @@ struct FileExtents {
     std::uint64_t fragments = 0;       ///< of those that follow one another on the device too one is made
     std::uint64_t longest_bytes = 0;   ///< of a fragment
     std::uint64_t unplaced_bytes = 0;  ///< written, but the file system has not chosen their place yet
-    bool all = true;                   ///< false: there are more than were looked at
+    bool all = true;                   ///< false: there are more than were examined
 };
 
 struct StripeLayout {
@@ -52,7 +52,7 @@ struct StripeLayout {
     /// Where components are the extents of one file: the volume below, which all files share. Else empty.
     std::vector<LayoutComponent> volume;
     std::optional<FileExtents> extents;
-    std::string unknown;  ///< words on what nobody tells of it; empty where a target is a target
+    std::string unknown;  ///< a sentence on unknown facts; empty when the target is known exactly
 };
 
 /// The layout in `value`, the attribute of a file as the kernel gives it (little endian). Throws std::invalid_argument

@@ -92,7 +92,7 @@ std::string shown(const plan::Striping& wanted) {
     return text;
 }
 
-/// What an errno of a wish means.
+/// Throws for a rejected request, with the meaning of `error`.
 [[noreturn]] void not_granted(const plan::Striping& wanted, const std::string& path, int error) {
     const char* advice = error == EINVAL || error == ENOENT || error == ERANGE || error == EDOM
                              ? ": is there such a target or pool, and such a size?"

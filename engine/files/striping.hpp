@@ -24,7 +24,8 @@ void stripe_directory(const plan::Striping& wanted, const std::string& file_syst
 void make_striped_file(const plan::Striping& wanted, const std::string& file_system, const ConfinedDirectory& parent,
                        const std::string& name);
 
-/// What differs between wish and grant, as "2 targets instead of 4, stripes of 1 MiB instead of 4 MiB"; empty: nothing.
+/// Differences between the requested and the actual layout, as "2 targets instead of 4, stripes of 1 MiB instead of 4
+/// MiB"; empty: nothing.
 std::string difference(const plan::Striping& wanted, const StripeLayout& granted);
 
 /// The wish in the form of each: struct lov_user_md_v1, or _v3 with a pool; the value of `ceph.dir.layout`; the words

@@ -15,7 +15,7 @@ int TaskMap::nodes() const {
 }
 
 int TaskMap::tasks_on(int node) const {
-    // Asked for every task of a run: by whole processes, which are compared many at a time.
+    // Called for every task of a run, so whole processes are compared at once.
     const int full_processes = tasks() / threads;
     const auto end = node_of_process.begin() + full_processes;
     const int last_threads = tasks() % threads;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes trees by their rule: looks at what is there and takes what a rule names, by descriptors, through no link.
+// Removes trees by their rule: lists directories and removes the entries that the rule names, by descriptors and never
+// through a link.
 #pragma once
 
 #include "files/manifest.hpp"

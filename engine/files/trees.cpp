@@ -52,7 +52,7 @@ json Forest::to_json() const {
                                 {"file", rule.names.file},
                                 {"directory", rule.names.directory},
                                 {"shared_single", rule.shared_single},
-                                {"made", rule.created_by_run}});
+                                {"created_by_run", rule.created_by_run}});
     }
     return out;
 }
@@ -66,7 +66,7 @@ json Forest::states_to_json() const {
                        {"generation", s.generation},
                        {"write", s.write},
                        {"rotation", s.rotation},
-                       {"whole", s.is_complete},
+                       {"complete", s.is_complete},
                        {"items", s.items}});
     }
     return out;
@@ -103,7 +103,7 @@ Forest Forest::from_json(const json& in, int tasks) {
         rule.tree.home_shift = r.at("home_shift");
         rule.names = {r.at("branch"), r.at("file"), r.at("directory")};
         rule.shared_single = r.at("shared_single");
-        rule.created_by_run = r.at("made");
+        rule.created_by_run = r.at("created_by_run");
         if (!possible(rule)) {
             throw std::runtime_error("impossible values");
         }
@@ -123,7 +123,7 @@ void Forest::take_states(const json& in, int tasks) {
         state.generation = s.at("generation");
         state.write = s.at("write");
         state.rotation = s.at("rotation");
-        state.is_complete = s.at("whole");
+        state.is_complete = s.at("complete");
         state.items = s.at("items").get<std::vector<std::uint64_t>>();
         if (state.items.size() != static_cast<std::size_t>(tasks)) {
             throw std::runtime_error("impossible values");

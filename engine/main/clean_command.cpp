@@ -113,7 +113,7 @@ class Cleaning {
         }
     }
 
-    /// What the report says of one directory; null when it holds nothing of a run.
+    /// The report on one directory; null when it has no files of a run.
     ordered_json clean_candidate(files::ConfinedDirectory directory) {
         ordered_json entry{{"directory", records::json_text(directory.path())}};
         const bool named_as_run = called_like_a_run(directory.name());

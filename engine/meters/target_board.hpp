@@ -38,7 +38,7 @@ struct TargetBoard {
     /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.
     /// What lies on a target that finds no place any more is left out.
     void add(const TargetsServed& stream, std::uint32_t doublings) noexcept;
-    /// Empties it. Only while nobody else works with it.
+    /// Clears the board. Must not run concurrently with other calls.
     void clear() noexcept;
 
  private:

@@ -75,7 +75,7 @@ std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noe
     return offset;
 }
 
-/// Counted, not divided: this runs beside the timed loop.
+/// Counts instead of dividing, because this runs in the timed loop.
 void Geometry::fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept {
     std::uint64_t remaining = slots_per_block_ - first % slots_per_block_;
     std::uint64_t offset = slot_offset(first, share_.index);

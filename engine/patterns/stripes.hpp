@@ -64,7 +64,7 @@ class StripeMap {
     StripeMap(const FileStripes& stripes, Number number_of) {
         for (const StripePart& part : stripes) {
             const auto first = static_cast<std::uint32_t>(targets_.size());
-            // Several whole copies: nobody can tell which one served.
+            // Several complete copies: the copy that served an operation is unknown.
             const bool is_known = !part.targets.empty() && (part.stripe > 0 || part.targets.size() == 1);
             for (std::size_t i = 0; is_known && i < part.targets.size(); ++i) {
                 targets_.push_back(number_of(part.targets[i]));

@@ -111,7 +111,8 @@ std::optional<std::uint64_t> older_generation(const Image& expected, const std::
     return std::nullopt;
 }
 
-/// Says what is there instead. `data` holds `present` bytes from `offset`; the first wrong one is mismatch.offset.
+/// Describes the data that was read instead. `data` holds `present` bytes from `offset`; the first wrong one is
+/// mismatch.offset.
 void explain(Mismatch& mismatch, const Image& expected, const std::byte* data, std::uint64_t offset,
              std::uint64_t present) {
     const View view = view_of(data, offset, present, mismatch.offset);
@@ -150,7 +151,7 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* data, s
                         " of the 4 KiB block on; its stamp is right";
         return;
     }
-    // No stamp in what is seen of this granule: the next one may tell, if the operation goes on.
+    // The visible part of this granule has no stamp; the next granule may have one.
     const std::uint64_t next = view.offset + view.bytes;
     if (next < offset + present) {
         if (const auto stamp = strange_stamp(view_of(data, offset, present, next), expected, right)) {

@@ -75,7 +75,7 @@ struct RunContext {
     bool stopped() const { return team.control().stop.load() != 0; }
 };
 
-/// One sentence: which process is gone, and when ("in phase w").
+/// One sentence: which process ended, and when ("in phase w").
 std::string describe_lost_process(const RunContext& context, const std::string& when);
 
 }  // namespace sonde::phases

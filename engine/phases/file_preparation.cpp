@@ -40,7 +40,7 @@ class DataDirectories {
         if (!in_place_) {
             return {below_run_.directory_of(task), map_.file_name(task, k)};
         }
-        // The user named this path: links on the way to the file are meant.
+        // The user named this path, so symbolic links in it are followed.
         const std::string path = map_.path(task, k);
         const std::size_t slash = path.rfind('/');
         named_ = files::ConfinedDirectory::open(slash == std::string::npos ? "." : path.substr(0, slash + 1));

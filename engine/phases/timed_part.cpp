@@ -145,7 +145,7 @@ void TimedPart::open_root(workloads::StreamJob& job) {
         }
     }
     if (!root->second) {
-        job.below_root = std::string::npos;  // its files are gone: the first call of each task reports ENOENT
+        job.below_root = std::string::npos;  // its files were removed: the first call of each task reports ENOENT
         return;
     }
     job.root = root->second.descriptor();

@@ -7,7 +7,7 @@
 
 namespace sonde::plan {
 
-/// `base` with `members` in place of its own, one by one; other members stay. A member that excludes another
+/// `base` with each of `members` replaced; other members stay. A member that excludes another
 /// (for example segments and volume) removes it. A null base is empty.
 nlohmann::json overlay_members(const nlohmann::json& base, const nlohmann::json& members);
 

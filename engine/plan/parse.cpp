@@ -79,7 +79,7 @@ void check_volume(const Reader& in, const Access& merged) {
     }
 }
 
-/// Reads the plan's data with the members of the phase in place of its own.
+/// Reads the plan's data, overridden by the members of the phase.
 void read_data_phase(const Reader& in, const json& data, Phase& phase) {
     if (in.has("meta")) {
         in.fail("meta", "is for operations on a tree, but op = \"" + std::string(text(phase.op)) +

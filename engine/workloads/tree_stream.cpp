@@ -144,7 +144,7 @@ bool TreeStream<Time>::read(std::uint64_t& next, std::size_t count) {
         [this](std::size_t k) -> std::int64_t {
             const std::int64_t got =
                 names_.read(items_.at(), items_.name(k), {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
-            // With verification a short file is a wrong one, and said so there.
+            // With verification a short file is a mismatch, which is reported there.
             return got >= 0 && got < length_ && !this->job_.verify ? -ENODATA : got;
         },
         path);

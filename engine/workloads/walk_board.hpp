@@ -22,7 +22,7 @@ class WalkStack {
     bool put(std::string_view path) noexcept;
     bool take_newest(std::string& path) noexcept;
     bool take_oldest(std::string& path) noexcept;
-    /// Forgets everything, a lock whose holder was killed too. Only while nobody else works with it.
+    /// Clears the board, including a lock whose owner was killed. Must not run concurrently with other calls.
     void clear() noexcept;
 
  private:

@@ -53,7 +53,7 @@ bool WalkStream<Time>::leave_for(const char* operation, std::int64_t result) {
     return false;
 }
 
-/// True when the walk goes on.
+/// Returns whether the walk continues.
 template <class Time>
 bool WalkStream<Time>::count_entry(std::uint64_t from, std::uint64_t to) {
     ++this->done_;
@@ -136,7 +136,7 @@ bool WalkStream<Time>::give(const backends::DirectoryEntry& entry) {
     return true;
 }
 
-/// Offers what has been kept for others, or does it when there is no room. False when the walk is to end.
+/// Offers stored directories to other tasks, or walks them itself when the board is full. False when the walk must end.
 template <class Time>
 bool WalkStream<Time>::hand_over() {
     if (gift_.empty()) {
@@ -342,7 +342,7 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
         }
     }
     if (!good) {
-        tree_.walk->outstanding.store(-(std::int64_t{1} << 40U));  // nobody waits for what is left
+        tree_.walk->outstanding.store(-(std::int64_t{1} << 40U));  // no task waits for the remaining entries
     }
     this->meter_.next_operation = this->done_;
     this->meter_.file_operations = this->done_;

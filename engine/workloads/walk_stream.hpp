@@ -13,8 +13,8 @@
 
 namespace sonde::workloads {
 
-/// One operation an entry: found, and looked at when the plan says so. Between nodes the directories below the root are
-/// dealt out beforehand; on a node, streams that have nothing left take from the others.
+/// One operation per entry: listed, and examined if the plan requires it. Between nodes the directories below the root
+/// are dealt out beforehand; on a node, streams that have nothing left take from the others.
 template <class Time>
 class WalkStream final : public TimedStream<Time> {
  public:

@@ -17,7 +17,7 @@ void note_dirty(File& file, Page& page) noexcept {
     state.undelivered.fetch_add(1, std::memory_order_relaxed);
     ++file.dirty.pages;
     if (file.dirty.pages == 1) {
-        ensure_workers();  // it must not stay here for ever, but nobody is in a hurry: they go round often enough
+        ensure_workers();  // the data must reach storage, but not at once: the walks of the threads are frequent enough
     }
 }
 

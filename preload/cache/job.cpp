@@ -20,14 +20,14 @@ constexpr std::uint64_t retry_ns = 1'000'000'000;
 }  // namespace
 
 bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
-    const std::int64_t start = page.index * file.held.page_size;
+    const std::int64_t start = page.index * file.pages.page_size;
     const std::int64_t bytes_to_end = file.size - start;
     end = bytes_to_end < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(bytes_to_end, 0)) : end;
     if (begin >= end) {
         return false;
     }
     if (page.busy == Busy::Queued) {
-        --file.held.queued;
+        --file.pages.queued;
     }
     page.busy = Busy::Loading;
     ++file.turns.in_flight;
@@ -38,7 +38,7 @@ bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t 
     begin_ = place_ = part_.end = begin;
     end_ = end;
     align_ = file.ends.direct_align;
-    page_size_ = file.held.page_size;
+    page_size_ = file.pages.page_size;
     fd_ = file.ends.reader;
     direct_ = page.valid.empty() ? file.ends.direct : -1;
     return true;
@@ -57,9 +57,9 @@ void Job::begin_write(File& file) noexcept {
     file_ = &file;
     page_ = &page;
     writes_ = true;
-    start_ = page.index * file.held.page_size;
+    start_ = page.index * file.pages.page_size;
     align_ = file.ends.direct_align;
-    page_size_ = file.held.page_size;
+    page_size_ = file.pages.page_size;
     fd_ = file.ends.writer;
     appends_ = file.appended.all;
     direct_ = appends_ ? -1 : file.ends.direct_out;

@@ -23,7 +23,7 @@ class Job {
     bool begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept;
     /// The oldest dirty page, which must be free.
     void begin_write(File& file) noexcept;
-    /// When next() has said that there is no more. 0 or a negative errno.
+    /// Called when next() has returned that the job is complete. 0 or a negative errno.
     int finish(std::uint64_t spent_ns) noexcept;
 
     // And these without it: the page is marked as busy.

@@ -58,19 +58,19 @@ void give_buffer(char* data, std::size_t bytes) noexcept {
 }
 
 Page** bucket(File& file, std::int64_t index) noexcept {
-    return &file.held.buckets[static_cast<std::uint64_t>(index) & file.held.bucket_mask];
+    return &file.pages.buckets[static_cast<std::uint64_t>(index) & file.pages.bucket_mask];
 }
 
 void unlink_use(File& file, Page& page) noexcept {
-    (page.newer != nullptr ? page.newer->older : file.held.newest) = page.older;
-    (page.older != nullptr ? page.older->newer : file.held.oldest) = page.newer;
+    (page.newer != nullptr ? page.newer->older : file.pages.newest) = page.older;
+    (page.older != nullptr ? page.older->newer : file.pages.oldest) = page.newer;
     page.newer = page.older = nullptr;
 }
 
 void link_newest(File& file, Page& page) noexcept {
-    page.older = file.held.newest;
-    (file.held.newest != nullptr ? file.held.newest->newer : file.held.oldest) = &page;
-    file.held.newest = &page;
+    page.older = file.pages.newest;
+    (file.pages.newest != nullptr ? file.pages.newest->newer : file.pages.oldest) = &page;
+    file.pages.newest = &page;
 }
 
 void leave_bucket(File& file, Page& page) noexcept {
@@ -89,7 +89,7 @@ void enter(File& file, Page& page, std::int64_t index) noexcept {
 }
 
 bool memory_for(File& file) noexcept {
-    const std::uint64_t bytes = file.held.page_size;
+    const std::uint64_t bytes = file.pages.page_size;
     if (state.memory_used.fetch_add(bytes, std::memory_order_relaxed) + bytes >
         state.memory_most.load(std::memory_order_relaxed)) {
         state.memory_used.fetch_sub(bytes, std::memory_order_relaxed);
@@ -99,33 +99,33 @@ bool memory_for(File& file) noexcept {
 }
 
 Page* fresh_page(File& file) noexcept {
-    if (file.held.count >= file.held.limit || !memory_for(file)) {
+    if (file.pages.count >= file.pages.limit || !memory_for(file)) {
         return nullptr;
     }
     Page* page = state.page_slab.take();
-    char* data = page != nullptr ? take_buffer(file.held.page_size) : nullptr;
+    char* data = page != nullptr ? take_buffer(file.pages.page_size) : nullptr;
     if (data == nullptr) {
         if (page != nullptr) {
             state.page_slab.give(page);
         }
-        state.memory_used.fetch_sub(file.held.page_size, std::memory_order_relaxed);
+        state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
         return nullptr;
     }
     page->data = data;
     page->touched = false;
-    ++file.held.count;
+    ++file.pages.count;
     return page;
 }
 
 /// The clean page that was not used for longest; nullptr when all are dirty or busy.
 Page* victim(File& file) noexcept {
-    for (Page* page = file.held.oldest; page != nullptr; page = page->newer) {
+    for (Page* page = file.pages.oldest; page != nullptr; page = page->newer) {
         if (!page->is_dirty && page->busy == Busy::No) {
             return page;
         }
     }
-    // What is only planned gives way to what is needed now.
-    for (Page* page = file.held.oldest; page != nullptr && file.held.queued > 0; page = page->newer) {
+    // Planned pages are dropped for pages that are needed now.
+    for (Page* page = file.pages.oldest; page != nullptr && file.pages.queued > 0; page = page->newer) {
         if (page->busy == Busy::Queued) {
             return page;
         }
@@ -139,7 +139,7 @@ void forget(File& file, Page& page) noexcept {
         wasted_ahead(file);
     }
     if (page.busy == Busy::Queued) {
-        --file.held.queued;
+        --file.pages.queued;
     }
     page.busy = Busy::No;
     page.full = false;
@@ -154,31 +154,31 @@ void pages_after_fork() noexcept {
 }
 
 bool make_buckets(File& file) noexcept {
-    constexpr std::uint32_t few = std::size(Held{}.few_buckets);
+    constexpr std::uint32_t few = std::size(CachedPages{}.few_buckets);
     std::uint32_t buckets = few;  // no less: as many pages may be chosen later (choosing.cpp)
-    while (buckets < file.held.limit && buckets < (1U << 20U)) {
+    while (buckets < file.pages.limit && buckets < (1U << 20U)) {
         buckets *= 2;
     }
-    file.held.buckets = buckets == few ? file.held.few_buckets
-                                       // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-                                       : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
-    file.held.bucket_mask = buckets - 1;
-    return file.held.buckets != nullptr;
+    file.pages.buckets = buckets == few ? file.pages.few_buckets
+                                        // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+                                        : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
+    file.pages.bucket_mask = buckets - 1;
+    return file.pages.buckets != nullptr;
 }
 
 void free_buckets(File& file) noexcept {
-    if (file.held.buckets != nullptr && file.held.buckets != file.held.few_buckets) {
+    if (file.pages.buckets != nullptr && file.pages.buckets != file.pages.few_buckets) {
         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-        system::unmap_bytes(static_cast<void*>(file.held.buckets), (file.held.bucket_mask + 1ULL) * sizeof(Page*));
+        system::unmap_bytes(static_cast<void*>(file.pages.buckets), (file.pages.bucket_mask + 1ULL) * sizeof(Page*));
     }
-    file.held.buckets = nullptr;
+    file.pages.buckets = nullptr;
 }
 
 Page* find_page(File& file, std::int64_t index) noexcept {
-    if (file.held.newest != nullptr && file.held.newest->index == index) {
-        return file.held.newest;
+    if (file.pages.newest != nullptr && file.pages.newest->index == index) {
+        return file.pages.newest;
     }
-    Page* page = file.held.buckets != nullptr ? *bucket(file, index) : nullptr;
+    Page* page = file.pages.buckets != nullptr ? *bucket(file, index) : nullptr;
     while (page != nullptr && page->index != index) {
         page = page->in_bucket;
     }
@@ -186,7 +186,7 @@ Page* find_page(File& file, std::int64_t index) noexcept {
 }
 
 void touch(File& file, Page& page) noexcept {
-    if (file.held.newest != &page) {
+    if (file.pages.newest != &page) {
         unlink_use(file, page);
         link_newest(file, page);
     }
@@ -194,7 +194,7 @@ void touch(File& file, Page& page) noexcept {
 
 Page* reuse_page_behind(File& file, std::int64_t index, bool backward) noexcept {
     constexpr std::uint32_t some = 2;
-    Page* page = file.held.count >= some ? find_page(file, index + (backward ? 1 : -1)) : nullptr;
+    Page* page = file.pages.count >= some ? find_page(file, index + (backward ? 1 : -1)) : nullptr;
     if (page == nullptr || page->is_dirty || page->busy != Busy::No) {
         return nullptr;
     }
@@ -220,7 +220,7 @@ Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexc
         enter(file, *page, index);
         return page;
     }
-    if (!may_wait || file.held.count == 0) {
+    if (!may_wait || file.pages.count == 0) {
         return nullptr;
     }
     again = true;
@@ -241,16 +241,16 @@ void drop_page(File& file, Page& page) noexcept {
     forget(file, page);
     leave_bucket(file, page);
     unlink_use(file, page);
-    give_buffer(page.data, file.held.page_size);
+    give_buffer(page.data, file.pages.page_size);
     page.data = nullptr;
-    state.memory_used.fetch_sub(file.held.page_size, std::memory_order_relaxed);
-    --file.held.count;
+    state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
+    --file.pages.count;
     state.page_slab.give(&page);
 }
 
 void drop_all(File& file) noexcept {
-    while (file.held.oldest != nullptr) {
-        drop_page(file, *file.held.oldest);
+    while (file.pages.oldest != nullptr) {
+        drop_page(file, *file.pages.oldest);
     }
 }
 
@@ -261,12 +261,12 @@ namespace {
 void touch_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
     constexpr std::uint32_t worth_it = 64U << 10U, most = 1U << 20U;
     constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers do not have
-    if (page.touched || bytes < worth_it || file.held.page_size > most) {
+    if (page.touched || bytes < worth_it || file.pages.page_size > most) {
         return;
     }
     page.touched = true;
-    const std::int64_t bytes_to_end = file.size - page.index * file.held.page_size;
-    const auto used = static_cast<long>(std::clamp<std::int64_t>(bytes_to_end, 0, file.held.page_size));
+    const std::int64_t bytes_to_end = file.size - page.index * file.pages.page_size;
+    const auto used = static_cast<long>(std::clamp<std::int64_t>(bytes_to_end, 0, file.pages.page_size));
     raw::call(SYS_madvise, raw::number(page.data), (used + 4095) / 4096 * 4096, populate_write);
 }
 

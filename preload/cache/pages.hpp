@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of a file: finding, taking, giving back, filling. Unless said otherwise the lock of the file is held.
+// Pages of a file: find, allocate, release, fill. Functions require the lock of the file unless stated otherwise.
 #pragma once
 
 #include "model/file.hpp"

@@ -34,9 +34,9 @@ bool is_fast(const File& file) noexcept {
     return file.payoff.best_rate > speed_of_memory && file.rule->stands_aside && !uses_direct_io(file);
 }
 
-/// Too little of a size that tells was moved yet: a whole page, or a thread, may be for nothing.
+/// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
 bool is_unknown(const File& file) noexcept {
-    return file.payoff.measured < least_transfers && file.held.page_size >= most_of_a_small_call &&
+    return file.payoff.measured < least_transfers && file.pages.page_size >= most_of_a_small_call &&
            file.rule->stands_aside && !uses_direct_io(file);
 }
 

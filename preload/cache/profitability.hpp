@@ -12,11 +12,11 @@ void used_ahead(File& file, Page& page) noexcept;
 void wasted_ahead(File& file) noexcept;
 /// A call of the program went straight to storage: its `bytes` that were not there before took `ns`.
 void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
-/// A transfer of ours of `bytes` took `ns`.
+/// Records that a transfer of `bytes` by the library took `ns`.
 void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Storage answers as fast as memory: see profitability.cpp.
 bool is_fast(const File& file) noexcept;
-/// Too little of a size that tells was moved yet: a whole page, or a thread, may be for nothing.
+/// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
 bool is_unknown(const File& file) noexcept;
 /// How fast the kernel's cache is says nothing where we go around it.
 bool uses_direct_io(const File& file) noexcept;

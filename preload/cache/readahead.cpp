@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What will be wanted next, and whether buffering pays at all. Nothing is read ahead before a stream has shown itself,
-// and nothing is kept up that did not help: a wrong guess costs a whole page.
+// Predicts the next accesses, and decides whether buffering pays. Read-ahead begins once accesses form a stream and
+// stops when it does not help, because a wrong prediction costs a full page.
 
 #include "cache/readahead.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t calls_of_a_stream = 2;  ///< in a row, before whole pages are loaded ahead
 constexpr std::uint32_t strides_of_a_stream = 3;
 constexpr std::int64_t large_in_memory = 8U << 10U;
-constexpr std::uint32_t most_probes = 4;  ///< the very first one may be slow for reasons of its own
+constexpr std::uint32_t most_probes = 4;  ///< the first transfer may be slow for unrelated reasons
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
 
 /// Queues [begin, end) of the page for the workers. False when there is no place for it now.
@@ -31,7 +31,7 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
     page->ahead = true;
     page->want_begin = begin;
     page->want_end = end;
-    ++file.held.queued;
+    ++file.pages.queued;
     ++file.statistics.ahead_started;
     return true;
 }
@@ -39,15 +39,15 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
 }  // namespace
 
 Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
-    Move move = follow_stream(stream, begin, end, file.held.page_size);
+    Move move = follow_stream(stream, begin, end, file.pages.page_size);
     if (!file.rule->stands_aside) {
         move.local = true;
-        move.reach = file.held.page_size;
+        move.reach = file.pages.page_size;
     } else if (is_fast(file)) {
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
-        move.passes = move.local && move.run > file.held.page_size;
+        move.passes = move.local && move.run > file.pages.page_size;
     } else if (file.payoff.probes < most_probes && !uses_direct_io(file) && end - begin >= large_in_memory) {
         // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
         ++file.payoff.probes;
@@ -94,8 +94,8 @@ Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::ui
 }
 
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
-    const std::uint32_t most = std::min(file.held.prefetch, file.held.limit > 1 ? file.held.limit - 1 : 0);
-    if (most == 0 || file.held.queued >= most || is_fast(file) || is_unknown(file) ||
+    const std::uint32_t most = std::min(file.pages.prefetch, file.pages.limit > 1 ? file.pages.limit - 1 : 0);
+    if (most == 0 || file.pages.queued >= most || is_fast(file) || is_unknown(file) ||
         state.settings->limits.threads == 0) {
         return;
     }
@@ -103,30 +103,30 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
         --file.payoff.ahead_off;
         return;
     }
-    const std::int64_t size = file.held.page_size;
+    const std::int64_t size = file.pages.page_size;
     const bool steady = stream.forward >= calls_of_a_stream || stream.backward >= calls_of_a_stream || move.dense;
     bool queued = false;
-    if (steady && move.reach >= file.held.page_size / 4) {
+    if (steady && move.reach >= file.pages.page_size / 4) {
         const std::int64_t direction = move.backward ? -1 : 1;
         const std::int64_t from = (move.backward ? begin : end - 1) / size;
         if (stream.planned == from) {
             return;
         }
         stream.planned = from;
-        for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {
+        for (std::int64_t k = 1; k <= most && file.pages.queued < most; ++k) {
             const std::int64_t index = from + direction * k;
             if (index < 0 || index * size >= file.size) {
                 break;
             }
             if (find_page(file, index) == nullptr) {
-                if (!queue_page(file, index, 0, file.held.page_size)) {
+                if (!queue_page(file, index, 0, file.pages.page_size)) {
                     break;
                 }
                 queued = true;
             }
         }
     } else if (stream.strides >= strides_of_a_stream && !move.local) {
-        for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {
+        for (std::int64_t k = 1; k <= most && file.pages.queued < most; ++k) {
             const std::int64_t target = begin + stream.step * k;
             const std::int64_t index = target / size;
             const std::int64_t inside = target % size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the accesses move, what will be wanted next, and whether buffering pays. Unless said otherwise the lock of the
-// file is held.
+// Detects streams of accesses, predicts the next ones, and decides whether buffering pays. Functions require the lock
+// of the file unless stated otherwise.
 #pragma once
 
 #include "model/file.hpp"
@@ -8,7 +8,7 @@
 namespace sonde::buffer {
 
 struct Move {
-    bool local = false;  ///< part of a stream, or near what is held: whole pages pay
+    bool local = false;  ///< part of a stream, or next to a cached page: full pages pay
     bool backward = false;
     bool dense = false;       ///< part of a stream whose calls lie close together, or overlap
     bool passes = false;      ///< leaves a whole page behind, on storage where reading it again would cost little

@@ -47,9 +47,9 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
 
 /// Drops pages of [at, at + bytes) that another thread loaded meanwhile: they may hold what was there before.
 void drop_range(File& file, std::int64_t offset, std::size_t bytes) noexcept {
-    const std::int64_t last = (offset + static_cast<std::int64_t>(bytes) - 1) / file.held.page_size;
-    for (std::int64_t index = offset / file.held.page_size; index <= last;) {
-        Page* page = file.held.count > 0 ? find_page(file, index) : nullptr;
+    const std::int64_t last = (offset + static_cast<std::int64_t>(bytes) - 1) / file.pages.page_size;
+    for (std::int64_t index = offset / file.pages.page_size; index <= last;) {
+        Page* page = file.pages.count > 0 ? find_page(file, index) : nullptr;
         if (page != nullptr && (page->busy == Busy::Loading || page->busy == Busy::Writing)) {
             wait_for_change(file);
             continue;
@@ -100,11 +100,11 @@ std::size_t straight_run(File& file, std::int64_t offset, std::size_t bytes, boo
     std::size_t run = 0;
     while (run < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(run);
-        const auto inside = static_cast<std::size_t>(position % file.held.page_size);
-        const std::size_t part = std::min<std::size_t>(file.held.page_size - inside, bytes - run);
-        const bool is_whole_page = part == file.held.page_size;
+        const auto inside = static_cast<std::size_t>(position % file.pages.page_size);
+        const std::size_t part = std::min<std::size_t>(file.pages.page_size - inside, bytes - run);
+        const bool is_whole_page = part == file.pages.page_size;
         if ((pages_pay && !is_whole_page) ||
-            (file.held.count > 0 && find_page(file, position / file.held.page_size) != nullptr)) {
+            (file.pages.count > 0 && find_page(file, position / file.pages.page_size) != nullptr)) {
             break;
         }
         run += part;
@@ -119,14 +119,15 @@ Range worth_loading(const File& file, const Move& move, std::uint32_t begin, std
     if (!move.local) {
         return {begin, end};
     }
-    if (move.reach >= file.held.page_size) {
-        return {0, file.held.page_size};
+    if (move.reach >= file.pages.page_size) {
+        return {0, file.pages.page_size};
     }
     const auto reach = static_cast<std::uint32_t>(move.reach);
     if (move.backward) {
         return {end > reach && end - reach < begin ? end - reach : end > reach ? begin : 0, end};
     }
-    return {begin, std::max(end, std::min(file.held.page_size, begin + std::min(reach, file.held.page_size - begin)))};
+    return {begin,
+            std::max(end, std::min(file.pages.page_size, begin + std::min(reach, file.pages.page_size - begin)))};
 }
 
 }  // namespace
@@ -136,9 +137,9 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
     bool pay = move.local;
     while (done < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(done);
-        const std::int64_t index = position / file.held.page_size;
-        const auto begin = static_cast<std::uint32_t>(position % file.held.page_size);
-        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
+        const std::int64_t index = position / file.pages.page_size;
+        const auto begin = static_cast<std::uint32_t>(position % file.pages.page_size);
+        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.pages.page_size - begin, bytes - done));
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
@@ -211,19 +212,19 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
     }
     used_ahead(file, page);
     touch(file, page);
-    file.size = std::max(file.size, page.index * file.held.page_size + begin + part);
+    file.size = std::max(file.size, page.index * file.pages.page_size + begin + part);
     const bool complete =
-        page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.held.page_size;
-    if (!page.full && (begin + part == file.held.page_size || complete)) {  // the stream goes on elsewhere
+        page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.pages.page_size;
+    if (!page.full && (begin + part == file.pages.page_size || complete)) {  // the stream continues in another page
         page.full = true;
         enqueue_file(file);
     }
 }
 
 bool write_pays(File& file, const Move& move, std::int64_t offset) noexcept {
-    const std::int64_t index = offset / file.held.page_size;
+    const std::int64_t index = offset / file.pages.page_size;
     return move.local || (!move.straight && offset == file.size) ||
-           (!move.straight && file.held.count > 0 && find_page(file, index - 1) != nullptr) ||
+           (!move.straight && file.pages.count > 0 && find_page(file, index - 1) != nullptr) ||
            (!move.straight && is_page_worthwhile(file, index));
 }
 
@@ -234,9 +235,9 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
     std::size_t done = 0;
     while (done < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(done);
-        const std::int64_t index = position / file.held.page_size;
-        const auto begin = static_cast<std::uint32_t>(position % file.held.page_size);
-        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
+        const std::int64_t index = position / file.pages.page_size;
+        const auto begin = static_cast<std::uint32_t>(position % file.pages.page_size);
+        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.pages.page_size - begin, bytes - done));
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
@@ -268,7 +269,7 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
         if (page->busy == Busy::Queued) {
             page->busy = Busy::No;  // what would be read is being replaced
             page->ahead = false;
-            --file.held.queued;
+            --file.pages.queued;
         }
         int error = 0;
         if (!room_in(file, *page, error)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving data between the program, the pages and storage. Unless said otherwise the lock of the file is held.
+// Transfers data between program, pages and storage. Functions require the lock of the file unless stated otherwise.
 #pragma once
 
 #include "cache/readahead.hpp"

@@ -10,43 +10,42 @@ namespace sonde::buffer {
 void enqueue_file(File& file) noexcept;
 /// Threads of the pool that are there.
 std::uint32_t worker_threads() noexcept;
-/// They are there and go round, and find on their own what has been dirty for too long. Wakes nobody.
+/// Starts threads that walk over all files and write pages that have been dirty for too long. Wakes no thread.
 void ensure_workers() noexcept;
 
 struct WorkerPool {
     system::Lock lock;
     system::Condition work;
     system::Condition thread_ended;  ///< a thread has ended
-    std::uint32_t number = 1;        ///< a child of fork has another crew
-    std::uint32_t started = 0;       ///< threads that are there
-    std::uint32_t possible = 0;      ///< as many as could be made; those that left come back with the next work
-    std::uint32_t calm = 0;          ///< walks in a row that found no active file
-    /// How long a thread without work sleeps: a quarter of what data may age, and at most a second, because who else
-    /// came to use a file is noticed then too.
+    std::uint32_t number = 1;        ///< a child of fork has a pool with another number
+    std::uint32_t started = 0;       ///< running threads
+    std::uint32_t possible = 0;  ///< threads that can be created; those that ended are started again with the next work
+    std::uint32_t calm = 0;      ///< consecutive walks without an active file
+    /// Sleep of a thread without work: a quarter of the maximum age of dirty data, at most 1 s, because a walk also
+    /// notices other users of a file.
     std::int64_t nap_ns = 1'000'000'000;
-    bool leaving = false;  ///< the threads end for good as soon as they have nothing to do
-    bool failed = false;   ///< no thread could be made: all is done by the program's own
-    /// Starts threads up to the number that is wanted: how many there are then.
+    bool leaving = false;  ///< the threads end as soon as the queue is empty and are not started again
+    bool failed = false;   ///< no thread could be created: threads of the program do all work
+    /// Starts threads up to the configured number. Returns the number of running threads.
     std::uint32_t (*start)() noexcept = nullptr;
-    long ended_threads[16] =
-        {};  ///< the kernel's numbers of threads that went, lately; 0: it is known that they are gone
+    long ended_threads[16] = {};  ///< thread ids of threads that are ending; 0: the thread has ended
     std::uint32_t leavers = 0;
     File* queue[256] = {};
     std::uint32_t first = 0, count = 0;
-    std::uint64_t walked_ns = 0;  ///< when somebody last looked at all files
+    std::uint64_t walked_ns = 0;  ///< time of the last walk over all files
 };
 extern constinit WorkerPool pool;
 
-/// A process with one thread is cheaper for the kernel, by a tenth of a small call: when files sleep or are closed, and
-/// nothing has come for so many walks, the threads leave.
+/// System calls of a process with one thread cost about 10 % less. So the threads end after this many walks without an
+/// active file.
 inline constexpr std::uint32_t calm_walks = 3;
 
-/// With the lock of the crew held. nullptr: no file has work.
+/// Requires the lock of the pool. Returns the next file with work, or nullptr.
 File* next_file() noexcept;
-/// True when it is time for walk_over_files(). With the lock of the crew held.
+/// Returns whether walk_over_files() is due. Requires the lock of the pool.
 bool walk_is_due() noexcept;
 void note_walk(bool active) noexcept;
-/// The calling thread goes now. With the lock of the crew held.
+/// Removes the calling thread from the pool before it ends. Requires the lock of the pool.
 void leave_pool() noexcept;
 
 }  // namespace sonde::buffer

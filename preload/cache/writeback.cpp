@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dirty pages on their way to storage, in the order in which they became dirty, one at a time: what a killed process
+// Write-back of dirty pages in the order in which they became dirty, one at a time: what a killed process
 // leaves behind of a file written from front to back is a beginning of what it wrote.
 #include "cache/writeback.hpp"
 

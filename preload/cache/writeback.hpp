@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dirty pages on their way to storage, and the errors that storage answers with. Unless said otherwise the lock of the
-// file is held.
+// Write-back of dirty pages, and the errors that storage returns. Functions require the lock of the
+// file unless stated otherwise.
 #pragma once
 
 #include "cache/dirty_pages.hpp"

@@ -68,7 +68,8 @@ bool pass_suspended(Call& call, File& file, Description* description) noexcept {
     return false;
 }
 
-/// True when the call goes on here, with the lock of the file held; false when call.answer says what to do.
+/// Returns true, with the lock of the file held, when the buffer must serve the call; false when call.answer has the
+/// result.
 bool admit(Call& call) noexcept {
     while (true) {
         Description* description = table[call.fd].load(std::memory_order_acquire);
@@ -214,7 +215,7 @@ void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t 
         direction.storage_bytes += bytes;
         direction.storage_ns += ns;
         note_call(*file, bytes, ns);
-        static_cast<void>(follow_stream(description->stream, start, start + result, file->held.page_size));
+        static_cast<void>(follow_stream(description->stream, start, start + result, file->pages.page_size));
         file->watch.add(writes, start, result);
         description->offset = answer.offset == here ? start + result : description->offset;
         if (file->watch.calls() >= calls_of_a_watch) {
@@ -264,7 +265,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t offset
             }
         }
         file.statistics.read.hits += hit ? 1 : 0;
-        sleep = count_call(file, hit || bytes >= file.held.page_size);
+        sleep = count_call(file, hit || bytes >= file.pages.page_size);
     }
     return finish(call, start, total, sleep);
 }
@@ -315,7 +316,7 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t offse
         }
     }
     file.statistics.write.hits += hit ? 1 : 0;
-    const bool sleep = count_call(file, hit || bytes >= file.held.page_size);
+    const bool sleep = count_call(file, hit || bytes >= file.pages.page_size);
     return finish(call, start, total, sleep);
 }
 

@@ -19,7 +19,7 @@ struct Vector {
 /// Result of an operation that the buffer may leave to the kernel.
 struct Answer {
     bool done;         ///< false: make the real call with pass()
-    File* passing;     ///< counted as on its way to the kernel
+    File* passing;     ///< file whose call to the kernel is counted as in flight
     ssize_t value;     ///< >= 0, or a negative errno
     int counted = -1;  ///< as a call that moves data: 0 reads, 1 writes
     int watched = -1;  ///< the descriptor, when the call is counted for the choice of `auto`
@@ -28,12 +28,12 @@ struct Answer {
 inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
 /// Counts a call that was made on a watched file: its result, and how long it took.
 void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept;
-/// The quick way for a file that sleeps, when this succeeds: make the real call, then arrived().
+/// Fast path for a suspended file. If it returns a slot, make the real call, then leave_bypass().
 inline BypassSlot* enter_bypass(int fd) noexcept {
     const Description* description = table[fd].load(std::memory_order_acquire);
     return description != nullptr ? enter_bypass(description->file.load(std::memory_order_acquire)) : nullptr;
 }
-/// It was let go for good: there is nothing to do but to make the real call.
+/// Returns whether the file was released, so that only the real call is needed.
 inline bool is_released(int fd) noexcept {
     const Description* description = table[fd].load(std::memory_order_acquire);
     const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;

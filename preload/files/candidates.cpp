@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t slow_call_ns = 10'000;  ///< and a nanosecond a byte
 
 /// True when the calling thread is the only one of the program. Another one may be inside a call on a candidate, which
-/// nobody counts, and move the offset of the descriptor after the library has read it.
+/// are not counted, and move the offset of the descriptor after the library has read it.
 bool is_only_thread_of_program() noexcept {
     struct stat threads {};
     const std::uint64_t own_threads = 1 + worker_threads() + (has_lease_thread() ? 1 : 0);

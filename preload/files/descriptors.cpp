@@ -290,7 +290,8 @@ void hand_over_description(File& file, Description& description, int fd, bool la
     close_gate(file);
     flush_file(file);
     if (last && description.writes && file.dirty.first != nullptr && sole_writer(file, description)) {
-        drop_all(file);  // storage refused it, the program is told, and nobody can write it any more
+        drop_all(
+            file);  // storage refused the data, the program gets the error, and the pages cannot be written any more
         struct stat now {};
         file.size = raw::call(SYS_fstat, fd, raw::number(&now)) == 0 ? now.st_size : file.size;
     }

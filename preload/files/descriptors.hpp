@@ -30,7 +30,7 @@ void forget_stale(int fd) noexcept;
 settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept;
 /// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
 int detach(int fd) noexcept;
-/// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is let go for good.
+/// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is released.
 void duplicated(int fd, int duplicate) noexcept;
 /// fcntl(F_SETFL) is about to change the flags.
 void flags_change(int fd, int flags) noexcept;

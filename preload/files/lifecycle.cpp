@@ -42,9 +42,9 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
     file->rule = &rule;
     // A page of a file that is only read is what is waited for at once: as much memory in more and smaller pages.
     const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.size / largest_read, 1U) : 1;
-    file->held.page_size = rule.size / pieces;
-    file->held.limit = rule.count * pieces;
-    file->held.prefetch = rule.prefetch * pieces;
+    file->pages.page_size = rule.size / pieces;
+    file->pages.limit = rule.count * pieces;
+    file->pages.prefetch = rule.prefetch * pieces;
     file->block = static_cast<std::uint64_t>(got.st_blksize);
     if (!make_buckets(*file)) {
         file->lock.unlock();

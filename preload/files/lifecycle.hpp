@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that are known, from open() to the last close(). Unless said otherwise the lock of the file is held.
+// The table of files from open() to the last close(). Functions require the lock of the file unless stated otherwise.
 #pragma once
 
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, co
 void unmake_file(File& file) noexcept;
 /// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
 bool file_system_allows(int fd, struct statfs& about) noexcept;
-/// Nobody but the kernel of this node changes its files, so that the kernel's leases tell of everybody.
+/// PoolWithoutThreads but the kernel of this node changes its files, so that the kernel's leases tell of everybody.
 bool is_local_file_system(const struct statfs& about) noexcept;
 
 }  // namespace sonde::buffer

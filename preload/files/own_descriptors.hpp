@@ -7,7 +7,7 @@ namespace sonde::buffer {
 /// The program has no number left. True when we had one, which it may have now: those with O_DIRECT first; then all
 /// buffering ends, and with it the need for any.
 bool release_descriptors() noexcept;
-/// The program wants this number of ours for itself: what is behind it gets another one.
+/// The program needs the number of one of our descriptors: moves that descriptor to another number.
 void move_private(int fd) noexcept;
 
 }  // namespace sonde::buffer

@@ -20,7 +20,7 @@ class PassThrough {
     void enter(File* file) noexcept;
     File* file_ = nullptr;
     std::uint32_t generation_ = 0;
-    int cancel_ = 0;  ///< a thread that is canceled meanwhile would leave the file asleep for good
+    int cancel_ = 0;  ///< a thread canceled during the call would leave the file suspended forever
 };
 
 }  // namespace sonde::buffer

@@ -79,7 +79,8 @@ void fork_prepare() noexcept {
 
 void fork_done(bool child) noexcept {
     if (child) {
-        // Other threads of the parent may have held any of these; all files are let go, so what they guard is whole.
+        // Other threads of the parent may have held any of these locks; all files are released, so the guarded data is
+        // consistent.
         state.files_lock.reset();
         state.file_slab.reset_lock();
         state.description_slab.reset_lock();

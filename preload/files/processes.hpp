@@ -7,14 +7,14 @@ namespace sonde::buffer {
 enum class Child {
     Copy,       ///< fork: a second process shares every offset from now on
     Program,    ///< posix_spawn and the like without file actions: what is close-on-exec stays ours
-    Vanishing,  ///< exec: we are gone when it succeeds
+    Vanishing,  ///< exec: the process image is replaced when it succeeds
 };
 /// Flushes all, gives offsets to the kernel, lets go of what the child will share.
 void before_child(Child kind) noexcept;
 /// PassThrough fork(): between these two no other thread opens or closes. `child` is true in the new process.
 void fork_prepare() noexcept;
 void fork_done(bool child) noexcept;
-/// No file is taken on from now on (an I/O ring of the program may work behind our back), and all are let go.
+/// Releases all files and buffers no file from now on, since an I/O ring of the program may access files unnoticed.
 void disable_buffering(const char* reason) noexcept;
 /// The process is about to end: flush, and write through from now on. Does not wait long for locks that others hold.
 void finish() noexcept;

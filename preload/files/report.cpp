@@ -114,10 +114,10 @@ const char* advice(const File& file) noexcept {
     if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
         return "Most of what was read ahead was not used: set prefetch=0.";
     }
-    if (counted.read.calls > 64 && counted.read.consecutive * 2 > counted.read.calls && file.held.prefetch == 0) {
+    if (counted.read.calls > 64 && counted.read.consecutive * 2 > counted.read.calls && file.pages.prefetch == 0) {
         return "It is read in sequence: prefetch=1 or more would overlap reading with computing.";
     }
-    if (calls > 0 && (counted.read.bytes + counted.write.bytes) / calls >= file.held.page_size) {
+    if (calls > 0 && (counted.read.bytes + counted.write.bytes) / calls >= file.pages.page_size) {
         return "The program's own calls are as large as the buffers: nothing is gained here.";
     }
     return nullptr;
@@ -201,8 +201,8 @@ void head_json(Text& text, const File& file) noexcept {
     const Statistics& counted = file.statistics;
     text << "{\"type\":\"buffer\",\"path\":";
     text.json(file.path) << ",\"pattern\":";
-    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.held.page_size}
-                                  << ",\"pages\":" << std::uint64_t{file.held.limit} << ",\"guard\":\""
+    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.pages.page_size}
+                                  << ",\"pages\":" << std::uint64_t{file.pages.limit} << ",\"guard\":\""
                                   << guard_name(file.last_guard) << "\",\"open_s\":";
     text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
     text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
@@ -258,8 +258,8 @@ void sentences_text(Text& text, const char* before, const char* why, const char*
 void report_text(const File& file, int fd) noexcept {
     Text text(fd);
     const Statistics& counted = file.statistics;
-    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.held.limit}
-         << " buffers of " << std::uint64_t{file.held.page_size} << " bytes)\n";
+    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.pages.limit}
+         << " buffers of " << std::uint64_t{file.pages.page_size} << " bytes)\n";
     directions_text(text, counted);
     text << "  was open for ";
     text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";

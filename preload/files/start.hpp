@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before anything else: the settings, and the way to storage.
+// Start of the library: settings, and the functions that reach storage.
 #pragma once
 
 #include "model/state.hpp"

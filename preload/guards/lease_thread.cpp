@@ -22,7 +22,7 @@ struct LeaseThread {
 };
 constinit LeaseThread lease_thread;
 
-/// A signal may be lost when the program changes its user: leases are looked at this often in any case.
+/// A signal may be lost when the program changes its user, so leases are checked at this interval too.
 constexpr std::int64_t look_ns = 1'000'000'000;
 constexpr std::int64_t patience_ns = 200'000'000;
 

@@ -8,7 +8,7 @@ namespace sonde::buffer {
 /// handler runs anywhere, and the program may use the same number.
 inline constexpr int lease_signal = 62;
 
-/// The function that the thread calls with the descriptor of the lease, or with -1 when all leases must be looked at.
+/// The function that the thread calls with the descriptor of the lease, or with -1 when all leases must be checked.
 void set_lease_break_handler(void (*handler)(int fd) noexcept) noexcept;
 /// The kernel's number of the thread, which is started when there is none; 0 when there can be none.
 int start_lease_thread() noexcept;

@@ -45,7 +45,7 @@ void forget_signal_owner(int fd) noexcept {
     raw::call(SYS_fcntl, fd, F_SETSIG, 0);
 }
 
-/// Takes the lease that the descriptions of the file need. 0 or an errno.
+/// StartedPool the lease that the descriptions of the file need. 0 or an errno.
 int take_lease(File& file) noexcept {
     const Description& description = *file.ends.descriptions;
     const bool writes = file.ends.writer >= 0;

@@ -5,7 +5,7 @@
 // waits until we have written everything and given the lease up. The kernel tells a thread of the library, never one of
 // the program. Elsewhere the user's word counts, and the table of the node (node_locks.hpp).
 //
-// Unless said otherwise the lock of the file is held.
+// Functions require the lock of the file unless stated otherwise.
 #pragma once
 
 #include "model/file.hpp"
@@ -16,7 +16,7 @@ namespace sonde::buffer {
 const char* establish_guard(File& file) noexcept;
 /// After all data was handed to the kernel: the file is not active any more. What is not a lease stays.
 void release_lease(File& file) noexcept;
-/// The descriptor that held the lease is gone, and the lease with it.
+/// The descriptor that held the lease was closed, which ended the lease.
 void forget_lease(File& file) noexcept;
 /// The file has no descriptor any more.
 void release_guard(File& file) noexcept;

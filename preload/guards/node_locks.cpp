@@ -43,7 +43,7 @@ long open_lock_file() noexcept {
     return fd;
 }
 
-/// -1 where there is no shared memory: then nobody is noticed.
+/// -1 without shared memory: then other processes are not noticed.
 int locks() noexcept {
     if (tried.load(std::memory_order_acquire)) {
         return lock_file.load(std::memory_order_relaxed);

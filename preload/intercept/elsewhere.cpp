@@ -114,7 +114,7 @@ FILE* wrap_fdopen(int fd, const char* mode) {
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
-    // Files of C's streams are let go anyhow, those of C++ are not. Who gets their numbers next is told apart in
+    // Files of C streams are released in any case, those of C++ are not. Who gets their numbers next is told apart in
     // adopt().
     buffer::disable_buffering("all streams are closed at once");
     return NEXT(fcloseall)();

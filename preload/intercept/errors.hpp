@@ -76,7 +76,7 @@ int opened_again(int fd, int flags, const char* path) noexcept;
 /// After any call that made a descriptor for a path.
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 
-/// Maps are written and read without any call: a mapped file is let go for good.
+/// Memory maps are accessed without a call, so a mapped file is released.
 void before_map(int fd, int protection, int flags) noexcept;
 
 }  // namespace sonde::intercept

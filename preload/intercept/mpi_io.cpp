@@ -144,7 +144,7 @@ constexpr const char* why_holes =
     "its view has holes, for which MPI-IO reads and writes what belongs to others: use collective calls";
 constexpr const char* why_atomic = "MPI-IO is in atomic mode";
 
-/// A call that all ranks make: before it, on each of them, the file is let go.
+/// A collective call: each rank releases the file before it.
 template <class Real>
 long together(long handle, const char* reason, Real real) {
     if (buffer::any()) [[unlikely]] {

@@ -21,7 +21,7 @@ int spawn(Actions actions, Real real) {
     return real();
 }
 
-/// exec: we are gone when it succeeds. When it fails the program goes on as before.
+/// exec replaces the process image when it succeeds. When it fails the program continues as before.
 template <class Real>
 int replace(Real real) {
     buffer::before_child(Child::Vanishing);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on their way to the kernel while their file sleeps. Who wakes the file must wait for them: the buffer does not
-// see what they do. They are the scattered calls of programs that nothing here helps, so they must not pay for it: a
-// thread notes the file in a place of its own, without an atomic operation, and whoever wakes the file pays instead,
-// with a barrier on all processors (membarrier). Threads that have no place count themselves in File::passing.
+// Calls that go to the kernel directly while buffering of their file is suspended. A thread that resumes buffering must
+// wait for them, since the buffer does not see their effect. Such calls gain nothing from buffering, so they must cost
+// nothing: a thread stores the file in its own slot without an atomic operation, and the thread that resumes buffering
+// issues a barrier on all processors (membarrier). Threads without a slot are counted in Turns::passing.
 #pragma once
 
 #include "model/file.hpp"
@@ -14,32 +14,33 @@ namespace sonde::buffer {
 struct alignas(64) BypassSlot {
     std::atomic<File*> file{nullptr};
     std::atomic<bool> is_used{false};
-    std::uint32_t calls = 0;              ///< of the thread that has it
+    std::uint32_t calls = 0;              ///< of the thread that owns the slot
     std::atomic<File*> counted{nullptr};  ///< whose calls `passed` are
     Passed passed;
 };
 
 extern constinit thread_local BypassSlot* own_bypass_slot __attribute__((tls_model("initial-exec")));
 
-/// Before the first call. Without membarrier, or without a way to learn that a thread has ended, nobody gets a place.
+/// Called before the first call. Without membarrier, or if the end of a thread cannot be noticed, no thread gets a
+/// slot.
 void start_bypass() noexcept;
-/// A place for this thread, if there is one left. Not from a handler of the program.
+/// Gives this thread a slot if one is free. Must not be called in a signal handler.
 void acquire_bypass_slot() noexcept;
-/// In the child of a fork no other thread is on its way.
+/// Empties the slots in a child of fork, which has one thread.
 void bypass_after_fork() noexcept;
-/// After the mode of the file has changed from Suspended: 0 when nobody is on the way any more, 1 when somebody still
-/// is, -1 when that cannot be known.
+/// Called after the mode of the file has changed from Suspended. Returns 0 when no bypass is in flight, 1 when one is,
+/// -1 when that is unknown.
 int bypass_in_flight(const File& file) noexcept;
 
-/// Notes that this thread goes past the buffer with a call on `file`; nullptr when it must go the ordinary way.
+/// Registers a call of this thread on `file` that bypasses the buffer; nullptr when the call must use the buffer.
 inline BypassSlot* enter_bypass(File* file) noexcept {
     BypassSlot* slot = own_bypass_slot;
     if (slot == nullptr || file == nullptr || file->mode.load(std::memory_order_relaxed) != Mode::Suspended ||
-        slot->file.load(std::memory_order_relaxed) != nullptr) {  // we are a handler that interrupted such a call
+        slot->file.load(std::memory_order_relaxed) != nullptr) {  // a signal handler interrupted such a call
         return nullptr;
     }
     slot->file.store(file, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half of it is the barrier of who wakes the file
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with the barrier of the thread that resumes buffering
     if (file->mode.load(std::memory_order_acquire) == Mode::Suspended) {
         // Counted by the score: a number that all threads of a file write at each call would travel between processors.
         constexpr std::uint32_t score = 16;

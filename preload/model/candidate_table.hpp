@@ -18,7 +18,7 @@ struct CandidateSlot {
     std::atomic<std::uint32_t> state{0};
     std::atomic<std::uint32_t> identity{0};  ///< hash of device and inode; 0: not asked for yet
 };
-/// nullptr while nothing is to be buffered.
+/// nullptr while no rule buffers files.
 extern CandidateSlot* candidates;
 
 inline constexpr std::uint32_t unseen = 0;        ///< inherited, received, or made by a call that is not intercepted
@@ -34,7 +34,7 @@ inline std::uint32_t candidate_state(int fd) noexcept {
                ? candidates[fd].state.load(std::memory_order_relaxed)
                : pass_through;
 }
-/// True when a call on this descriptor must be counted, or the descriptor looked at first.
+/// Returns whether a call on this descriptor must be counted, or the descriptor examined first.
 inline bool counts_calls(int fd) noexcept {
     const std::uint32_t candidate = candidate_state(fd);
     return candidate >= first_candidate_state ||

@@ -10,7 +10,7 @@
 
 namespace sonde::buffer {
 
-/// Reads and writes that are looked at before anything is chosen. Calls, not seconds: the same program gets the same
+/// Reads and writes that are counted before settings are chosen. Calls, not seconds: the same program gets the same
 /// settings each time. A file with fewer costs too little to be worth a page.
 inline constexpr std::uint32_t calls_of_a_watch = 200;
 

@@ -22,7 +22,7 @@ struct File;
 
 enum class Busy : std::uint8_t {
     No,
-    Queued,   ///< to be read ahead; nobody has begun
+    Queued,   ///< planned for read-ahead, not started
     Loading,  ///< being read; contents must not be touched
     Writing,  ///< being written; may be read, not changed
 };
@@ -38,7 +38,7 @@ struct Page {
     std::uint32_t want_begin = 0, want_end = 0;  ///< Queued: the part to read
     Busy busy = Busy::No;
     bool is_dirty = false;  ///< in the list of dirty pages
-    bool full = false;      ///< the writer has gone past it: the worker may write it
+    bool full = false;      ///< the writer has passed the page: a worker may write it
     bool ahead = false;     ///< read ahead and not used yet
     bool touched = false;   ///< its memory is there: nothing is waited for but storage
     RangeSet valid;         ///< includes everything dirty
@@ -101,8 +101,8 @@ struct Ends {
     std::uint32_t direct_align = 0;    ///< bytes
 };
 
-/// The pages of a file, and how many of what size there may be.
-struct Held {
+/// The cached pages of a file, their size and their limit.
+struct CachedPages {
     std::uint32_t page_size = 0;  ///< bytes
     std::uint32_t limit = 0;      ///< pages
     std::uint32_t prefetch = 0;   ///< pages read ahead
@@ -120,7 +120,7 @@ struct Dirty {
     std::uint32_t pages = 0;
 };
 
-/// Who is at work on a file, and who must wait.
+/// Threads that work on a file, and threads that wait for it.
 struct Turns {
     int running = 0;
     int in_flight = 0;        ///< calls below that hold the lock not
@@ -175,13 +175,13 @@ struct File {
     system::Lock lock;
     system::Condition changed;
     std::atomic<Mode> mode{Mode::Gone};
-    std::atomic<std::int32_t> passing{0};  ///< calls on their way while asleep, see passing.hpp
+    std::atomic<std::int32_t> passing{0};  ///< calls in flight while suspended, see bypass.hpp
     std::atomic<std::int32_t> calls_until_retry{0};
     std::atomic<bool> retries_later{false};  ///< suspended for a number of calls
     /// By POSIX locks: closing any descriptor of the file would end them.
     std::atomic<bool> locked_in_parts{false};
-    /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the
-    /// list of the old one is on none, also one that waits for reuse.
+    /// Number of the pool that has the file in its queue; 0: none. A child of fork has a new pool, so a file in the
+    /// queue of the parent's pool counts as not queued, also one that waits for reuse.
     std::uint32_t on_list_of = 0;
 
     dev_t device = 0;
@@ -189,16 +189,16 @@ struct File {
     std::int64_t size = 0;    ///< as the program must see it
     std::uint64_t block = 0;  ///< what the file system calls its best transfer, bytes
     Ends ends;
-    Held held;
+    CachedPages pages;
     Dirty dirty;
     Turns turns;
     Errors errors;
     Payoff payoff;
     Appended appended;
-    std::uint64_t accepted_since_check = 0;  ///< bytes since the free space was looked at
+    std::uint64_t accepted_since_check = 0;  ///< bytes accepted since the last check of free space
     std::uint64_t space_checked_ns = 0;
     bool write_through = false;  ///< space is low: errors must be seen at once
-    bool sign = false;           ///< others are told to stop by a lock of ours (node_locks.hpp)
+    bool sign = false;           ///< a lock asks other processes to stop buffering (node_locks.hpp)
     bool claimed = false;        ///< in the table of the node
     Guard guard = Guard::None;
     Guard last_guard = Guard::None;  ///< for the report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that are known, by their inode and by their descriptors. Unless said otherwise the lock of the file is
-// held.
+// The table of files, by inode and by descriptor. Functions require the lock of the file
+// unless stated otherwise.
 #pragma once
 
 #include "model/file.hpp"

@@ -27,13 +27,13 @@ struct BufferState {
     system::Slab<File> file_slab;
     system::Slab<Description> description_slab;
     system::Slab<Page> page_slab;
-    std::atomic<std::uint32_t> undelivered{0};  ///< pages that are dirty, or on their way to storage, of all files
+    std::atomic<std::uint32_t> undelivered{0};  ///< dirty pages and pages being written, of all files
     std::atomic<std::uint64_t> memory_used{0};
     std::atomic<std::uint64_t> memory_most{0};
     std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
     std::atomic<bool> retired{false};
     std::atomic<bool> ended{false};
-    /// Files of so few calls that all of them are told in one line.
+    /// Files with few calls, reported together in one line.
     struct Few {
         std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
     } few;

@@ -17,7 +17,7 @@ inline constexpr int most_descriptors = 1 << 16;
 extern std::atomic<Description*>* table;
 extern std::atomic<std::uint32_t> files_known;
 
-/// True while any file is known: else no slot need be looked at, and calls on paths are quick.
+/// True while the table has a file; otherwise calls skip the slots, and calls on paths are fast.
 inline bool any() noexcept {
     return files_known.load(std::memory_order_relaxed) != 0;
 }

@@ -30,7 +30,7 @@ void handle_lease_break(int fd) noexcept {
             return;
         }
     }
-    // The number may belong to another file by now: all leases are looked at.
+    // The number may belong to another file by now, so all leases are checked.
     system::Hold hold(state.files_lock);
     for_each_file([](File& each) {
         if (each.guard == Guard::Lease && is_lease_broken(each)) {

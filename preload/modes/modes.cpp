@@ -63,8 +63,8 @@ void suspend_for(File& file, std::int32_t calls) noexcept {
 
 namespace {
 
-/// Waits a little for calls that are on their way to the kernel. One may take long, and one may be our own, which a
-/// handler of the program has interrupted or left for good with longjmp.
+/// Waits for a limited time for calls that are in flight to the kernel. One may take long, and one may be our own,
+/// which a handler of the program has interrupted or left for good with longjmp.
 bool wait_for_bypass(File& file) noexcept {
     constexpr int most_tries = 200;
     int in_flight = bypass_in_flight(file);

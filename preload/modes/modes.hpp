@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between buffered, asleep and let go. Unless said otherwise the lock of the file is held.
+// Changes a file between buffered, suspended and released. Functions require the lock of the file unless stated
+// otherwise.
 #pragma once
 
 #include "model/file.hpp"
@@ -16,7 +17,8 @@ void resume_buffering(File& file) noexcept;
 void release_file(File& file, const char* reason) noexcept;
 /// Releases a file that another process uses, as the table of the node tells.
 void release_if_shared(File& file) noexcept;
-/// When somebody else has appended to a file that was said to be ours: lets go of it. What both wrote is in the file.
+/// Releases a file that another process has appended to although it was declared exclusive. The file has the data of
+/// both.
 void release_if_grown(File& file) noexcept;
 inline constexpr const char* why_grown = "somebody else wrote to it although alone says that nobody does";
 inline constexpr const char* why_lease_lost =

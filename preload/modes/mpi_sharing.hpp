@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that the ranks of an MPI program share, each with a part of its own (mpiio=disjoint).
+// Files that the ranks of an MPI program share, each rank with its own part (mpiio=disjoint).
 #pragma once
 
 #include "model/file.hpp"
@@ -8,7 +8,7 @@ namespace sonde::buffer {
 
 /// A file that MPI-IO has opened.
 struct OpenedByMpi {
-    int ranks;           ///< that opened it together; 0: nobody knows
+    int ranks;           ///< ranks that opened it together; 0: unknown
     const void* handle;  ///< MPI_File
 };
 

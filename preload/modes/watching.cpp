@@ -10,7 +10,7 @@
 
 namespace sonde::buffer {
 
-static_assert(many_pages <= std::size(Held{}.few_buckets), "make_buckets() makes as many at least");
+static_assert(many_pages <= std::size(CachedPages{}.few_buckets), "make_buckets() makes as many at least");
 
 namespace {
 
@@ -31,9 +31,9 @@ void take(File& file, const Choice& choice) noexcept {
     file.choice = choice;
     if (choice.pays) {
         file.watching = false;
-        file.held.page_size = choice.page_size;
-        file.held.limit = choice.pages;  // there are buckets for the most that can be chosen
-        file.held.prefetch = choice.ahead;
+        file.pages.page_size = choice.page_size;
+        file.pages.limit = choice.pages;  // there are buckets for the most that can be chosen
+        file.pages.prefetch = choice.ahead;
     }
 }
 
@@ -41,8 +41,8 @@ void take(File& file, const Choice& choice) noexcept {
 
 void begin_watch(File& file) noexcept {
     file.watching = true;
-    file.held.page_size = smallest_page;
-    file.held.limit = many_pages;
+    file.pages.page_size = smallest_page;
+    file.pages.limit = many_pages;
     const std::uint64_t name = system::hash_of(file.path);
     system::Hold hold(remembering);
     const Remembered& entry = place_of(name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first calls on a file with option auto pass through and are counted: no page, lease or thread exists yet. Then
-// the file becomes active, or passes through until another look. Unless said otherwise the lock of the file is held.
+// the file becomes active, or passes through until another look. Functions require the lock of the file unless stated
+// otherwise.
 #pragma once
 
 #include "model/file.hpp"

@@ -16,19 +16,18 @@ struct Rule {
     std::uint32_t prefetch = 1;  ///< buffers read ahead; 0 = never
     bool direct = false;
     bool verbose = false;
-    bool brief = false;  ///< verbose for all files (IOBUF_VERBOSE): those of a few calls are told in one line
+    bool brief = false;  ///< verbose for all files (IOBUF_VERBOSE): files with few calls share one line
     bool ignore_flush = false;
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
-    bool stdio_alone =
-        false;           ///< the user says that streams of the C library are the only way to the file: larger buffers
-    bool alone = false;  ///< the user says that no other process uses the file: a refused lease does not count
-    bool off = false;    ///< files that match are not buffered
+    bool stdio_alone = false;   ///< the user states that only C streams access the file: larger buffers
+    bool alone = false;         ///< the user says that no other process uses the file: a refused lease does not count
+    bool off = false;           ///< files that match are not buffered
     bool automatic = false;     ///< buffered only under a lease; size, count and prefetch follow from the first calls
     bool stands_aside = false;  ///< as `automatic`: calls that gain nothing go straight, files that gain nothing sleep
     std::uint32_t matched = 0;
 };
 
-/// What holds for the whole process: the entry %process:maxmem=..:threads=..:age=..
+/// Settings of the process: the entry %process:maxmem=..:threads=..:age=..
 struct Limits {
     std::uint64_t memory = 256ULL << 20U;  ///< bytes of buffers of this process
     std::uint32_t threads = 2;             ///< that read ahead and write behind; 0: the program's own calls do it

@@ -11,7 +11,7 @@ std::uint32_t start_threads(void* (*run)(void*) noexcept, std::uint32_t count) n
 inline std::uint32_t start_thread(void* (*run)(void*) noexcept) noexcept {
     return start_threads(run, 1);
 }
-/// A thread that has said that it ends is one of the process for a moment longer. Waits until it is gone, 0.2 s at
+/// A thread that announced its end still exists for a moment. Waits until it has ended, 0.2 s at
 /// most.
 void wait_for_thread_end(long thread) noexcept;
 

@@ -54,7 +54,7 @@ struct Handle {
 
 struct CallEvent {
     std::uint64_t began;
-    std::uint32_t ticks;  ///< length; the largest value stands for longer
+    std::uint32_t ticks;  ///< length; the largest value means that or longer
     std::uint32_t file : 24;
     std::uint32_t kind : 8;
     std::int64_t offset;

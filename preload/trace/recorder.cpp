@@ -282,7 +282,7 @@ void named(Kind kind, std::uint64_t began) noexcept {
 }
 
 void forked_child() noexcept {
-    // A process of its own from here on: the same files, counted from zero.
+    // The child is a separate process from here on: the same files, counted from zero.
     handles.reset_lock();
     state.lock.reset();
     for (std::uint32_t i = 0; i < state.records.load(std::memory_order_relaxed); ++i) {

@@ -241,7 +241,7 @@ void write_out() noexcept {
     text << "{\"type\":\"end\"}\n";
     const bool good = text.flush();
     raw::call(SYS_close, fd);
-    if (good) {  // a reader sees whole traces only
+    if (good) {  // so that readers see complete traces only
         raw::call(SYS_renameat2, AT_FDCWD, raw::number(name.data()), AT_FDCWD, raw::number(final_name.data()), 0);
     }
 }

@@ -32,7 +32,7 @@ void* work(void*) noexcept {
                 pool.lock.unlock();
                 break;
             }
-            walk = file == nullptr && walk_is_due();  // who wakes for work that another one took has no reason to
+            walk = file == nullptr && walk_is_due();  // a thread that woke for work that another took does not walk
         }
         pool.lock.unlock();
         if (walk) {

@@ -20,7 +20,7 @@ bool walk_over_files() noexcept {
         release_if_grown(file);
         check_space(file);
         if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != pool.number &&
-            (file.dirty.first != nullptr || file.held.queued > 0)) {
+            (file.dirty.first != nullptr || file.pages.queued > 0)) {
             enqueue_file(file);
         }
         active |= file.mode.load(std::memory_order_relaxed) == Mode::Active;
@@ -30,11 +30,11 @@ bool walk_over_files() noexcept {
 
 namespace {
 
-/// What was planned first is wanted first. It is found from the other end, where all that is planned lies.
+/// Returns the page that was planned first, since it is needed first. Planned pages are the newest in the list.
 Page* next_queued(const File& file) noexcept {
     Page* oldest = nullptr;
-    std::uint32_t remaining = file.held.queued;
-    for (Page* page = file.held.newest; page != nullptr && remaining > 0; page = page->older) {
+    std::uint32_t remaining = file.pages.queued;
+    for (Page* page = file.pages.newest; page != nullptr && remaining > 0; page = page->older) {
         if (page->busy == Busy::Queued) {
             oldest = page;
             --remaining;
@@ -50,7 +50,7 @@ bool begin_next(File& file, Job& job) noexcept {
     if (first != nullptr && !file.turns.writing && first->busy == Busy::No) {
         const std::uint64_t now = system::now_ns();
         const std::uint64_t age_ns = static_cast<std::uint64_t>(state.settings->limits.age_ms) * 1'000'000 / 2;
-        const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.held.limit;
+        const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.pages.limit;
         const bool early = first->full || behind;
         if ((early || now - first->dirty_since_ns > age_ns) && now >= file.errors.retry_after_ns) {
             ++file.statistics.behind_started;
@@ -63,7 +63,7 @@ bool begin_next(File& file, Job& job) noexcept {
             return true;
         }
         page->busy = Busy::No;
-        --file.held.queued;
+        --file.pages.queued;
     }
     return false;
 }

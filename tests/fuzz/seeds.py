@@ -20,7 +20,7 @@ MANIFEST = {
     "period": 4096,
     "epoch_ns": 1,
     "half_rates": {"write": 0.0, "read": 0.0},
-    "found": False,
+    "existed_before": False,
     "files": {"mapping": 0, "group_size": 0, "count": 1, "directories": 0, "name": "data", "across": ["/b"]},
     "threads": 1,
     "node_of_process": [0],
@@ -31,7 +31,7 @@ MANIFEST = {
             {
                 "top": "tree", "copies": 1, "depth": 1, "branching": 2, "leaf_only": False, "items_per_dir": 3,
                 "scope": 0, "home_shift": 0, "branch": "d", "file": "f", "directory": "i", "shared_single": False,
-                "made": True,
+                "created_by_run": True,
             }
         ],
         "states": [],

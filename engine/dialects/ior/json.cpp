@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IOR's results as JSON with IOR's member names; Sonde's own figures, when asked for, stand in members called "sonde".
-// The document is written when all is done, so that it is valid whatever else was said meanwhile.
+// The document is written when all is done, so that it is valid whatever else was printed before.
 #include "dialects/ior/layout.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the record of a test says, in the figures that IOR prints. IOR's definitions (docs/reference/ior has them beside
-// ours): bandwidth = bytes / (last close - first open); IOPS = transfers / (last - first end of transfers), another
-// interval; latency = mean of the task that was best.
+// The numbers that IOR prints, computed from the record of a test. IOR's definitions (docs/reference/ior has them
+// beside ours): bandwidth = bytes / (last close - first open); IOPS = transfers / (last - first end of transfers),
+// another interval; latency = mean of the task that was best.
 #pragma once
 
 #include "dialects/ior/translate.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules between IOR's options. What IOR corrects with a warning is corrected here too, and said.
+// The rules between IOR's options. Values that IOR corrects with a warning are corrected here with the same warning.
 #include "dialects/ior/arguments.hpp"
 #include "plan/plan_error.hpp"
 

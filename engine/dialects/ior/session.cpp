@@ -29,7 +29,7 @@ void warn(const std::string& sentence) {
     static_cast<void>(std::fprintf(stderr, "sonde-engine: ior: %s\n", sentence.c_str()));
 }
 
-/// A number that the environment says instead of what was found, as IOR's own tests do; said as IOR says it.
+/// A number from the environment that replaces the detected one, as in IOR's tests; printed as IOR prints it.
 int faked(const char* variable, const char* label, int actual) {
     const char* value = std::getenv(variable);
     const int number = value == nullptr ? 0 : static_cast<int>(std::strtol(value, nullptr, 10));
@@ -175,7 +175,7 @@ class IorSession final : public Session {
 
     int finish(int code) override {
         if (!headed_ && code != 0) {
-            return code;  // nothing has run; why was said
+            return code;  // no test has run; the reason was printed
         }
         std::vector<const IorTest*> all;
         for (const auto& test : tests_) {

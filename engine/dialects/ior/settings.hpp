@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one test of IOR 4.1 is told to do: the options under IOR's own names, with its defaults.
+// The options of one test of IOR 4.1, with IOR's names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct IorSettings {
     std::int64_t stripe_count = 0, stripe_size = 0;
     std::int64_t stripe_start = -1;
     std::string stripe_pool;
-    // What is said
+    // Output
     int verbose = 0;
     bool dry_run = false, warnings_are_errors = false, summary_always = false;
     std::int64_t reference = 0, outlier_seconds = 0;

@@ -44,7 +44,7 @@ std::string figures_of(const IorTest& test, const Point& point) {
     return figures;
 }
 
-/// Findings that differ in their numbers only are said once, with how many more there are.
+/// Findings that differ only in their numbers are printed once, with the count of the others.
 class UniqueFindings {
  public:
     void add(const std::string& kind, const std::string& line, const std::string& finding) {

@@ -96,7 +96,8 @@ ordered_json io_of(const IorSettings& s) {
             io["view"] = true;
         }
         if (s.mpi_preallocate) {
-            // Reserving may read and write back what is there: not in a file that others write already.
+            // Preallocation may read and write back existing data, so it is not used in a file that other tasks already
+            // write.
             io["preallocate"] = s.collective || s.file_per_process ? "fallocate" : "truncate";
         }
         if (!s.hints.empty()) {

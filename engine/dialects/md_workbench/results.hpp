@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the record says of one phase, and the lines that md-workbench prints of it.
+// The results of one phase from the record, and the lines that md-workbench prints for it.
 #pragma once
 
 #include "dialects/md_workbench/translate.hpp"

@@ -39,7 +39,7 @@ class WorkbenchSession final : public Session {
         setting_ = setting;
         seed_ = s_.seed.value_or(static_cast<std::int64_t>(std::time(nullptr)) & INT32_MAX);
         began_ = std::time(nullptr);
-        const bool only_shown = setting.command.empty();  // then nobody may have run the phases before
+        const bool only_shown = setting.command.empty();  // then the earlier phases may not have run
         std::error_code failure;
         is_clean_ = !only_shown && s_.clean && !s_.create && !s_.bench && s_.api != "DUMMY" &&
                     !std::filesystem::exists(s_.directory, failure);

@@ -157,7 +157,7 @@ class MdtestSession final : public Session {
         out.flush();
     }
 
-    /// Where the test runs and how large it is, once the record has said what file system that is.
+    /// Location and size of the test, printed once the record names the file system.
     void place_of_test(const ordered_json& node) {
         const ordered_json fs = node.value("file_system", ordered_json::object());
         say("Path                : %s\n", s_.directory.c_str());

@@ -23,7 +23,7 @@ std::string verbose_line(int line, const std::string& text) {
     return worded("V-1: Rank %3d Line %5d ", 0, line) + text + "\n";
 }
 
-/// Over iterations, what `value` says of one test; only iterations that have it.
+/// Values of one test over the iterations that have it, as `value` returns them.
 std::vector<double> over(const MdtestResults& results, MdtestTest test,
                          const std::function<double(const TestResult&)>& value) {
     std::vector<double> values;

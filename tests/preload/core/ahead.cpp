@@ -35,7 +35,7 @@ struct Unseen {
     Unseen() {
         rule.stands_aside = true;
         file->rule = &rule;
-        file->held.page_size = page;
+        file->pages.page_size = page;
     }
     Move judged(std::int64_t begin, std::int64_t end) {
         Stream stream;
@@ -265,7 +265,7 @@ TEST_CASE("used_read_ahead_earns_guesses_and_unused_pauses_it") {
 
 TEST_CASE("long_stream_drops_its_pages_on_fast_storage") {
     Unseen unseen;
-    unseen.file->held.page_size = 65'536;
+    unseen.file->pages.page_size = 65'536;
     const auto passes = [&](int calls, int bytes, bool again = false) {
         Stream stream;
         Move last;
@@ -301,6 +301,6 @@ TEST_CASE("unknown_storage_limits_reach_to_128_kib") {
     unseen.file->payoff.measured = 3;
     CHECK(reach(100'000) == 400'000);
     unseen.file->payoff.measured = 2;
-    unseen.file->held.page_size = 65'535;
+    unseen.file->pages.page_size = 65'535;
     CHECK(reach(100'000) == 400'000);  // so small a page is not worth asking
 }

@@ -61,8 +61,7 @@ inline settings::Settings& use(const char* params, bool leases = false) {
     return *all_settings.back();
 }
 
-/// A crew that a test before this one called stays for a while, whatever this one says of threads, and would write
-/// behind its back.
+/// Ends the threads that an earlier test started, which would otherwise write during this test.
 inline void stop_pool() {
     buffer::stop_workers();
     {

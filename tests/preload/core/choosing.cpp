@@ -85,9 +85,9 @@ TEST_CASE("stream_is_buffered_after_200_calls_and_remembered") {
         }
         CHECK_FALSE(file.watching);
         CHECK(file.choice.pays);
-        CHECK(file.held.page_size == 1U << 20U);
-        CHECK(file.held.limit == 4);
-        CHECK(file.held.prefetch == 0);
+        CHECK(file.pages.page_size == 1U << 20U);
+        CHECK(file.pages.limit == 4);
+        CHECK(file.pages.prefetch == 0);
         CHECK(file.statistics.write.calls == 1000);
         CHECK(file.statistics.write.storage_calls < (opening == 0 ? 205 : 5));
         CHECK(close_buffered(fd) == 0);
@@ -109,14 +109,14 @@ TEST_CASE("scattered_file_passes_through_until_a_stream_follows") {
     }
     CHECK(file.mode.load() == buffer::Mode::Suspended);
     CHECK_FALSE(file.choice.pays);
-    CHECK(file.held.count == 0);
+    CHECK(file.pages.count == 0);
     CHECK(file.statistics.read.storage_calls == 200);
     for (int i = 0; i < 6000; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
     CHECK(file.mode.load() == buffer::Mode::Active);
     CHECK(file.choice.pays);
-    CHECK(file.held.prefetch == 2);
+    CHECK(file.pages.prefetch == 2);
     CHECK(file.statistics.read.hits > 2000);
     CHECK(close_buffered(fd) == 0);
 }
@@ -227,9 +227,9 @@ TEST_CASE("watched_file_has_room_for_every_choice") {
     use("*:auto", true);
     const int fd = open_buffered(folder.path + "/new", O_RDWR | O_CREAT);
     CHECK(file_of(fd).watching);
-    CHECK(file_of(fd).held.page_size == 1 << 20);
-    CHECK(file_of(fd).held.limit == 16);
-    CHECK(file_of(fd).held.bucket_mask >= 15);
+    CHECK(file_of(fd).pages.page_size == 1 << 20);
+    CHECK(file_of(fd).pages.limit == 16);
+    CHECK(file_of(fd).pages.bucket_mask >= 15);
     std::string record(1000, 'x');
     for (int i = 0; i < 200; ++i) {
         REQUIRE(write_at(fd, record.data(), 1000, i * 1000) == 1000);

@@ -142,9 +142,9 @@ TEST_CASE("last_close_returns_all_memory_within_limits") {
         Held one(quiet);
         for (int page = 1; page < 20; ++page) {
             REQUIRE(write_at(one.fd, one.text.data(), 500, page * 4096) == 500);
-            CHECK(file_of(one.fd).held.count <= 4);
+            CHECK(file_of(one.fd).pages.count <= 4);
         }
-        CHECK(file_of(one.fd).held.count == 4);
+        CHECK(file_of(one.fd).pages.count == 4);
         CHECK(state.memory_used.load() == before + 4 * 4096);
         char bytes_read[10];
         REQUIRE(read_at(one.fd, bytes_read, 10, 19 * 4096) == 10);
@@ -166,7 +166,7 @@ TEST_CASE("process_memory_limit_sends_calls_to_storage") {
         REQUIRE(write_at(fd, text.data(), 1000, page * 65536) == 1000);
         CHECK(state.memory_used.load() <= 128 << 10);
     }
-    CHECK(file_of(fd).held.count == 2);
+    CHECK(file_of(fd).pages.count == 2);
     CHECK(close_buffered(fd) == 0);
     CHECK((contents(folder.path + "/data").substr(65536, 1000) == text));
 }
@@ -207,7 +207,7 @@ TEST_CASE("lock_shows_data_and_size_of_other_process") {
     REQUIRE(pwrite(one.fd, "changed", 7, 10) == 7);
     buffer::lock_taken(one.fd);
     CHECK(mode_of(one.fd) == Mode::Active);
-    CHECK(file_of(one.fd).held.count == 0);
+    CHECK(file_of(one.fd).pages.count == 0);
     CHECK(file_of(one.fd).size == 709);
     REQUIRE(read_at(one.fd, text.data(), 7, 10) == 7);
     CHECK(text.substr(0, 7) == "changed");

@@ -31,7 +31,7 @@ struct Waiting {
         use("*,%process:age=600");  // nothing becomes old while a test runs
         file->rule = &rule;
         file->size = 100'000;
-        file->held.page_size = 8192;
+        file->pages.page_size = 8192;
         file->ends.reader = 3;
         file->ends.writer = 4;
         file->on_list_of = buffer::pool.number;  // no worker shall see it
@@ -67,9 +67,9 @@ TEST_CASE("page_load_repeats_short_reads_and_fills_zeros") {
     Waiting fixture;
     fixture.page.busy = Busy::Queued;
     fixture.page.ahead = true;
-    fixture.file->held.queued = 1;
+    fixture.file->pages.queued = 1;
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8192));
-    CHECK(fixture.file->held.queued == 0);
+    CHECK(fixture.file->pages.queued == 0);
     CHECK(fixture.page.busy == Busy::Loading);
     CHECK(fixture.file->turns.in_flight == 1);
     CHECK_FALSE(fixture.job.writes());
@@ -150,7 +150,7 @@ TEST_CASE("direct_load_reads_sectors_and_falls_back") {
     }
     Waiting last;
     last.by_direct();
-    last.file->held.page_size = 7000;  // a page that is no multiple of sectors: not beyond its memory
+    last.file->pages.page_size = 7000;  // a page that is no multiple of sectors: not beyond its memory
     last.page.index = 0;
     REQUIRE(last.job.begin_load(*last.file, last.page, 0, 7000));
     CHECK(last.next() == "9: 7000 at 0 > 0");
@@ -292,7 +292,7 @@ TEST_CASE("dirty_page_leaves_list_from_any_position") {
 TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
     const auto begins = [](auto change) {
         Waiting fixture;
-        fixture.file->held.limit = 10;
+        fixture.file->pages.limit = 10;
         fixture.dirty(0, 10);
         change(fixture);
         Job job;
@@ -316,27 +316,27 @@ TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
         return begins([=](Waiting& fixture) {
             second = Page{};
             buffer::note_dirty(*fixture.file, second);
-            fixture.file->held.limit = limit;
+            fixture.file->pages.limit = limit;
         });
     };
     CHECK(of_two(3));
     CHECK_FALSE(of_two(4));
-    CHECK_FALSE(begins([](Waiting& fixture) { fixture.file->held.limit = 1; }));  // of one page nobody is in the way
+    CHECK_FALSE(begins([](Waiting& fixture) { fixture.file->pages.limit = 1; }));  // of one page nobody is in the way
     Waiting ahead;
-    ahead.file->held.newest = &ahead.page;
+    ahead.file->pages.newest = &ahead.page;
     ahead.page.busy = Busy::Queued;
     ahead.page.want_begin = 10;
     ahead.page.want_end = 60;
-    ahead.file->held.queued = 1;
+    ahead.file->pages.queued = 1;
     REQUIRE(buffer::begin_next(*ahead.file, ahead.job));
     CHECK(ahead.next() == "3: 50 at 10 > 8202");
     Waiting behind;  // the file has become shorter since
-    behind.file->held.newest = &behind.page;
+    behind.file->pages.newest = &behind.page;
     behind.page.busy = Busy::Queued;
     behind.page.want_end = 60;
-    behind.file->held.queued = 1;
+    behind.file->pages.queued = 1;
     behind.file->size = 8192;
     CHECK_FALSE(buffer::begin_next(*behind.file, behind.job));
-    CHECK(behind.file->held.queued == 0);
+    CHECK(behind.file->pages.queued == 0);
     CHECK(behind.page.busy == Busy::No);
 }

@@ -195,7 +195,7 @@ TEST_CASE("locks_keep_pages_under_a_lease") {
     leased.write();
     buffer::lock_taken(leased.fd);
     CHECK(buffer::holds_dirty(leased.fd));
-    CHECK(file_of(leased.fd).held.count == 1);
+    CHECK(file_of(leased.fd).pages.count == 1);
 }
 
 TEST_CASE("closing_gives_the_lease_up") {

@@ -24,17 +24,17 @@ struct Paged {
     explicit Paged(std::uint32_t limit, std::uint32_t page_size = 4096) {
         use(quiet);
         file->rule = &rule;
-        file->held.page_size = page_size;
-        file->held.limit = limit;
+        file->pages.page_size = page_size;
+        file->pages.limit = limit;
         file->size = 1LL << 40;
         REQUIRE(buffer::make_buckets(*file));
     }
     ~Paged() {
         buffer::drop_all(*file);
-        CHECK(file->held.count == 0);
-        CHECK(file->held.newest == nullptr);
+        CHECK(file->pages.count == 0);
+        CHECK(file->pages.newest == nullptr);
         buffer::free_buckets(*file);
-        CHECK(file->held.buckets == nullptr);
+        CHECK(file->pages.buckets == nullptr);
     }
     Page* page(std::int64_t index) {
         bool again = false;
@@ -46,12 +46,12 @@ struct Paged {
     std::string by_use() const {
         std::string all;
         const Page* before = nullptr;
-        for (const Page* page = file->held.newest; page != nullptr; page = page->older) {
+        for (const Page* page = file->pages.newest; page != nullptr; page = page->older) {
             CHECK(page->newer == before);
             before = page;
             all += (all.empty() ? "" : " ") + std::to_string(page->index);
         }
-        CHECK(file->held.oldest == before);
+        CHECK(file->pages.oldest == before);
         return all;
     }
 };
@@ -61,7 +61,7 @@ struct Paged {
 TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     const auto buckets = [](std::uint32_t limit) {
         const Paged paged(limit);
-        return paged.file->held.bucket_mask + 1;
+        return paged.file->pages.bucket_mask + 1;
     };
     CHECK(buckets(1) == 16);
     CHECK(buckets(16) == 16);
@@ -70,9 +70,9 @@ TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     CHECK(buckets(65'536) == 65'536);
     CHECK(buckets(1U << 31U) == 1U << 20U);
     const Paged few(16);
-    CHECK(few.file->held.buckets == few.file->held.few_buckets);
+    CHECK(few.file->pages.buckets == few.file->pages.few_buckets);
     const Paged many(17);
-    CHECK(many.file->held.buckets != many.file->held.few_buckets);
+    CHECK(many.file->pages.buckets != many.file->pages.few_buckets);
 }
 
 TEST_CASE("pages_are_found_by_index_in_order_of_use") {
@@ -96,7 +96,7 @@ TEST_CASE("pages_are_found_by_index_in_order_of_use") {
     CHECK(paged.by_use() == "3 4 35");
     CHECK(buffer::find_page(*paged.file, 19) == nullptr);
     CHECK(buffer::find_page(*paged.file, 35) != nullptr);
-    CHECK(paged.file->held.count == 3);
+    CHECK(paged.file->pages.count == 3);
     File nothing;
     CHECK(buffer::find_page(nothing, 0) == nullptr);
 }
@@ -118,7 +118,7 @@ TEST_CASE("page_beyond_limit_replaces_least_recently_used") {
     first->busy = Busy::Writing;
     CHECK(paged.page(5) == nullptr);  // nothing that could go
     first->busy = second->busy = Busy::No;
-    CHECK(paged.file->held.count == 2);
+    CHECK(paged.file->pages.count == 2);
     Paged none(0);
     bool again = true;
     CHECK(buffer::new_page(*none.file, 1, again) == nullptr);
@@ -137,7 +137,7 @@ TEST_CASE("memory_of_all_files_is_counted_and_limited") {
     const Page* third = paged.page(3);
     REQUIRE(third != nullptr);
     CHECK(third == buffer::find_page(*paged.file, 3));
-    CHECK(paged.file->held.count == 2);
+    CHECK(paged.file->pages.count == 2);
     CHECK(state.memory_used.load() == before + 8192);
     buffer::drop_all(*paged.file);
     CHECK(state.memory_used.load() == before);
@@ -169,7 +169,7 @@ TEST_CASE("stream_reuses_the_page_behind_it") {
     first->busy = Busy::Loading;
     CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);
     first->busy = Busy::No;
-    CHECK(paged.file->held.count == 2);
+    CHECK(paged.file->pages.count == 2);
 }
 
 TEST_CASE("memory_is_touched_before_loads_from_64_kib") {

@@ -59,7 +59,7 @@ TEST_CASE("advancing_stream_plans_next_pages") {
     CHECK(one.pages() == "");
     buffer::plan_ahead(*one.file, {.forward = 2}, {.local = true, .reach = 1024}, 4096, 8192);
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
-    CHECK(one.file->held.queued == 3);
+    CHECK(one.file->pages.queued == 3);
     CHECK(one.file->statistics.ahead_started == 3);
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 40'960, 45'056);  // as many as may wait do
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
@@ -121,23 +121,23 @@ TEST_CASE("nothing_is_read_ahead_in_a_pause_from_memory_or_without_room") {
     one.file->payoff.ahead_off = 1;
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     CHECK(one.file->payoff.ahead_off == 0);
-    one.file->held.limit = 1;  // the only page is the one in use
+    one.file->pages.limit = 1;  // the only page is the one in use
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     CHECK(one.pages() == "");
-    one.file->held.limit = 2;
+    one.file->pages.limit = 2;
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     CHECK(one.pages() == "2:0-4096");
 }
 
 namespace {
 
-/// A crew that takes what it is handed, and of which nobody works.
-struct Takes {
-    Takes() {
+/// A pool that queues files and has no thread.
+struct StartedPool {
+    StartedPool() {
         stop_pool();
         buffer::pool.started = buffer::pool.possible = 1;
     }
-    ~Takes() { buffer::workers_after_fork(); }
+    ~StartedPool() { buffer::workers_after_fork(); }
 };
 
 }  // namespace
@@ -147,7 +147,7 @@ TEST_CASE("planned_work_enqueues_the_file") {
     for (const bool strides : {false, true}) {
         CAPTURE(strides);
         Queued one("*:size=4k:count=9:prefetch=2,%process:age=600");
-        const Takes takes;
+        const StartedPool takes;
         const auto plan = [&](off64_t begin) {
             if (strides) {
                 buffer::plan_ahead(*one.file, {.step = 4096, .strides = 3}, far, begin, begin + 100);
@@ -163,10 +163,10 @@ TEST_CASE("planned_work_enqueues_the_file") {
         CHECK(buffer::pool.count == 1);
         CHECK(buffer::next_file() == one.file);
         one.file->on_list_of = 0;
-        for (buffer::Page* page = one.file->held.oldest; page != nullptr; page = page->newer) {
+        for (buffer::Page* page = one.file->pages.oldest; page != nullptr; page = page->newer) {
             page->busy = buffer::Busy::No;
         }
-        one.file->held.queued = 0;
+        one.file->pages.queued = 0;
         plan(50);  // all that it wants is there
         CHECK(buffer::pool.count == 0);
         CHECK(one.file->statistics.ahead_started == 2);
@@ -177,7 +177,7 @@ TEST_CASE("missing_page_plans_and_counts_nothing") {
     for (const bool strides : {false, true}) {
         CAPTURE(strides);
         Queued one("*:size=4k:count=3:prefetch=2,%process:age=600");
-        const Takes takes;
+        const StartedPool takes;
         bool again = false;
         buffer::Page* pages[3];
         for (int i = 0; i < 3; ++i) {
@@ -192,7 +192,7 @@ TEST_CASE("missing_page_plans_and_counts_nothing") {
         }
         CHECK(one.pages() == "");
         CHECK(buffer::pool.count == 0);
-        CHECK(one.file->held.queued == 0);
+        CHECK(one.file->pages.queued == 0);
         CHECK(one.file->statistics.ahead_started == 0);
         for (buffer::Page* page : pages) {
             page->busy = buffer::Busy::No;
@@ -202,7 +202,7 @@ TEST_CASE("missing_page_plans_and_counts_nothing") {
 
 TEST_CASE("what is written need not be read ahead any more") {
     Queued one("*:size=4k:count=5:prefetch=2,%process:age=600");
-    const Takes takes;
+    const StartedPool takes;
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
     REQUIRE(one.pages() == "1:0-4096 2:0-4096");
     one.hold.reset();
@@ -214,7 +214,7 @@ TEST_CASE("what is written need not be read ahead any more") {
     REQUIRE(written != nullptr);
     CHECK(written->busy == buffer::Busy::No);
     CHECK_FALSE(written->ahead);
-    CHECK(one.file->held.queued == 1);
+    CHECK(one.file->pages.queued == 1);
     CHECK(one.file->statistics.ahead_used == 0);
     buffer::next_file();
     one.file->on_list_of = 0;
@@ -227,7 +227,7 @@ TEST_CASE("plan_is_made_once_and_skips_loaded_pages") {
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
     CHECK(stream.planned == 1);
     buffer::drop_page(*one.file, *buffer::find_page(*one.file, 3));
-    CHECK(one.file->held.queued == 2);
+    CHECK(one.file->pages.queued == 2);
     CHECK(one.file->statistics.ahead_unused == 1);
     buffer::plan_ahead(*one.file, stream, whole_pages, 5000, 6000);
     CHECK(one.pages() == "2:0-4096 4:0-4096");
@@ -243,14 +243,14 @@ TEST_CASE("planned_pages_yield_to_needed_pages_lru_first") {
     const buffer::Page* clean = buffer::new_page(*one.file, 40, again);
     REQUIRE(clean != nullptr);
     CHECK_FALSE(again);
-    CHECK(one.file->held.count == 3);
+    CHECK(one.file->pages.count == 3);
     CHECK(buffer::new_page(*one.file, 41, again) == clean);
     CHECK(buffer::find_page(*one.file, 40) == nullptr);
-    CHECK(one.file->held.queued == 2);
+    CHECK(one.file->pages.queued == 2);
     const_cast<buffer::Page*>(clean)->busy = buffer::Busy::Loading;
     const buffer::Page* planned = buffer::find_page(*one.file, 1);
     CHECK(buffer::new_page(*one.file, 42, again) == planned);
-    CHECK(one.file->held.queued == 1);
+    CHECK(one.file->pages.queued == 1);
     CHECK(one.pages() == "2:0-4096");
     CHECK_FALSE(planned->ahead);
     CHECK(one.file->statistics.ahead_unused == 1);

@@ -59,7 +59,7 @@ TEST_CASE("pages_of_a_file_that_is_only_read_are_a_mebibyte_at_most") {
         CAPTURE(test_case.params);
         use(test_case.params);
         const int fd = open_buffered(path, test_case.flags);
-        const buffer::Held& held = file_of(fd).held;
+        const buffer::CachedPages& held = file_of(fd).pages;
         CHECK((held.page_size == test_case.page && held.limit == test_case.pages && held.prefetch == test_case.ahead));
         read_through(fd, truth, 1000);
         CHECK(file_of(fd).statistics.read.storage_calls < 50);
@@ -97,7 +97,7 @@ TEST_CASE("stream_on_quick_storage_leaves_no_pages") {
     const int fd = open_buffered(path, O_RDONLY);
     file_of(fd).payoff.best_rate = 1U << 30U;  // bytes per microsecond: quick for as long as this test lasts
     read_through(fd, truth, 1000);
-    CHECK(file_of(fd).held.count <= 3);
+    CHECK(file_of(fd).pages.count <= 3);
     CHECK(close_buffered(fd) == 0);
 }
 
@@ -118,20 +118,20 @@ TEST_CASE("what is planned first is read first") {
     for (int tries = 0; tries < 20'000 && remaining > 0; ++tries) {
         file.lock.lock();
         std::int64_t farthest_begun = 0, nearest_waiting = 100;
-        for (const buffer::Page* page = file.held.oldest; page != nullptr; page = page->newer) {
+        for (const buffer::Page* page = file.pages.oldest; page != nullptr; page = page->newer) {
             if (page->busy == buffer::Busy::Queued) {
                 nearest_waiting = std::min(nearest_waiting, page->index);
             } else {
                 farthest_begun = std::max(farthest_begun, page->index);
             }
         }
-        remaining = file.held.queued;
+        remaining = file.pages.queued;
         file.lock.unlock();
         REQUIRE(farthest_begun < nearest_waiting);
         usleep(100);
     }
     CHECK(remaining == 0);
-    CHECK(file.held.count == 9);
+    CHECK(file.pages.count == 9);
     CHECK(close_buffered(fd) == 0);
     slow_storage = false;
 }

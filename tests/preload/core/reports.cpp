@@ -93,9 +93,9 @@ struct Told {
     std::unique_ptr<File> file = std::make_unique<File>();
     Told() {
         file->rule = &rule;
-        file->held.page_size = 1 << 20;
-        file->held.limit = 4;
-        file->held.prefetch = 1;
+        file->pages.page_size = 1 << 20;
+        file->pages.limit = 4;
+        file->pages.prefetch = 1;
         file->opened_ns = system::now_ns();
         file->path[0] = 'x';
         file->statistics = hundred_reads();
@@ -110,7 +110,7 @@ struct Told {
 std::string advice(const Statistics& counted, std::uint32_t prefetch = 1, bool shared = false) {
     Told report;
     report.file->statistics = counted;
-    report.file->held.prefetch = prefetch;
+    report.file->pages.prefetch = prefetch;
     report.file->shared = shared;
     report.rule.verbose = false;
     buffer::report_file(*report.file);

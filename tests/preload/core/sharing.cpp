@@ -107,12 +107,12 @@ TEST_CASE("rank_files_belong_to_their_handle_until_released") {
     CHECK_FALSE(buffer::is_shared(&stranger));
     std::string text(500, 'x');
     REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
-    CHECK(file_of(fd).held.count == 1);
+    CHECK(file_of(fd).pages.count == 1);
     buffer::sync_shared(&stranger);
     CHECK(contents(path) == "");
     buffer::sync_shared(&handle);  // what others wrote must be seen from now on
     CHECK(contents(path) == text);
-    CHECK(file_of(fd).held.count == 0);
+    CHECK(file_of(fd).pages.count == 0);
     REQUIRE(truncate(path.c_str(), 100) == 0);
     bool ignored = false;
     CHECK(buffer::flush(fd, ignored) == 0);

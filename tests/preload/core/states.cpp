@@ -53,7 +53,7 @@ TEST_CASE("suspend_hands_data_and_offsets_over_and_resume_takes_them") {
     CHECK(held.file.mode.load() == Mode::Suspended);
     CHECK(lseek(one.fd, 0, SEEK_CUR) == 7);
     CHECK(lseek(other, 0, SEEK_CUR) == 9);
-    CHECK(held.file.held.count == 0);
+    CHECK(held.file.pages.count == 0);
     CHECK_FALSE(held.file.retries_later);  // until somebody wakes it
     CHECK(contents(one.path) == one.text);
     CHECK(state.undelivered.load() == before);
@@ -237,7 +237,7 @@ TEST_CASE("fresh_objects_are_empty") {
     CHECK(file->mode.load() == Mode::Gone);
     CHECK(
         (file->ends.reader == -1 && file->ends.writer == -1 && file->ends.direct == -1 && file->ends.direct_out == -1));
-    CHECK((file->held.count == 0 && file->held.queued == 0));
+    CHECK((file->pages.count == 0 && file->pages.queued == 0));
     CHECK((file->dirty.pages == 0 && file->turns.running == 0 && file->turns.in_flight == 0 &&
            file->turns.exclusive_calls == 0));
     CHECK_FALSE((file->turns.gate || file->turns.writing || file->turns.writer_turn));

@@ -261,7 +261,7 @@ TEST_CASE("refused_data_is_lost_with_last_writer_only") {
         CHECK(close_buffered(closing) == ENOSPC);
         CHECK(buffer::holds_dirty(other) == another);
         CHECK(fixture.file->size == (another ? (1 << 16) + 100 : 1 << 16));
-        CHECK(fixture.file->held.count == (another ? 1 : 0));
+        CHECK(fixture.file->pages.count == (another ? 1 : 0));
         fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
             return pwrite64(another ? other : -1, from, bytes, offset);
         });
@@ -298,7 +298,7 @@ TEST_CASE("all_pages_refused_sends_writes_straight") {
     CHECK(calls == 2);  // to make room, and then what came before
     CHECK(fixture.file->dirty.pages == 2);
     CHECK(fixture.read(100, 12'288) == 100);  // without a page
-    CHECK(fixture.file->held.count == 2);
+    CHECK(fixture.file->pages.count == 2);
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     bool ignored = false;

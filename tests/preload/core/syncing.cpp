@@ -39,7 +39,7 @@ TEST_CASE("release_by_any_key_hands_data_over_first") {
         CHECK(mode_of(one.fd) == Mode::Released);
         CHECK(why(one.fd) == "by descriptor");
         CHECK(contents(one.path) == one.text);
-        CHECK(file_of(one.fd).held.count == 0);
+        CHECK(file_of(one.fd).pages.count == 0);
     }
     {
         Held one(quiet);
@@ -76,7 +76,7 @@ TEST_CASE("flush_by_any_key_keeps_file_buffered") {
         CHECK_FALSE(buffer::holds_dirty(one.fd));
         CHECK(buffer::is_buffered_inode(got.st_dev, got.st_ino));
         CHECK(mode_of(one.fd) == Mode::Active);
-        CHECK(file_of(one.fd).held.count == 1);
+        CHECK(file_of(one.fd).pages.count == 1);
     };
     by([](int fd) { buffer::hand_to_kernel(fd); });
     by([&](int) { buffer::flush_inode(got.st_dev, got.st_ino); });

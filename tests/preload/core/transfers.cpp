@@ -132,7 +132,7 @@ TEST_CASE("of clean pages the one goes that was not used for longest") {
     CHECK(one.read(100, 10) == 0);
     CHECK(one.read(4096, 10) == 4096);
     CHECK(buffer::find_page(*one.file, 2) == nullptr);
-    CHECK(one.file->held.count == 2);
+    CHECK(one.file->pages.count == 2);
 }
 
 TEST_CASE("oldest_dirty_page_is_written_first") {
@@ -157,7 +157,7 @@ TEST_CASE("calls_over_pages_split_and_whole_pages_go_straight") {
           2 * 4096 + 4096);  // the rest of the first is here, two go straight, the last is loaded
     CHECK(buffer::find_page(*one.file, 1) == nullptr);
     CHECK(buffer::find_page(*one.file, 3) != nullptr);
-    CHECK(one.file->held.count == 2);
+    CHECK(one.file->pages.count == 2);
 }
 
 TEST_CASE("empty_vector_parts_move_nothing") {

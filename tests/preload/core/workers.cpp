@@ -23,15 +23,15 @@ using buffer::pool;
 
 namespace {
 
-/// A crew that takes every file it is given, and of which nobody works. To be made after the settings.
-struct Nobody {
-    Nobody() {
+/// A pool that queues files and has no thread. Must be created after the settings.
+struct PoolWithoutThreads {
+    PoolWithoutThreads() {
         stop_pool();
         pool.started = pool.possible = 1;
         pool.calm = 2;
     }
-    ~Nobody() { buffer::workers_after_fork(); }
-    /// Takes what was handed over, as a thread does; nullptr when there was nothing.
+    ~PoolWithoutThreads() { buffer::workers_after_fork(); }
+    /// StartedPool what was handed over, as a thread does; nullptr when there was nothing.
     static File* taken() {
         File* file = buffer::next_file();
         if (file != nullptr) {
@@ -47,53 +47,53 @@ TEST_CASE("workers_start_with_first_dirty_byte_and_get_full_pages") {
     {
         const Folder folder;
         use("*:size=4k:count=8,%process:age=600");
-        const Nobody nobody;
+        const PoolWithoutThreads nobody;
         const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
         File* const file = &file_of(fd);
         std::string text(4096, 'x');
         REQUIRE(write_at(fd, text.data(), 100, 0) == 100);
-        CHECK(Nobody::taken() == nullptr);  // nobody is in a hurry,
-        CHECK(pool.calm == 0);              // but somebody goes round
+        CHECK(PoolWithoutThreads::taken() == nullptr);  // nobody is in a hurry,
+        CHECK(pool.calm == 0);                          // but somebody goes round
         REQUIRE(write_at(fd, text.data(), 100, 100) == 100);
-        CHECK(Nobody::taken() == nullptr);
+        CHECK(PoolWithoutThreads::taken() == nullptr);
         REQUIRE(write_at(fd, text.data(), 3896, 200) == 3896);
-        CHECK(Nobody::taken() == file);
+        CHECK(PoolWithoutThreads::taken() == file);
         REQUIRE(write_at(fd, text.data(), 50, 4096) == 50);
-        CHECK(Nobody::taken() == nullptr);
+        CHECK(PoolWithoutThreads::taken() == nullptr);
         REQUIRE(write_at(fd, text.data(), 4046, 4146) == 4046);
-        CHECK(Nobody::taken() == file);
+        CHECK(PoolWithoutThreads::taken() == file);
         CHECK(close_buffered(fd) == 0);
-        Nobody::taken();
+        PoolWithoutThreads::taken();
     }
 }
 
 TEST_CASE("child_has_own_pool_and_receives_parent_queue") {
     use(quiet);
-    const Nobody nobody;
+    const PoolWithoutThreads nobody;
     const Held one(quiet);
     buffer::enqueue_file(file_of(one.fd));
     const std::uint32_t before = pool.number;
     REQUIRE(file_of(one.fd).on_list_of == before);
     buffer::workers_after_fork();
-    CHECK(pool.number == before + 1);  // and so never that of an ancestor's crew, nor zero: on no list
+    CHECK(pool.number == before + 1);  // so it differs from the numbers of all ancestors' pools, and from 0
     CHECK(pool.started == 0);
     pool.started = pool.possible = 1;
-    CHECK(Nobody::taken() == nullptr);
+    CHECK(PoolWithoutThreads::taken() == nullptr);
     buffer::enqueue_file(file_of(one.fd));
-    CHECK(Nobody::taken() == &file_of(one.fd));
+    CHECK(PoolWithoutThreads::taken() == &file_of(one.fd));
 }
 
 TEST_CASE("walk_finds_dirty_data_and_reports_activity") {
     use(quiet);
-    const Nobody nobody;
+    const PoolWithoutThreads nobody;
     {
         const Held one(quiet);
-        CHECK(Nobody::taken() == nullptr);
+        CHECK(PoolWithoutThreads::taken() == nullptr);
         CHECK(buffer::walk_over_files());
-        CHECK(Nobody::taken() == &file_of(one.fd));
+        CHECK(PoolWithoutThreads::taken() == &file_of(one.fd));
         buffer::hand_to_kernel(one.fd);
         CHECK(buffer::walk_over_files());
-        CHECK(Nobody::taken() == nullptr);
+        CHECK(PoolWithoutThreads::taken() == nullptr);
         buffer::release_descriptor(one.fd, "test");
         CHECK_FALSE(buffer::walk_over_files());
     }
@@ -102,7 +102,7 @@ TEST_CASE("walk_finds_dirty_data_and_reports_activity") {
 
 TEST_CASE("walk_releases_file_appended_elsewhere") {
     use(quiet);
-    const Nobody nobody;
+    const PoolWithoutThreads nobody;
     const Held one(quiet);
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Active);
@@ -115,7 +115,7 @@ TEST_CASE("walk_releases_file_appended_elsewhere") {
 
 TEST_CASE("queue_keeps_order_holds_256_and_each_file_once") {
     use(quiet);
-    const Nobody nobody;
+    const PoolWithoutThreads nobody;
     std::vector<std::unique_ptr<File>> files;
     for (int i = 0; i < 257; ++i) {
         files.push_back(std::make_unique<File>());
@@ -131,15 +131,15 @@ TEST_CASE("queue_keeps_order_holds_256_and_each_file_once") {
     CHECK(files[255]->on_list_of == pool.number);
     CHECK(files[256]->on_list_of == 0);  // the walk over all files will find it
     for (int i = 0; i < 256; ++i) {
-        REQUIRE(Nobody::taken() == files[static_cast<std::size_t>(i)].get());
+        REQUIRE(PoolWithoutThreads::taken() == files[static_cast<std::size_t>(i)].get());
     }
-    CHECK(Nobody::taken() == nullptr);
+    CHECK(PoolWithoutThreads::taken() == nullptr);
     CHECK(pool.first == 200);
 }
 
 TEST_CASE("walk_is_due_after_nap_and_calm_walks_count") {
     use(quiet);
-    const Nobody nobody;
+    const PoolWithoutThreads nobody;
     pool.nap_ns = 3'600'000'000'000;
     pool.walked_ns = 0;
     CHECK(buffer::walk_is_due() == (system::now_ns() >= 3'600'000'000'000));

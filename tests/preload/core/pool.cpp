@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the library: there while there is something to do, gone when there is not, and back again.
+// The thread pool of the library: threads start with the first work, end when none is left, and start again.
 #include "buffered.hpp"
 
 #include "files/buffer.hpp"

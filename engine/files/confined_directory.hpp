@@ -95,7 +95,8 @@ class ConfinedDirectory {
     bool is_removed() const;
     /// Whether the caller owns this directory.
     bool is_owned_by_caller() const;
-    /// The same, or owner_of_new_files() owns it: for a directory that the caller has made.
+    /// Whether the caller owns it, or the user that owner_of_new_files() names: for a directory that the caller has
+    /// made.
     bool is_made_by_caller() const;
     /// The user who owns what the caller creates in here: the caller, except where a server maps users (root_squash).
     /// Creates a file without a name, or with a random one that it removes.

@@ -145,17 +145,17 @@ void Manifest::stamp_this_process() {
     process_start = start_of(pid);
 }
 
-Life Manifest::life() const {
+WriterState Manifest::writer_state() const {
     if (host != host_name()) {
-        return Life::elsewhere;
+        return WriterState::elsewhere;
     }
     if (boot != first_line("/proc/sys/kernel/random/boot_id")) {
-        return Life::ended;
+        return WriterState::ended;
     }
     if (pid_space != pid_namespace()) {
-        return Life::elsewhere;
+        return WriterState::elsewhere;
     }
-    return process_start != 0 && start_of(pid) == process_start ? Life::alive : Life::ended;
+    return process_start != 0 && start_of(pid) == process_start ? WriterState::alive : WriterState::ended;
 }
 
 void Manifest::save(const ConfinedDirectory& directory) const {

@@ -43,7 +43,7 @@ enum class Trust {
 };
 
 /// Whether a run is still active, as far as this host can determine.
-enum class Life { alive, ended, elsewhere };
+enum class WriterState { alive, ended, elsewhere };
 
 struct Manifest {
     std::string run;
@@ -72,7 +72,7 @@ struct Manifest {
     /// The manifest in `text`. Throws std::exception when no run can have written it.
     static Manifest parse(const std::string& text);
     /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
-    Life life() const;
+    WriterState writer_state() const;
     void stamp_this_process();
     /// Removes the manifest of a directory whose files stay.
     static void remove(const ConfinedDirectory& directory);

@@ -51,11 +51,11 @@ bool called_like_a_run(const std::string& name) {
 /// Why a run directory must not be removed; empty when its run has ended and created the directory.
 std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
     const std::string who = "its run " + records::json_text(manifest.run);
-    const files::Life life = manifest.life();
-    if (life == files::Life::alive) {
+    const files::WriterState writer_state = manifest.writer_state();
+    if (writer_state == files::WriterState::alive) {
         return who + " is still going on (process " + std::to_string(manifest.pid) + ")";
     }
-    if (life == files::Life::elsewhere && !elsewhere) {
+    if (writer_state == files::WriterState::elsewhere && !elsewhere) {
         return who + " was started on " + records::json_text(manifest.host) + " as process " +
                std::to_string(manifest.pid) +
                ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";

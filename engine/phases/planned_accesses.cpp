@@ -75,11 +75,11 @@ class PhaseWalk {
             sequence_.add(static_cast<std::uint64_t>(assignment.task));
         }
         if (job.tree) {
-            list_tree(job);
+            list_tree_operations(job);
         } else if (plan::on_files(phase_.op)) {
-            list_names(job);
+            list_name_operations(job);
         } else {
-            list_data(job);
+            list_data_operations(job);
         }
         files_ += job.files;
         results::TaskRow row;
@@ -89,7 +89,7 @@ class PhaseWalk {
         totals.rows.push_back(row);
     }
 
-    void list_data(const StreamJob& job) {
+    void list_data_operations(const StreamJob& job) {
         const std::uint64_t examined = in_order_ ? job.files : std::min(job.files, max_files_examined);
         std::uint64_t operations = 0;
         for (std::uint64_t k = 0; k < examined; ++k) {
@@ -123,7 +123,7 @@ class PhaseWalk {
         }
     }
 
-    void list_names(const StreamJob& job) {
+    void list_name_operations(const StreamJob& job) {
         std::string path;
         for (std::uint64_t k = 0; in_order_ && k < job.files; ++k) {
             job.name(k, path);
@@ -133,7 +133,7 @@ class PhaseWalk {
         sum_.operations += job.files;
     }
 
-    void list_tree(const StreamJob& job) {
+    void list_tree_operations(const StreamJob& job) {
         if (phase_.op == Op::cycle) {
             list_cycle(job);
             return;

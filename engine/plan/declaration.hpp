@@ -61,10 +61,10 @@ struct Member {
     const char* key;
     const char* meaning;
     MemberRules rules;
-    std::function<void(const Reader&)> read;  ///< called when the member is present or required
-    std::function<ordered_json()> resolve;    ///< the value in base units; null = the member is absent
-    std::function<ordered_json()> form;       ///< JSON Schema of the values
-    std::function<ordered_json()> initial;    ///< the default in the schema; null = none
+    std::function<void(const Reader&)> read;    ///< called when the member is present or required
+    std::function<ordered_json()> resolve;      ///< the value in base units; null = the member is absent
+    std::function<ordered_json()> json_schema;  ///< JSON Schema of the values
+    std::function<ordered_json()> initial;      ///< the default in the schema; null = none
 };
 
 struct Table {
@@ -100,7 +100,7 @@ class Visitor {
     template <class T, class Kind>
     void member(const char* key, T& field, const Kind& kind, const char* meaning, const MemberRules& rules = {}) {
         visit(Member{key, meaning, rules, [&](const Reader& in) { field = static_cast<T>(kind.read(in, key)); },
-                     [&] { return resolve_field(field, kind, rules); }, [&] { return kind.form(); },
+                     [&] { return resolve_field(field, kind, rules); }, [&] { return kind.json_schema(); },
                      [&] { return initial_of(field, kind, rules); }});
     }
 

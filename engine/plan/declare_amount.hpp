@@ -13,7 +13,7 @@ void describe(Visitor& visitor, Amount& amount);
 struct AmountKind {
     static Amount read(const Reader& in, const char* key);
     static ordered_json resolve(const Amount& amount);
-    static ordered_json form() { return {{"$ref", "#/$defs/amount"}}; }
+    static ordered_json json_schema() { return {{"$ref", "#/$defs/amount"}}; }
 };
 
 }  // namespace sonde::plan

@@ -20,7 +20,7 @@ struct FormatKind : PlainKind<std::string> {
         }
         return format;
     }
-    static ordered_json form() { return {{"const", plan_format}}; }
+    static ordered_json json_schema() { return {{"const", plan_format}}; }
 };
 
 /// Paths of members whose values a calibration determines.
@@ -33,7 +33,7 @@ struct CalibratedKind : PlainKind<std::vector<std::string>> {
         }
         return {};
     }
-    static ordered_json form() {
+    static ordered_json json_schema() {
         return {{"type", "array"},
                 {"items", {{"enum", {"data.access.volume", "data.files.count"}}}},
                 {"uniqueItems", true}};

@@ -33,17 +33,17 @@ class SchemaWriter final : public Visitor {
 
  protected:
     void visit(const Member& member) override {
-        ordered_json form = member.form();
-        add_meaning(form, member.meaning);
+        ordered_json property = member.json_schema();
+        add_meaning(property, member.meaning);
         if (ordered_json value = with_defaults_ ? member.initial() : ordered_json(); !value.is_null()) {
-            form["default"] = std::move(value);
+            property["default"] = std::move(value);
         }
         for (const char* replaced : member.rules.replaces) {
             if (replaced != nullptr) {
-                form["instead_of"].push_back(replaced);
+                property["instead_of"].push_back(replaced);
             }
         }
-        add_property(member.key, std::move(form), member.rules.required || member.rules.required_by_schema);
+        add_property(member.key, std::move(property), member.rules.required || member.rules.required_by_schema);
     }
 
     void visit(const Table& table) override {

@@ -38,7 +38,7 @@ bool is_field_group(std::uint32_t mask) {
 
 }  // namespace
 
-ordered_json IntegerKind::form() const {
+ordered_json IntegerKind::json_schema() const {
     ordered_json form{{"type", "integer"}};
     if (low != INT64_MIN) {
         form["minimum"] = low;
@@ -54,7 +54,7 @@ ordered_json NumberKind::show(double value) {
                                                                 : ordered_json(value);
 }
 
-ordered_json NumberKind::form() const {
+ordered_json NumberKind::json_schema() const {
     return {{"type", "number"}, {"minimum", show(low)}, {"maximum", show(high)}};
 }
 
@@ -79,11 +79,11 @@ std::int64_t TimeKind::read(const Reader& in, const char* key) {
     return std::llround(in.number(key, 0, 0, latest_time) * 1e9);
 }
 
-ordered_json TimeKind::form() {
-    return NumberKind{0, latest_time}.form();
+ordered_json TimeKind::json_schema() {
+    return NumberKind{0, latest_time}.json_schema();
 }
 
-ordered_json TextRule::form() const {
+ordered_json TextRule::json_schema() const {
     ordered_json form{{"type", "string"}};
     if (least_length > 0) {
         form["minLength"] = least_length;
@@ -123,15 +123,15 @@ std::vector<int> IntegersKind::read(const Reader& in, const char* key) const {
     return values;
 }
 
-ordered_json IntegersKind::form() const {
-    return {{"type", "array"}, {"items", IntegerKind(0, high).form()}};
+ordered_json IntegersKind::json_schema() const {
+    return {{"type", "array"}, {"items", IntegerKind(0, high).json_schema()}};
 }
 
 Op OperationKind::read(const Reader& in, const char* key) const {
     return find_operation(in.read_name(key, list_operation_names(on_tree)), on_tree).value();
 }
 
-ordered_json OperationKind::form() {
+ordered_json OperationKind::json_schema() {
     std::vector<std::string_view> names = list_operation_names(false);
     for (const std::string_view name : list_operation_names(true)) {
         if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -169,8 +169,8 @@ ordered_json StatxFieldsKind::resolve(std::uint32_t mask) {
     return names;
 }
 
-ordered_json StatxFieldsKind::form() {
-    return {{"type", "array"}, {"items", choice(choices::fields).form()}};
+ordered_json StatxFieldsKind::json_schema() {
+    return {{"type", "array"}, {"items", choice(choices::fields).json_schema()}};
 }
 
 std::map<std::string, std::string> HintsKind::read(const Reader& in, const char* key) {
@@ -184,7 +184,7 @@ std::map<std::string, std::string> HintsKind::read(const Reader& in, const char*
     return hints;
 }
 
-ordered_json HintsKind::form() {
+ordered_json HintsKind::json_schema() {
     return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
 }
 
@@ -211,8 +211,8 @@ ordered_json TaskFactorsKind::resolve(const std::map<int, double>& factors) {
     return members;
 }
 
-ordered_json TaskFactorsKind::form() {
-    return {{"type", "object"}, {"additionalProperties", NumberKind{least_factor, greatest_factor}.form()}};
+ordered_json TaskFactorsKind::json_schema() {
+    return {{"type", "object"}, {"additionalProperties", NumberKind{least_factor, greatest_factor}.json_schema()}};
 }
 
 }  // namespace sonde::plan

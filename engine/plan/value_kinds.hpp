@@ -22,7 +22,7 @@ struct PlainKind {
 
 struct FlagKind : PlainKind<bool> {
     static bool read(const Reader& in, const char* key) { return in.boolean(key, false); }
-    static ordered_json form() { return {{"type", "boolean"}}; }
+    static ordered_json json_schema() { return {{"type", "boolean"}}; }
 };
 
 /// Limits of INT64_MIN and INT64_MAX mean none.
@@ -30,7 +30,7 @@ struct IntegerKind : PlainKind<std::int64_t> {
     std::int64_t low = 0, high = INT64_MAX;
     IntegerKind(std::int64_t low_limit, std::int64_t high_limit) : low(low_limit), high(high_limit) {}
     std::int64_t read(const Reader& in, const char* key) const { return in.integer(key, low, low, high); }
-    ordered_json form() const;
+    ordered_json json_schema() const;
 };
 
 struct NumberKind {
@@ -38,14 +38,14 @@ struct NumberKind {
     double read(const Reader& in, const char* key) const { return in.number(key, low, low, high); }
     static ordered_json resolve(double value) { return value; }
     static ordered_json show(double value);  ///< without decimals where there are none
-    ordered_json form() const;
+    ordered_json json_schema() const;
 };
 
 struct BytesKind {
     static std::uint64_t read(const Reader& in, const char* key) { return in.bytes(key, 0); }
     static ordered_json resolve(std::uint64_t bytes) { return bytes; }
     static ordered_json show(std::uint64_t bytes);
-    static ordered_json form() { return {{"$ref", "#/$defs/bytes"}}; }
+    static ordered_json json_schema() { return {{"$ref", "#/$defs/bytes"}}; }
 };
 
 struct DurationKind {
@@ -53,19 +53,19 @@ struct DurationKind {
     std::int64_t read(const Reader& in, const char* key) const;
     static ordered_json resolve(std::int64_t ns) { return std::to_string(ns) + "ns"; }
     static ordered_json show(std::int64_t ns);
-    static ordered_json form() { return {{"$ref", "#/$defs/duration"}}; }
+    static ordered_json json_schema() { return {{"$ref", "#/$defs/duration"}}; }
 };
 
 struct RateKind : PlainKind<double> {
     static double read(const Reader& in, const char* key) { return in.rate(key); }
-    static ordered_json form() { return {{"$ref", "#/$defs/rate"}}; }
+    static ordered_json json_schema() { return {{"$ref", "#/$defs/rate"}}; }
 };
 
 /// A time as seconds since 1970, in nanoseconds.
 struct TimeKind {
     static std::int64_t read(const Reader& in, const char* key);
     static ordered_json resolve(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
-    static ordered_json form();
+    static ordered_json json_schema();
 };
 
 /// What a text must be. The reader applies `holds`; the schema states the rest.
@@ -74,7 +74,7 @@ struct TextRule {
     const char* complaint = "";
     const char* pattern = nullptr;
     int least_length = 0, most_length = 0;  ///< 0 = not stated
-    ordered_json form() const;
+    ordered_json json_schema() const;
 };
 
 struct TextKind : PlainKind<std::string> {
@@ -82,13 +82,13 @@ struct TextKind : PlainKind<std::string> {
     TextKind() = default;
     explicit TextKind(const TextRule& text_rule) : rule(text_rule) {}
     std::string read(const Reader& in, const char* key) const;
-    ordered_json form() const { return rule.form(); }
+    ordered_json json_schema() const { return rule.json_schema(); }
 };
 
 /// Letters, digits, '_', '.', '-'.
 struct IdentifierKind : PlainKind<std::string> {
     static std::string read(const Reader& in, const char* key) { return in.identifier(key); }
-    static ordered_json form() { return {{"type", "string"}, {"pattern", "^[A-Za-z0-9_.-]+$"}}; }
+    static ordered_json json_schema() { return {{"type", "string"}, {"pattern", "^[A-Za-z0-9_.-]+$"}}; }
 };
 
 /// A list of texts. The complaint of the rule follows the text: "holds "x", which …".
@@ -96,13 +96,13 @@ struct TextsKind : PlainKind<std::vector<std::string>> {
     TextRule rule;
     explicit TextsKind(const TextRule& text_rule) : rule(text_rule) {}
     std::vector<std::string> read(const Reader& in, const char* key) const;
-    ordered_json form() const { return {{"type", "array"}, {"items", rule.form()}}; }
+    ordered_json json_schema() const { return {{"type", "array"}, {"items", rule.json_schema()}}; }
 };
 
 /// A list of texts that only people read.
 struct CommentKind : PlainKind<std::vector<std::string>> {
     static std::vector<std::string> read(const Reader& /*in*/, const char* /*key*/) { return {}; }
-    static ordered_json form() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
+    static ordered_json json_schema() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
 };
 
 struct IntegersKind : PlainKind<std::vector<int>> {
@@ -110,7 +110,7 @@ struct IntegersKind : PlainKind<std::vector<int>> {
     bool may_be_empty = true;
     explicit IntegersKind(bool empty_allowed) : may_be_empty(empty_allowed) {}
     std::vector<int> read(const Reader& in, const char* key) const;
-    ordered_json form() const;
+    ordered_json json_schema() const;
 };
 
 /// A text with one of some names.
@@ -118,7 +118,7 @@ struct ListedNameKind : PlainKind<std::string> {
     std::vector<std::string_view> names;
     explicit ListedNameKind(std::vector<std::string_view> all_names) : names(std::move(all_names)) {}
     std::string read(const Reader& in, const char* key) const { return in.read_name(key, names); }
-    ordered_json form() const { return {{"enum", names}}; }
+    ordered_json json_schema() const { return {{"enum", names}}; }
 };
 
 /// A text that stands for a value (choices.hpp).
@@ -128,7 +128,7 @@ struct ChoiceKind {
     T read(const Reader& in, const char* key) const { return in.choice(key, values); }
     ordered_json resolve(T value) const { return word(values, value); }
     ordered_json show(T value) const { return word(values, value); }
-    ordered_json form() const {
+    ordered_json json_schema() const {
         ordered_json names = ordered_json::array();
         for (const NamedValue<T>& choice : values) {
             names.push_back(choice.name);
@@ -147,7 +147,7 @@ struct OperationKind {
     Op read(const Reader& in, const char* key) const;
     static ordered_json resolve(Op op) { return text(op); }
     static ordered_json show(Op op) { return text(op); }
-    static ordered_json form();  ///< all operations, once each
+    static ordered_json json_schema();  ///< all operations, once each
 };
 
 /// Names of statx fields.
@@ -155,13 +155,13 @@ struct StatxFieldsKind {
     static std::uint32_t read(const Reader& in, const char* key);
     static ordered_json resolve(std::uint32_t mask);
     static ordered_json show(std::uint32_t mask) { return resolve(mask); }
-    static ordered_json form();
+    static ordered_json json_schema();
 };
 
 /// Texts by name.
 struct HintsKind : PlainKind<std::map<std::string, std::string>> {
     static std::map<std::string, std::string> read(const Reader& in, const char* key);
-    static ordered_json form();
+    static ordered_json json_schema();
 };
 
 /// Factors by task number.
@@ -169,7 +169,7 @@ struct TaskFactorsKind {
     static std::map<int, double> read(const Reader& in, const char* key);
     static ordered_json resolve(const std::map<int, double>& factors);
     static ordered_json show(const std::map<int, double>& factors) { return resolve(factors); }
-    static ordered_json form();
+    static ordered_json json_schema();
 };
 
 }  // namespace sonde::plan

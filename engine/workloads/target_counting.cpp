@@ -12,10 +12,10 @@ static_assert(TargetMeter::none == StripeMap::no_target);
 void TargetCounting::take(const std::string& path, const patterns::FileStripes& stripes) {
     path_ = path;
     asked_again_.clear();
-    lay(stripes);
+    build_stripe_map(stripes);
 }
 
-void TargetCounting::lay(const patterns::FileStripes& stripes) {
+void TargetCounting::build_stripe_map(const patterns::FileStripes& stripes) {
     map_ = StripeMap(stripes, [this](const std::string& name) { return meter_.number_of(name); });
     meter_.make_room();
     seen_.resize(meter_.names().size(), 0);
@@ -32,7 +32,7 @@ StripeMap::StripeExtent TargetCounting::find(std::uint64_t offset) noexcept {
     if (extent.pending && !is_asked_again()) [[unlikely]] {
         try {
             asked_again_.push_back(extent.from);
-            lay(ask_(path_));
+            build_stripe_map(ask_(path_));
             extent = map_.find(offset);
         } catch (const std::exception&) {
             return extent;  // without its targets the part is one that nobody knows

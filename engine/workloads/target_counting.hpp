@@ -73,7 +73,7 @@ class TargetCounting {
     bool enter(std::uint64_t offset) noexcept;
     void split(unsigned kind, std::uint64_t offset, std::uint64_t from, std::uint64_t to, std::uint64_t ns) noexcept;
     patterns::StripeMap::StripeExtent find(std::uint64_t offset) noexcept;
-    void lay(const patterns::FileStripes& stripes);
+    void build_stripe_map(const patterns::FileStripes& stripes);
 
     const AskStripes& ask_;
     std::shared_ptr<meters::TargetMeter> kept_;

@@ -8,8 +8,8 @@
 #include "cache/job.hpp"
 #include "cache/profitability.hpp"
 #include "cache/writeback.hpp"
-#include "model/outside.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 
 namespace sonde::buffer {
 
@@ -278,10 +278,10 @@ int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool pr
         return 0;
     }
     touch_memory(file, page, end - begin);
-    UnlockedScope outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    UnlockedScope unlocked(file, program_waits ? &file.statistics.wait_ns : nullptr);
     job.do_all();
-    outside.end();
-    return job.finish(outside.spent_ns);
+    unlocked.end();
+    return job.finish(unlocked.spent_ns);
 }
 
 }  // namespace sonde::buffer

@@ -8,9 +8,9 @@
 #include "cache/profitability.hpp"
 #include "cache/work_queue.hpp"
 #include "cache/writeback.hpp"
-#include "model/outside.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 
 namespace sonde::buffer {
 
@@ -23,7 +23,7 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
     int error = 0;
     ++file.turns.in_flight;
     const int fd = file.ends.reader;
-    UnlockedScope outside(file, &file.statistics.wait_ns);
+    UnlockedScope unlocked(file, &file.statistics.wait_ns);
     while (done < bytes) {
         const ssize_t got = state.storage.pread(fd, to + done, bytes - done, offset + static_cast<std::int64_t>(done));
         if (got > 0) {
@@ -36,12 +36,12 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
     if (error == 0) {
         std::memset(to + done, 0, bytes - done);  // a hole that the program made by writing further on
     }
-    outside.end();
+    unlocked.end();
     --file.turns.in_flight;
     ++file.statistics.read.storage_calls;
     file.statistics.read.storage_bytes += done;
-    file.statistics.read.storage_ns += outside.spent_ns;
-    note_call(file, std::min<std::uint64_t>(done, move.fresh), outside.spent_ns);
+    file.statistics.read.storage_ns += unlocked.spent_ns;
+    note_call(file, std::min<std::uint64_t>(done, move.fresh), unlocked.spent_ns);
     return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
 }
 
@@ -72,21 +72,21 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     const int fd = file.ends.writer;
     const bool appends = file.appended.all;
     ssize_t got = 0;
-    UnlockedScope outside(file, &file.statistics.wait_ns);
+    UnlockedScope unlocked(file, &file.statistics.wait_ns);
     do {
         got = state.storage.pwrite(fd, from, bytes, offset);
     } while (got < 0 && errno == EINTR);
     got = got < 0 ? -errno : got;
     const std::int64_t size = appends && got > 0 ? size_below(fd) : -1;
-    outside.end();
+    unlocked.end();
     --file.turns.in_flight;
     ++file.statistics.write.storage_calls;
     if (appends && got > 0) {
         note_landed(file, static_cast<std::uint64_t>(got), size);
     }
-    file.statistics.write.storage_ns += outside.spent_ns;
+    file.statistics.write.storage_ns += unlocked.spent_ns;
     if (got > 0) {
-        note_call(file, static_cast<std::uint64_t>(got), outside.spent_ns);
+        note_call(file, static_cast<std::uint64_t>(got), unlocked.spent_ns);
         file.statistics.write.storage_bytes += static_cast<std::uint64_t>(got);
         drop_range(file, offset, static_cast<std::size_t>(got));
         file.size = std::max(file.size, offset + got);

@@ -4,8 +4,8 @@
 #include "cache/writeback.hpp"
 
 #include "cache/job.hpp"
-#include "model/outside.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 #include "system/clock.hpp"
 
 #include <linux/magic.h>
@@ -22,10 +22,10 @@ int write_oldest(File& file, bool program_waits) noexcept {
     }
     Job job;
     job.begin_write(file);
-    UnlockedScope outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    UnlockedScope unlocked(file, program_waits ? &file.statistics.wait_ns : nullptr);
     job.do_all();
-    outside.end();
-    return job.finish(outside.spent_ns);
+    unlocked.end();
+    return job.finish(unlocked.spent_ns);
 }
 
 int flush_file(File& file) noexcept {

@@ -10,9 +10,9 @@
 #include "cache/readahead.hpp"
 #include "cache/transfer.hpp"
 #include "cache/writeback.hpp"
-#include "model/outside.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 #include "modes/modes.hpp"
 #include "modes/watching.hpp"
 

@@ -35,7 +35,7 @@ int open_direct(int fd, int access) noexcept {
     const long high = system::high_duplicate(static_cast<int>(got));
     raw::call(SYS_close, got);
     if (high >= 0) {
-        note_private(static_cast<int>(high), true);
+        mark_own_descriptor(static_cast<int>(high));
         open_ones.fetch_add(1, std::memory_order_relaxed);
     }
     return static_cast<int>(high >= 0 ? high : -1);
@@ -43,7 +43,7 @@ int open_direct(int fd, int access) noexcept {
 
 void close_one(int& fd) noexcept {
     if (fd >= 0) {
-        note_private(fd, false);
+        unmark_own_descriptor(fd);
         raw::call(SYS_close, fd);
         open_ones.fetch_sub(1, std::memory_order_relaxed);
         fd = -1;

@@ -50,8 +50,8 @@ void move_private(int fd) noexcept {
         file.ends.direct = file.ends.direct == from ? to : file.ends.direct;
         file.ends.direct_out = file.ends.direct_out == from ? to : file.ends.direct_out;
     });
-    note_private(from, false);
-    note_private(to, true);
+    unmark_own_descriptor(from);
+    mark_own_descriptor(to);
 }
 
 }  // namespace sonde::buffer

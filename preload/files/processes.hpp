@@ -11,7 +11,7 @@ enum class Child {
 };
 /// Flushes all, gives offsets to the kernel, lets go of what the child will share.
 void before_child(Child kind) noexcept;
-/// PassThrough fork(): between these two no other thread opens or closes. `child` is true in the new process.
+/// Before and after fork(): between these two no other thread opens or closes. `child` is true in the new process.
 void fork_prepare() noexcept;
 void fork_done(bool child) noexcept;
 /// Releases all files and buffers no file from now on, since an I/O ring of the program may access files unnoticed.

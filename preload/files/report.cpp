@@ -150,7 +150,7 @@ void open_lines() noexcept {
         raw::call(SYS_close, fd);
     }
     state.lines = static_cast<int>(high);
-    note_private(state.lines, true);
+    mark_own_descriptor(state.lines);
     state.lines_pid = pid;
 }
 
@@ -295,7 +295,7 @@ void report_file(File& file) noexcept {
 
 void close_report() noexcept {
     if (state.report > 2) {
-        note_private(state.report, false);
+        unmark_own_descriptor(state.report);
         raw::call(SYS_close, state.report);
         state.report = 2;
     }

@@ -19,7 +19,7 @@ void start(const StorageCalls& below, settings::Settings& settings, int report, 
     state.storage = below;
     state.settings = &settings;
     state.report = report;
-    note_private(report, true);
+    mark_own_descriptor(report);
     state.lines_folder = lines;
     if (table == nullptr) {
         // 512 KiB of addresses; memory only for the part that descriptors reach.

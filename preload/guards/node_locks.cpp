@@ -55,7 +55,7 @@ int locks() noexcept {
         if (fd >= 0) {
             lock_file = system::high_duplicate(static_cast<int>(fd));
             raw::call(SYS_close, fd);
-            note_private(lock_file, true);
+            mark_own_descriptor(lock_file);
         }
         tried.store(true, std::memory_order_release);
     }
@@ -124,7 +124,7 @@ bool forget_node_locks() noexcept {
     if (lock_file < 0) {
         return false;
     }
-    note_private(lock_file, false);
+    unmark_own_descriptor(lock_file);
     raw::call(SYS_close, lock_file);
     lock_file = -1;  // and stays so, because it was tried
     return true;
@@ -134,7 +134,7 @@ bool forget_node_locks() noexcept {
 void node_locks_after_fork() noexcept {
     opening.reset();
     if (lock_file >= 0) {
-        note_private(lock_file, false);
+        unmark_own_descriptor(lock_file);
         raw::call(SYS_close, lock_file);
     }
     lock_file = -1;

@@ -23,14 +23,20 @@ bool is_private(int fd) noexcept {
     return number < private_count && (privates[number / 64].load(std::memory_order_relaxed) >> (number % 64) & 1U) != 0;
 }
 
-void note_private(int fd, bool open) noexcept {
+void mark_own_descriptor(int fd) noexcept {
     const auto number = static_cast<unsigned>(fd);
     if (number < private_count) {  // -1 is none of them
-        const std::uint64_t bit = 1ULL << (number % 64);
         int lowest = lowest_private.load(std::memory_order_relaxed);
-        while (open && fd < lowest && !lowest_private.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
+        while (fd < lowest && !lowest_private.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
         }
-        open ? privates[number / 64].fetch_or(bit) : privates[number / 64].fetch_and(~bit);
+        privates[number / 64].fetch_or(1ULL << (number % 64));
+    }
+}
+
+void unmark_own_descriptor(int fd) noexcept {
+    const auto number = static_cast<unsigned>(fd);
+    if (number < private_count) {
+        privates[number / 64].fetch_and(~(1ULL << (number % 64)));
     }
 }
 

@@ -36,8 +36,9 @@ int highest_descriptor() noexcept;
 extern std::atomic<int> lowest_private;
 /// A descriptor that we opened for ourselves.
 bool is_private(int fd) noexcept;
-/// A descriptor of our own, or no longer.
-void note_private(int fd, bool open) noexcept;
+/// The descriptor was opened by the library for itself; ends with unmark_own_descriptor().
+void mark_own_descriptor(int fd) noexcept;
+void unmark_own_descriptor(int fd) noexcept;
 extern std::atomic<int> highest;  ///< no descriptor above this was ever buffered
 
 }  // namespace sonde::buffer

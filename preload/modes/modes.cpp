@@ -8,8 +8,8 @@
 #include "guards/leases.hpp"
 #include "guards/node_locks.hpp"
 #include "model/bypass.hpp"
-#include "model/outside.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

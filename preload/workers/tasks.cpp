@@ -3,9 +3,9 @@
 
 #include "cache/work_queue.hpp"
 #include "cache/writeback.hpp"
-#include "model/outside.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 #include "modes/modes.hpp"
 #include "system/clock.hpp"
 
@@ -73,10 +73,10 @@ bool work_once(File& file) noexcept {
     if (!begin_next(file, job)) {
         return false;
     }
-    UnlockedScope outside(file, nullptr);
+    UnlockedScope unlocked(file, nullptr);
     job.do_all();
-    outside.end();
-    job.finish(outside.spent_ns);
+    unlocked.end();
+    job.finish(unlocked.spent_ns);
     return true;
 }
 

@@ -20,7 +20,7 @@ class SystemParts {
     SystemParts& operator=(const SystemParts&) = delete;
 
     std::string id() const;
-    /// SystemParts of a kind; an empty list when there are none.
+    /// All parts of a kind; an empty list when there are none.
     const nlohmann::json& list(const char* kind) const;
     /// The part of that id, of any kind. Throws SiteError when there is none.
     const nlohmann::json& get(const std::string& id) const;

@@ -92,7 +92,7 @@ class ConfinedDirectory:
         """Owner, permissions and times of the directory itself."""
         return os.fstat(self.descriptor)
 
-    def is_exclusive(self) -> bool:
+    def only_caller_may_change_entries(self) -> bool:
         """Whether only the caller and root may add, rename and remove entries."""
         status = self.status()
         return is_trusted(status) and not status.st_mode & _OTHERS_WRITE

@@ -339,7 +339,7 @@ def _is_ours(root: ConfinedDirectory, directory: ConfinedDirectory, marks: Colle
     Where others may rename entries of the archive, another user may have moved any directory of the caller there.
     """
     return (
-        root.is_exclusive()
+        root.only_caller_may_change_entries()
         or any(directory.has_file(name, trusted_only=True) for name in marks)
         or not directory.names()
     )

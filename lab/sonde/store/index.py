@@ -128,7 +128,7 @@ class Index:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
         with suppress(OSError), self._enter(path) as folder:
-            for name in folder.names() if folder.is_exclusive() else ():
+            for name in folder.names() if folder.only_caller_may_change_entries() else ():
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
                 part = kind.removesuffix(".parquet")
@@ -208,7 +208,7 @@ class Index:
             for path in self._places():
                 with suppress(OSError), self._enter(path, create=True) as folder:
                     folder.close_to_others()
-                    if folder.is_exclusive() and os.access(path, os.W_OK | os.X_OK):
+                    if folder.only_caller_may_change_entries() and os.access(path, os.W_OK | os.X_OK):
                         self._folder = path
                         break
         return self._folder

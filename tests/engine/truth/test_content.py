@@ -53,7 +53,7 @@ class Payload:
     duplicates: float = 0.0
     period: int = 0
 
-    def is_duplicate(self, file: int, offset: int) -> bool:
+    def has_duplicated_content(self, file: int, offset: int) -> bool:
         return self.identity(file, offset) >> 11 < int(self.duplicates * 2**53)
 
     def identity(self, file: int, offset: int) -> int:
@@ -63,7 +63,7 @@ class Payload:
         """The 4 KiB of a file that begin at `offset`."""
         if self.kind == "zero":
             return bytes(GRANULE)
-        duplicate = self.is_duplicate(file, offset)
+        duplicate = self.has_duplicated_content(file, offset)
         stamp_offset = 0
         if self.kind == "random":
             identity = self.identity(file, offset)

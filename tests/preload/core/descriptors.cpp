@@ -173,19 +173,19 @@ TEST_CASE("process_memory_limit_sends_calls_to_storage") {
 
 TEST_CASE("own_descriptors_are_known_up_to_4096") {
     CHECK_FALSE(buffer::is_private(4000));
-    buffer::note_private(4000, true);
+    buffer::mark_own_descriptor(4000);
     CHECK(buffer::is_private(4000));
     CHECK_FALSE(buffer::is_private(4001));
     CHECK_FALSE(buffer::is_private(3999));
-    buffer::note_private(4000, false);
+    buffer::unmark_own_descriptor(4000);
     CHECK_FALSE(buffer::is_private(4000));
-    buffer::note_private(-1, true);
+    buffer::mark_own_descriptor(-1);
     CHECK_FALSE(buffer::is_private(-1));
-    buffer::note_private(4096, true);
+    buffer::mark_own_descriptor(4096);
     CHECK_FALSE(buffer::is_private(4096));
-    buffer::note_private(4095, true);
+    buffer::mark_own_descriptor(4095);
     CHECK(buffer::is_private(4095));
-    buffer::note_private(4095, false);
+    buffer::unmark_own_descriptor(4095);
 }
 
 TEST_CASE("closed_file_is_gone_for_lists_that_hold_it") {

@@ -31,7 +31,7 @@ struct Heard {
     ~Heard() {
         close(state.report);
         if (state.lines >= 0) {
-            buffer::note_private(state.lines, false);
+            buffer::unmark_own_descriptor(state.lines);
             close(state.lines);
         }
         state.report = state.lines = -1;

@@ -8,8 +8,8 @@
 #include "cache/pages.hpp"
 #include "cache/readahead.hpp"
 #include "files/lifecycle.hpp"
-#include "model/outside.hpp"
 #include "model/state.hpp"
+#include "model/unlocked_scope.hpp"
 #include "system/clock.hpp"
 
 #include <doctest/doctest.h>
@@ -199,7 +199,7 @@ TEST_CASE("unlocked_scope_frees_lock_keeps_errno_and_counts_time") {
     std::uint64_t waited = 5;
     errno = 77;
     const std::uint64_t before = system::now_ns();
-    buffer::UnlockedScope outside(file, &waited);
+    buffer::UnlockedScope unlocked(file, &waited);
     REQUIRE(file.lock.try_lock(0));
     file.lock.unlock();
     int state_before = 0;
@@ -208,12 +208,12 @@ TEST_CASE("unlocked_scope_frees_lock_keeps_errno_and_counts_time") {
     errno = 3;
     while (system::now_ns() - before < 100'000) {
     }
-    outside.end();
+    unlocked.end();
     CHECK(errno == 77);
     CHECK_FALSE(file.lock.try_lock(0));
-    CHECK(outside.spent_ns >= 100'000 - 10'000);
-    CHECK(outside.spent_ns <= system::now_ns() - before);
-    CHECK(waited == 5 + outside.spent_ns);
+    CHECK(unlocked.spent_ns >= 100'000 - 10'000);
+    CHECK(unlocked.spent_ns <= system::now_ns() - before);
+    CHECK(waited == 5 + unlocked.spent_ns);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state_before);
     CHECK(state_before == PTHREAD_CANCEL_ENABLE);
     buffer::UnlockedScope unnoticed(file, nullptr);

@@ -189,8 +189,8 @@ TEST_CASE("own_descriptor_moves_when_program_wants_number") {
     const int fd = static_cast<int>(system::high_duplicate(null));
     const int other = static_cast<int>(system::high_duplicate(null));
     close(null);
-    buffer::note_private(fd, true);
-    buffer::note_private(other, true);
+    buffer::mark_own_descriptor(fd);
+    buffer::mark_own_descriptor(other);
     state.report = fd;
     state.lines = other;
     buffer::move_private(fd);
@@ -200,7 +200,7 @@ TEST_CASE("own_descriptor_moves_when_program_wants_number") {
     CHECK_FALSE(buffer::is_private(fd));
     CHECK(fcntl(state.report, F_GETFD) >= 0);
     for (const int own_descriptor : {fd, other, state.report}) {
-        buffer::note_private(own_descriptor, false);
+        buffer::unmark_own_descriptor(own_descriptor);
         close(own_descriptor);
     }
     state.report = state.lines = -1;

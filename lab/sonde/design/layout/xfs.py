@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sonde.design.layout.geometry import GIB, KIB, MIB
 
-# An allocation group is smaller than 1 TiB; in 2004 it was "a little less than 4 GB".
+# The format of XFS allows allocation groups below 1 TiB.
 _LARGEST_GROUP, _SMALLEST_GROUP = 1 << 40, 16 * MIB
 _LEGACY_GROUP = GIB
 # Log sizes: the default minimum of mkfs, the maximum of XFS, and those of 2004.

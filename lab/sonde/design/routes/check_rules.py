@@ -15,7 +15,7 @@ from sonde.design.routes.kernel_lookup import find_kernel_route
 
 # Preference of the rule for the main table; rules of larger preference only count when main has no route.
 _MAIN_PREFERENCE = 32766
-# Tables that belong to the site or to the kernel.
+# Tables that every host has, of the site or of the kernel, and of no single router: checks of tables skip them.
 _COMMON_TABLES = ("main", "local", "default")
 _FULL_MASK = 0xFFFFFFFF
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting without holding up others.
-#include "model/outside.hpp"
+#include "model/unlocked_scope.hpp"
 
 #include "system/clock.hpp"
 

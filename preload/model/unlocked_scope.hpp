@@ -6,8 +6,8 @@
 
 namespace sonde::buffer {
 
-/// PassThrough every call below, up to end(): the lock is given back, the thread cannot be canceled while it owns
-/// things, errno of the program is kept, and the time is counted.
+/// Stands around every call of the layer below, up to end(): the lock of the file is given back, the thread cannot be
+/// canceled while it owns things, errno of the program is kept, and the time is counted.
 class UnlockedScope {
  public:
     UnlockedScope(File& file, std::uint64_t* waited) noexcept;

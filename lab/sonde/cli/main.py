@@ -51,7 +51,6 @@ _SHARED_MODULES = frozenset(
         "diagnose_output",
         "completion",
         "output_options",
-        "man_page",
     }
 )
 # Headings of the help, in the order of use. Verbs that are not listed here follow.

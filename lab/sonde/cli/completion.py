@@ -5,20 +5,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from sonde.model.bundled_files import find_bundled_files
-from sonde.store.archive import Archive
-from sonde.store.shards import list_shard, stamps
+
+# Every verb has these types, and only the completion of a name needs the archive: it is imported where it is used.
+if TYPE_CHECKING:
+    from sonde.store.archive import Archive
 
 _MAX_ITEMS = 100
-_BASELINE = "baseline:"
 
 
 def _list_runs(archive: Archive) -> Iterator[str]:
     """Names of runs, the newest first."""
+    from sonde.store.shards import list_shard, stamps
+
     yield "last"
     try:
         months = sorted(stamps(archive.root), reverse=True)
@@ -62,20 +66,25 @@ def _list_limits(archive: Archive) -> Iterator[str]:
 
 
 def _list_tags(archive: Archive) -> Iterator[str]:
-    from sonde.store.catalog import Catalog  # pyarrow takes a while to import
+    from sonde.trends.sides import BASELINE
 
-    tags = {tag for row in Catalog(archive.root).runs(["tags"]).to_pylist() for tag in row["tags"] or ()}
-    yield from sorted(tag for tag in tags if not tag.startswith(_BASELINE))
+    yield from (tag for tag in _read_tags(archive) if not tag.startswith(BASELINE))
 
 
 def _list_baselines(archive: Archive) -> Iterator[str]:
+    from sonde.trends.sides import BASELINE
+
+    yield from (tag.removeprefix(BASELINE) for tag in _read_tags(archive) if tag.startswith(BASELINE))
+
+
+def _read_tags(archive: Archive) -> list[str]:
+    """Tags of all runs, sorted."""
     from sonde.store.catalog import Catalog
 
-    tags = {tag for row in Catalog(archive.root).runs(["tags"]).to_pylist() for tag in row["tags"] or ()}
-    yield from sorted(tag.removeprefix(_BASELINE) for tag in tags if tag.startswith(_BASELINE))
+    return sorted({tag for row in Catalog(archive.root).runs(["tags"]).to_pylist() for tag in row["tags"] or ()})
 
 
-_Source = Callable[[Archive], Iterable[str]]
+_Source = Callable[["Archive"], Iterable[str]]
 
 
 class NameType(click.types.StringParamType):
@@ -86,6 +95,8 @@ class NameType(click.types.StringParamType):
         self._allows_files = allows_files
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from sonde.store.archive import Archive
+
         option = ctx.params.get("archive")
         archive = (
             option if isinstance(option, Archive) else Archive.from_option(option if isinstance(option, str) else None)
@@ -113,7 +124,7 @@ _SOURCES: Mapping[str, tuple[_Source, bool]] = {
 
 
 def complete_names(command: click.Command) -> None:
-    """Gives parameters that take a name of ours a type that completes it."""
+    """Lets the shell complete the values of each parameter in `_SOURCES`."""
     for parameter in command.params:
         if parameter.name in _SOURCES and type(parameter.type) is click.types.StringParamType:
             parameter.type = NameType(*_SOURCES[parameter.name])

@@ -71,7 +71,7 @@ CASES = [
     ("sonde simulate quick --system cum", "cumulus"),
     ("sonde gate last --at-least wri", "write="),
 ]
-# A shell takes a second to start; the others differ only in the first word and in names of ours.
+# A shell takes a second to start; the others differ only in the kind of name that is completed.
 IN_SHELLS = [("bash", *case) for case in CASES] + [(shell, *case) for shell in ("zsh", "fish") for case in CASES[:2]]
 
 

@@ -134,3 +134,10 @@ def test_proc_is_rejected_as_target(sonde: Any, engine: Any, arguments: tuple[st
     assert result.code == 3
     assert "no file system for data" in result.err
     assert Path("/proc").is_dir()
+
+
+def test_start_loads_no_library_for_numbers() -> None:
+    """Every command waits for what the list of verbs imports."""
+    code = "import sys, sonde.cli.main; print([name for name in ('numpy', 'pyarrow', 'duckdb') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

@@ -13,19 +13,19 @@ A file sets `archive`, `color` and `quiet` at its top, and options of one verb i
 
 from __future__ import annotations
 
+import errno
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import MachineError, UserError
+from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 
 VARIABLE = "SONDE_CONFIG"
 SITE_FILE = Path("/etc/sonde/config.toml")
 GENERAL_SETTINGS = ("archive", "color", "quiet")
-_MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,17 @@ def read_configuration_files() -> list[ConfigurationFile]:
 
 def _read_file(path: Path) -> ConfigurationFile | None:
     try:
-        content = path.read_bytes()[: _MAX_BYTES + 1]
+        text = read_limited_text(path, MAX_CONFIGURATION_BYTES)
+        from sonde.model.documents import parse_toml  # its YAML parser takes time to import, and few users have a file
+
+        return ConfigurationFile(path, parse_toml(text))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as reason:
+        if reason.errno == errno.EFBIG:
+            raise UserError(f"{path} is larger than a configuration file can be (1 MiB).") from None
         raise MachineError(f"The configuration file {path} cannot be read: {reason.strerror}.") from None
-    if len(content) > _MAX_BYTES:
-        raise UserError(f"{path} is larger than a configuration file can be (1 MiB).")
-    try:
-        return ConfigurationFile(path, tomllib.loads(content.decode("utf-8")))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
+    except ValueError as reason:  # not UTF-8, not TOML, or beyond the limits of documents
         raise UserError(f"{path} is not TOML: {reason}.") from None
 
 

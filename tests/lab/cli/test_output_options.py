@@ -124,6 +124,8 @@ def test_archive_is_from_option_then_variable_then_file(
         ("[list]\nlats = 1", 'Did you mean "last"?'),
         ("[list]\nlast = 'x'", "is not a whole number"),
         ("[list", "is not TOML"),
+        ("[list]\nlast = " + "[" * 200 + "]" * 200, "is nested too deeply"),
+        ("# " + "x" * (1 << 20), "is larger than a configuration file can be (1 MiB)"),
     ],
 )
 def test_wrong_configuration_is_rejected_in_one_sentence(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -19,49 +19,28 @@ COLORS = ("auto", "always", "never")
 
 def color_option() -> click.Option:
     """Returns --color."""
-    return click.Option(
-        ["--color"],
-        type=click.Choice(COLORS),
-        expose_value=False,
-        callback=lambda ctx, parameter, value: _set_color(value),
-        help="Colors on standard output. Default: auto, on a terminal unless NO_COLOR is set.",
-    )
+    text = "Colors on standard output. Default: auto, on a terminal unless NO_COLOR is set."
+    return _make_output_option(["--color"], "color", text, type=click.Choice(COLORS))
 
 
 def quiet_option() -> click.Option:
     """Returns --quiet."""
-    return click.Option(
-        ["-q", "--quiet"],
-        is_flag=True,
-        expose_value=False,
-        callback=lambda ctx, parameter, value: _set_quiet(value),
-        help="Print results and errors only.",
-    )
+    return _make_output_option(["-q", "--quiet"], "is_quiet", "Print results and errors only.", is_flag=True)
 
 
 def _export_option() -> click.Option:
-    return click.Option(
-        ["--export"],
-        type=click.Choice(FORMATS),
-        expose_value=False,
-        callback=lambda ctx, parameter, value: _set_export(value),
-        help="Write the tables in this format, with exact numbers in bytes and seconds.",
-    )
+    text = "Write the tables in this format, with exact numbers in bytes and seconds."
+    return _make_output_option(["--export"], "export_format", text, type=click.Choice(FORMATS))
 
 
-def _set_color(value: str | None) -> None:
-    if value is not None:
-        output_settings().color = value
+def _make_output_option(names: Sequence[str], member: str, help_text: str, **attributes: Any) -> click.Option:
+    """Returns an option that sets a member of the output settings when it is given."""
 
+    def set_member(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(output_settings(), member, value)
 
-def _set_quiet(value: bool) -> None:
-    if value:
-        output_settings().is_quiet = True
-
-
-def _set_export(value: str | None) -> None:
-    if value is not None:
-        output_settings().export_format = value
+    return click.Option(names, expose_value=False, callback=set_member, help=help_text, **attributes)
 
 
 def add_output_options(verb: click.Command) -> None:

@@ -96,16 +96,10 @@ def build_document(result: JobAdvice) -> dict[str, Any]:
     job = result.job
     return {
         "log": job.source,
-        "format": job.format,
-        "program": job.program,
-        "job": job.job_id,
-        "user": job.user,
-        "started_unix_s": job.started_unix_s,
-        "seconds": job.seconds,
-        "processes": job.processes,
+        **identify_job(job),
         "hosts": list(job.hosts),
         "io_seconds": {"slowest_rank": job.io_seconds, "mean_rank": job.mean_io_seconds},
-        "files": len(job.files) + max(0, job.folded_files - 1),
+        "files": job.file_count,
         "read": _direction_document(job.read),
         "write": _direction_document(job.write),
         "missing": list(job.missing),
@@ -113,6 +107,19 @@ def build_document(result: JobAdvice) -> dict[str, Any]:
         "codes": result.codes,
         "advice": [_advice_document(item) for item in result.advice],
         "facts": [_pattern_document(pattern) for pattern in result.facts],
+    }
+
+
+def identify_job(job: JobIo) -> dict[str, Any]:
+    """Which job it was, and its size, as members of JSON and of tables."""
+    return {
+        "format": job.format,
+        "program": job.program,
+        "job": job.job_id,
+        "user": job.user,
+        "started_unix_s": job.started_unix_s,
+        "seconds": job.seconds,
+        "processes": job.processes,
     }
 
 

@@ -186,6 +186,11 @@ class JobIo:
     calls: CallSample = field(default_factory=CallSample)
 
     @property
+    def file_count(self) -> int:
+        """Files through POSIX, with those that the last entry of `files` counts together."""
+        return len(self.files) + max(0, self.folded_files - 1)
+
+    @property
     def has_io(self) -> bool:
         """Whether the job transferred any bytes or made any metadata calls that the log counted."""
         return any(file.transferred or file.opens for file in (*self.files, *self.streams))

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.dataset as dataset
 
-from sonde.advise.advice import advise
+from sonde.advise.advice import advise, identify_job
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.advise.job_logs import find_logs
@@ -148,7 +148,11 @@ def open_table(table: Path) -> dataset.Dataset | None:
     try:
         return dataset.dataset(files, schema=ROW, format="parquet")
     except (pa.ArrowInvalid, OSError) as reason:
-        raise UserError(f"{table} is not a table of logs: {str(reason).splitlines()[0]}") from None
+        raise _refuse_table(table, reason) from None
+
+
+def _refuse_table(table: Path, reason: Exception) -> UserError:
+    return UserError(f"{table} is not a table of logs: {str(reason).splitlines()[0]}")
 
 
 def _read_states(table: Path, storage: str) -> dict[str, tuple[int, int]]:
@@ -158,7 +162,7 @@ def _read_states(table: Path, storage: str) -> dict[str, tuple[int, int]]:
     try:
         columns = rows.to_table(["log", "log_bytes", "log_modified_ns", "storage"]).to_pylist()
     except (pa.ArrowInvalid, OSError) as reason:
-        raise UserError(f"{table} is not a table of logs: {str(reason).splitlines()[0]}") from None
+        raise _refuse_table(table, reason) from None
     others = {str(row["storage"]) for row in columns} - {storage}
     if others:
         raise UserError(
@@ -181,7 +185,7 @@ def _count_processors() -> int:
 
 
 def _read_rows(paths: list[Path], make_row: Callable[[Path], dict[str, Any]], workers: int) -> Iterator[dict[str, Any]]:
-    """The rows in the order in which they are finished. Each worker reads in a process of its own."""
+    """The rows in the order in which they are finished. Each worker starts one process, which reads its logs."""
     with ExitStack() as stack:
         idle: queue.SimpleQueue[ReaderProcess] = queue.SimpleQueue()
         for _ in range(min(workers, len(paths))):
@@ -244,17 +248,11 @@ def _make_row(path: Path, rates: StorageRates | None) -> dict[str, Any]:
     moves = (job.read, job.write)
     return {
         "refused": None,
-        "format": job.format,
-        "program": job.program,
-        "job": job.job_id,
-        "user": job.user,
-        "started_unix_s": job.started_unix_s,
-        "seconds": job.seconds,
+        **identify_job(job),
         "io_s": job.io_seconds,
         "mean_io_s": job.mean_io_seconds,
-        "processes": job.processes,
         "nodes": len(job.hosts) or None,
-        "files": len(job.files) + max(0, job.folded_files - 1),
+        "files": job.file_count,
         "calls": sum(move.calls for move in moves),
         "small_calls": sum(move.small_calls for move in moves),
         "unaligned_calls": job.unaligned,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from sonde.cli.options import json_option
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, ReportError, UserError
 from sonde.terminal.screen import messages, print_json, results
+
+if TYPE_CHECKING:
+    from sonde.advise.storage_rates import StorageRates
 
 
 @click.command("advise")
@@ -67,7 +71,6 @@ def command(
     from sonde.advise.job_logs import read_jobs
     from sonde.advise.job_page import write_job_pages
     from sonde.advise.slow_targets import survey_targets
-    from sonde.advise.storage_rates import read_storage_rates
 
     if fleet is not None:
         if logs or output is not None:
@@ -77,7 +80,7 @@ def command(
         raise UserError("--table and --part belong to --fleet; name a folder of logs with it.")
     if not logs:
         raise UserError("Name a log: sonde advise job.darshan")
-    rates = read_storage_rates(_find_storage_file(storage)) if storage else None
+    rates = _read_rates(storage)
     with messages().status("reading logs", spinner="dots") as status:
         jobs, refused = read_jobs(logs, lambda log: status.update(f"reading {log}"))
     advised = [advise(job, rates) for job in jobs]
@@ -97,8 +100,13 @@ def command(
     return 0
 
 
-def _find_storage_file(name: str) -> Path:
-    return Path(name if name.endswith(".json") else find_system_file(name))
+def _read_rates(storage: str | None) -> StorageRates | None:
+    """The rates in the file that --storage names; None without that option."""
+    from sonde.advise.storage_rates import read_storage_rates
+
+    if not storage:
+        return None
+    return read_storage_rates(Path(storage if storage.endswith(".json") else find_system_file(storage)))
 
 
 def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str | None, as_json: bool) -> int:
@@ -106,9 +114,8 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
     from sonde.advise.fleet import build_fleet_document, survey_fleet
     from sonde.advise.fleet_text import print_fleet
     from sonde.advise.log_table import FleetPart, extract_logs
-    from sonde.advise.storage_rates import read_storage_rates
 
-    rates = read_storage_rates(_find_storage_file(storage)) if storage else None
+    rates = _read_rates(storage)
     folder = table or Path(f"{logs.resolve().name}-jobs")
     with messages().status("looking for logs", spinner="dots") as status:
         count = extract_logs(

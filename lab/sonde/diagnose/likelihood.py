@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,12 +77,27 @@ def compute_log_density(
     if hypothesis.kind == UNEXPLAINED:
         return compute_unexplained_densities(prediction, healthy, [runs], noise, reference_sd).T
     members = len(hypothesis.members)
-    total = _compute_joint_density(prediction, runs, masks, members, noise, reference_sd, part_sd)
+
+    def compute(expected: Prediction) -> Floats:
+        return _compute_joint_density(expected, runs, masks, members, noise, reference_sd, part_sd)
+
+    return _combine_members(compute, prediction, healthy, masks, members, experiment)
+
+
+def _combine_members(
+    compute: Callable[[Prediction], Floats],
+    prediction: Prediction,
+    healthy: Prediction,
+    masks: MemberMasks,
+    members: int,
+    experiment: FittedExperiment,
+) -> Floats:
+    """Densities of the prediction for members that take part in the experiment, of a healthy machine for the others."""
+    total = compute(prediction)
     exposed = masks.select_exposed(experiment.nodes) if members > 1 else np.ones(members)
     if np.all(exposed):
         return total
-    elsewhere = _compute_joint_density(healthy, runs, masks, members, noise, reference_sd, part_sd)
-    return np.asarray(np.where(exposed > 0, total, elsewhere))
+    return np.asarray(np.where(exposed > 0, total, compute(healthy)))
 
 
 def _compute_joint_density(
@@ -123,12 +138,11 @@ def compute_separate_densities(
         groups = [[run] for run in runs]
         return compute_unexplained_densities(prediction, healthy, groups, noise, reference_sd)[:, :, None]
     members = len(hypothesis.members)
-    exposed = masks.select_exposed(experiment.nodes) if members > 1 else np.ones(members)
-    total = _compute_density(prediction, runs, masks, members, noise, reference_sd)
-    if np.all(exposed):
-        return total
-    elsewhere = _compute_density(healthy, runs, masks, members, noise, reference_sd)
-    return np.asarray(np.where(exposed > 0, total, elsewhere))
+
+    def compute(expected: Prediction) -> Floats:
+        return _compute_density(expected, runs, masks, members, noise, reference_sd)
+
+    return _combine_members(compute, prediction, healthy, masks, members, experiment)
 
 
 def _compute_density(

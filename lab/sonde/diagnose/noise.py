@@ -93,6 +93,13 @@ class NoiseModel:
         wide = _log_normal(deviations, (self.part_sd * _PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         return np.asarray(np.logaddexp(log(1 - _PART_OUTLIER_SHARE) + narrow, log(_PART_OUTLIER_SHARE) + wide))
 
+    def compute_phase_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
+        """Probability that one phase of a run deviates less than this from its predicted value."""
+        variance = self.run_sd**2 + np.square(extra_sd)
+        quiet = compute_normal_distribution(deviations / np.sqrt(variance))
+        busy = compute_normal_distribution((deviations - self.busy_shift) / np.sqrt(variance + self.busy_sd**2))
+        return np.asarray((1 - self.busy_share) * quiet + self.busy_share * busy)
+
     def compute_part_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
         """Probability that a part deviates less than this from its predicted value."""
         extra_variance = np.square(extra_sd)

@@ -18,7 +18,6 @@ from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
-from sonde.diagnose.noise import compute_normal_distribution
 from sonde.diagnose.posterior import Posterior
 from sonde.stats.ranks import Floats
 
@@ -76,12 +75,8 @@ def _compute_tails(
                 (prediction.rates[phase], exposed_weights),
                 (healthy.rates[phase], np.array([unexposed_weight])),
             ):
-                variance = sd**2 + result.reference_sd**2 + noise.run_sd**2
-                quiet = compute_normal_distribution((value - mean) / np.sqrt(variance))
-                busy = compute_normal_distribution(
-                    (value - mean - noise.busy_shift) / np.sqrt(variance + noise.busy_sd**2)
-                )
-                below += float(np.sum(share * ((1 - noise.busy_share) * quiet + noise.busy_share * busy)))
+                error = np.hypot(sd, result.reference_sd)
+                below += float(np.sum(share * noise.compute_phase_distribution(value - mean, error)))
             tails.append((below, phase))
     for key, values in run.vectors.items():
         if key in prediction.vectors:

@@ -8,9 +8,8 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-from sonde.model.bundled_files import find_bundled_folder
+from sonde.model.bundled_files import find_bundled_folder, find_source_tree
 
-_ENGINE = "sonde-engine"
 # What the tools of distributions write into INSTALLER.
 _INSTALLERS = {"pip": "pip", "uv": "uv", "conda": "conda", "rpm": "an RPM package", "debian": "a Debian package"}
 
@@ -22,18 +21,13 @@ def describe_installation() -> str:
     container = os.environ.get("APPTAINER_CONTAINER") or os.environ.get("SINGULARITY_CONTAINER")
     if container:
         text += f", in the container {container}"
-    if find_bundled_folder("bin") is None and not is_source_tree(package):
+    if find_bundled_folder("bin") is None and find_source_tree() is None:
         text += "; the pure-Python package, without the engine"
     return text
 
 
-def is_source_tree(package: Path) -> bool:
-    """Returns whether the package lies in a checkout."""
-    return (package.parents[1] / "CMakeLists.txt").is_file()
-
-
 def _name_installer(package: Path) -> str:
-    if is_source_tree(package):
+    if find_source_tree() is not None:
         return "source tree"
     if any((parent / ".spack").is_dir() for parent in package.parents):
         return "Spack"

@@ -18,10 +18,8 @@ def find_bundled_files(folder: str, include_subfolders: bool = False) -> dict[st
 
     With `include_subfolders`, files in its direct subfolders are included, also by their bare name.
     """
-    source = Path(__file__).resolve().parents[3]
-    folders = [resources.files("sonde").joinpath(folder)]
-    if (source / "schema").is_dir():
-        folders.append(source / folder)
+    source = find_source_tree()
+    folders = [resources.files("sonde").joinpath(folder), *([source / folder] if source else [])]
     files: dict[str, Path] = {}
     for root in folders:
         for directory in _list_folders(root) if include_subfolders else (root,):
@@ -33,10 +31,16 @@ def find_bundled_files(folder: str, include_subfolders: bool = False) -> dict[st
 
 def find_bundled_folder(name: str) -> Path | None:
     """Returns the folder of that name in the package, else in the source tree; None if neither has it."""
-    source = Path(__file__).resolve().parents[3]
+    source = find_source_tree()
     installed = Path(str(resources.files("sonde").joinpath(name)))
-    candidates = [installed, *([source / name] if (source / "schema").is_dir() else [])]
+    candidates = [installed, *([source / name] if source else [])]
     return next((folder for folder in candidates if folder.is_dir()), None)
+
+
+def find_source_tree() -> Path | None:
+    """Returns the root of the source tree that this package is part of; None for an installed package."""
+    root = Path(__file__).resolve().parents[3]
+    return root if (root / "schema").is_dir() else None
 
 
 def _list_folders(folder: Traversable) -> Iterator[Traversable]:

@@ -42,8 +42,8 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     planted: dict[str, dict[str, Any]] = {}
     for item in outcomes:
         if item["kind"] != "healthy":
-            name = f"{item['kind']}: {str(item['planted']).split(':t')[0]}" if item["kind"] == "uncovered" else ""
-            name = name or str(item["planted"]).split(":")[0]
+            text = str(item["planted"])
+            name = f"uncovered: {text.split(':t')[0]}" if item["kind"] == "uncovered" else text.split(":")[0]
             row = planted.setdefault(name, {"trials": 0, "hypothesis_right": 0, "right": 0, "taken_for": {}})
             row["trials"] += 1
             row["hypothesis_right"] += item["is_hypothesis_right"]

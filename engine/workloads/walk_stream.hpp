@@ -13,8 +13,8 @@
 
 namespace sonde::workloads {
 
-/// One operation per entry: listed, and examined if the plan requires it. Between nodes the directories below the root
-/// are dealt out beforehand; on a node, streams that have nothing left take from the others.
+/// One operation per entry: listed, and examined if the plan requires it. The directories
+/// below the root are divided among the nodes before the walk; on a node, streams without work take it from others.
 template <class Time>
 class WalkStream final : public TimedStream<Time> {
  public:

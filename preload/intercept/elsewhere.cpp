@@ -114,8 +114,8 @@ FILE* wrap_fdopen(int fd, const char* mode) {
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
-    // Files of C streams are released in any case, those of C++ are not. Who gets their numbers next is told apart in
-    // adopt().
+    // Files of C streams are released in any case, those of C++ are not. adopt() finds out which file gets a descriptor
+    // number next.
     buffer::disable_buffering("all streams are closed at once");
     return NEXT(fcloseall)();
 }

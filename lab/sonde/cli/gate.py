@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,20 +15,55 @@ from sonde.cli.options import archive_option, json_option, load_plan
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
+from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK, UserError
 from sonde.model.simulation import is_simulated_document
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN, Summary, read_summary
+from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck, check_against_baseline
 from sonde.trends.comparison_text import format_change_percent, format_number_name, format_value
+from sonde.trends.gate_ci_output import (
+    ANNOTATIONS,
+    GateCase,
+    describe_baseline_checks,
+    describe_limit_checks,
+    format_junit,
+)
 from sonde.trends.run_caveats import CaveatCount, caveat_sentences, count_caveats
 from sonde.trends.sides import BASELINE, Side, find_side, separate_simulated
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit, parse_limit
 
 _SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
+
+
+@dataclass(frozen=True)
+class GateOutput:
+    """Where and in which formats the verdicts go, beside or in place of the table."""
+
+    as_json: bool
+    junit: Path | None
+    annotate: str | None
+
+    def check_directory(self) -> None:
+        """Raises UserError if the JUnit file cannot be created, before a run is repeated for minutes."""
+        if self.junit is not None and not os.access(self.junit.parent, os.W_OK | os.X_OK):
+            reason = "is not writable" if self.junit.parent.is_dir() else "does not exist"
+            raise UserError(f"{self.junit} cannot be written: the directory {self.junit.parent} {reason}.")
+
+    def write(self, cases: Sequence[GateCase], reference: str, caveats: Sequence[CaveatCount]) -> None:
+        """Writes the JUnit file and prints the annotations. Raises UserError if the file cannot be written."""
+        sentences = caveat_sentences(caveats)
+        if self.junit is not None:
+            try:
+                write_file(self.junit, format_junit(cases, reference, sentences))
+            except OSError as error:
+                raise UserError(f"{self.junit} cannot be written: {error.strerror}.") from None
+        if self.annotate and (text := ANNOTATIONS[self.annotate](cases, sentences)):
+            echo(text)
 
 
 @click.command("gate")
@@ -49,9 +86,29 @@ _SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baselin
     metavar="N",
     help="How often to repeat a slow run at once; the gate fails if all runs are too slow. 0: never.",
 )
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write JUnit XML too: a test case for each number; too slow is a failure, not judged is skipped.",
+)
+@click.option(
+    "--annotate",
+    type=click.Choice(tuple(ANNOTATIONS)),
+    help="Print annotations for a CI service: github adds workflow commands, gitlab prints Code Quality JSON only.",
+)
 @archive_option
 @json_option
-def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, archive: Archive, as_json: bool) -> int:
+def command(
+    run: str,
+    baseline: str,
+    limits: tuple[str, ...],
+    retests: int,
+    junit: Path | None,
+    annotate: str | None,
+    archive: Archive,
+    as_json: bool,
+) -> int:
     """Check RUN against a baseline or a limit. Exit code 0: good; 1: too slow, as were all repetitions; 6: no number
     of RUN is in the baseline, or none could be judged.
 
@@ -64,14 +121,19 @@ def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, arch
       sonde run quick --on /scratch && sonde gate last --baseline acceptance
       sonde gate last --baseline acceptance --retests 0 --json
       sonde gate last --at-least write=10GB/s-10% --at-least read=8GB/s
+      sonde gate last --baseline acceptance --junit gate.xml --annotate github
 
     More: sonde help tasks/watch
     """
     archive.recover()
     if bool(baseline) == bool(limits):
         raise UserError("Say what to compare with: --baseline NAME, or --at-least PHASE=RATE.")
+    if annotate and as_json:
+        raise UserError("--json and --annotate exclude each other; give one of them.")
+    output = GateOutput(as_json, junit, annotate)
+    output.check_directory()
     if limits:
-        return _check_limits(run, [parse_limit(item) for item in limits], retests, archive, as_json)
+        return _check_limits(run, [parse_limit(item) for item in limits], retests, archive, output)
     reference = find_side(archive, _baseline_name(archive, baseline))
     now = find_side(archive, run)
     reference = Side(
@@ -86,10 +148,12 @@ def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, arch
         again = _repeat(now.runs[-1], archive, as_json)
         now = Side(now.name, (*now.runs, again))
         judged = check_against_baseline(reference, now)
+    caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
     if as_json:
-        print_json(_gate_document(reference, now, judged))
-    else:
-        _print_gate(reference, now, judged)
+        print_json(_gate_document(reference, now, judged, caveats))
+    elif annotate != "gitlab":
+        _print_gate(reference, now, judged, caveats)
+    output.write(describe_baseline_checks(judged), reference.name, caveats)
     return _exit_code(judged)
 
 
@@ -105,19 +169,25 @@ def _is_nothing_judged(checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> bo
     return any(missing) if isinstance(checks[0], LimitCheck) else all(missing)
 
 
-def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Archive, as_json: bool) -> int:
+def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Archive, output: GateOutput) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
     now = find_side(archive, run)
     limit_results = [check_limit(item, now.runs) for item in limits]
     while any(item.bad for item in limit_results) and retests > 0 and _is_repeatable(now.runs[-1]):
         retests -= 1
-        now = Side(now.name, (*now.runs, _repeat(now.runs[-1], archive, as_json)))
+        now = Side(now.name, (*now.runs, _repeat(now.runs[-1], archive, output.as_json)))
         limit_results = [check_limit(item, now.runs) for item in limits]
     caveats = _find_caveats(now, [item.phase for item in limit_results])
-    if as_json:
+    if output.as_json:
         members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
         print_json({**_verdict_members(now, limit_results), "runs": [item.id for item in now.runs], **members})
-        return _exit_code(limit_results)
+    elif output.annotate != "gitlab":
+        _print_limits(now, limit_results, caveats)
+    output.write(describe_limit_checks(limit_results, now.runs[-1].plan), "the given limits", caveats)
+    return _exit_code(limit_results)
+
+
+def _print_limits(now: Side, limit_results: Sequence[LimitCheck], caveats: Sequence[CaveatCount]) -> None:
     table = plain_table()
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
@@ -130,7 +200,6 @@ def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Arch
     verdict = _verdict_heading(now, limit_results, caveats)
     results().print(f"{verdict}: {tried} against the given limits.", style="bold")
     _print_caveats(caveats)
-    return _exit_code(limit_results)
 
 
 def _limit_verdict(check: LimitCheck) -> str:
@@ -189,7 +258,7 @@ def _launcher_args(run: Summary) -> str:
     return ""
 
 
-def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck]) -> None:
+def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck], caveats: Sequence[CaveatCount]) -> None:
     console = results()
     keys = [item.key for item in judged]
     table = plain_table()
@@ -212,7 +281,6 @@ def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck]) -> None
         for name, old, new in item.differs_in:
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
-    caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
     against = f"against {len(reference.runs)} of {reference.name}"
     heading = _verdict_heading(now, judged, caveats)
     console.print(f"{heading}: {counted(len(judged), 'number')} compared, {tried} {against}.", style="bold")
@@ -257,7 +325,9 @@ def _verdict_cell(result: GateCheck) -> str:
     return f"good; {result.low} of {counted(len(result.measured), 'run')} low" if result.low else "good"
 
 
-def _gate_document(reference: Side, now: Side, judged: Sequence[GateCheck]) -> dict[str, Any]:
+def _gate_document(
+    reference: Side, now: Side, judged: Sequence[GateCheck], caveats: Sequence[CaveatCount]
+) -> dict[str, Any]:
     return {
         **_verdict_members(now, judged),
         "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},
@@ -276,5 +346,5 @@ def _gate_document(reference: Side, now: Side, judged: Sequence[GateCheck]) -> d
             }
             for item in judged
         ],
-        "caveats": [item.as_json() for item in _find_caveats(now, [item.key.phase for item in judged], reference)],
+        "caveats": [item.as_json() for item in caveats],
     }

@@ -65,9 +65,13 @@ void lose_router(MachineParts& parts, const Fault& fault, bool begins) {
     } else {
         parts.network.restore_router(link);
     }
-    parts.traces.log(
-        parts.timeline.now(), parts.servers.front().site.id,
-        begins ? "LNet: router " + fault.part + " is down" : "LNet: route through " + fault.part + " is up again");
+    const LinkSite& router = parts.site.links[static_cast<std::size_t>(link)];
+    if (!router.nid.empty()) {  // IP routers fail without a message of the servers
+        parts.traces.log(parts.timeline.now(), parts.servers.front().site.id,
+                         "LNetError: 2107:0:(lib-lnet.h:1241:lnet_set_route_aliveness()) route to " +
+                             router.routed_net + " through " + router.nid +
+                             (begins ? " has gone from up to down" : " has gone from down to up"));
+    }
 }
 
 void unbalance_paths(MachineParts& parts, const Fault& fault, bool begins) {
@@ -79,7 +83,7 @@ void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool beg
     if (begins && fault.amount >= logged_metadata_load) {
         for (const int server : parts.site.metadata_servers) {
             parts.traces.log(parts.timeline.now(), parts.site.servers[static_cast<std::size_t>(server)].id,
-                             "mdt: This server is not able to keep up with request traffic (cpu-bound).");
+                             "Lustre: mdt: This server is not able to keep up with request traffic (cpu-bound).");
         }
     }
 }

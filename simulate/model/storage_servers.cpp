@@ -220,7 +220,7 @@ void StorageServers::count_request(const StorageRequest& request) {
     (request.is_write ? trace.write_us : trace.read_us).add(us);
     if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0) {
         traces_.log(timeline_.now(), logging_host(request.target),
-                    trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) + "s");
+                    "Lustre: " + trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) + "s");
     }
     auto& histogram = request.is_write ? trace.write_pages : trace.read_pages;
     ++histogram[std::min(pages, histogram.size() - 1)];

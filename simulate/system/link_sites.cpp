@@ -136,6 +136,30 @@ bool forwards_protocol(const json& router, const std::string& file_system_kind) 
     return protocol.empty() || protocol == protocol_of(file_system_kind);
 }
 
+/// LNet network of a described network; Lustre's default is tcp.
+std::string lnet_of_network(const SystemParts& system, const std::string& name) {
+    const json* network = system.find(name);
+    const std::string lnet = network != nullptr ? text(*network, "lnet") : "";
+    return lnet.empty() ? "tcp" : lnet;
+}
+
+/// Stores how LNet of a server names the router in its messages.
+void name_lnet_router(LinkSite& link, const SystemParts& system, const json& router,
+                      const std::vector<std::string>& client_networks,
+                      const std::vector<std::string>& server_networks) {
+    for (const json& interface : router.value("interfaces", json::array())) {
+        const std::string network = text(interface, "network");
+        const std::string lnet = lnet_of_network(system, network);
+        if (link.routed_net.empty() && have_common_network({network}, client_networks)) {
+            link.routed_net = lnet;
+        }
+        if (link.nid.empty() && have_common_network({network}, server_networks)) {
+            const std::string nid = text(interface, "nid");
+            link.nid = nid.empty() ? link.id + "@" + lnet : nid;
+        }
+    }
+}
+
 /// Adds the routers between the networks of clients and servers. Throws SiteError when there is none.
 void add_routers(SiteModel& site, const SystemParts& system, const std::vector<std::string>& client_networks,
                  const std::vector<std::string>& server_networks) {
@@ -151,6 +175,9 @@ void add_routers(SiteModel& site, const SystemParts& system, const std::vector<s
         }
         site.routers.push_back(add_forwarding_host(site, system, router, rate_of(router)));
         site.links.back().latency = latency_of_common_network(system, router, server_networks);
+        if (site.fs.kind == "lustre") {
+            name_lnet_router(site.links.back(), system, router, client_networks, server_networks);
+        }
     }
     if (site.routers.empty()) {
         throw SiteError("system " + site.system + ": no router joins the networks of the clients of mount " +

@@ -52,6 +52,8 @@ struct LinkSite {
     double noise = 0, slowdown = 1;
     std::uint32_t weight = 1;    ///< share among alternative links
     std::uint32_t priority = 0;  ///< of a router: a higher one is used only while none with a lower number works
+    std::string nid;             ///< of an LNet router: its NID on the network of the servers
+    std::string routed_net;      ///< of an LNet router: the LNet network of the clients
 };
 
 struct ClientSite {

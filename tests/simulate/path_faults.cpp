@@ -13,6 +13,8 @@ SiteModel routed_site(std::size_t count, double rate) {
     SiteModel site = add_server(small_site(4, 4, 10e9));
     for (std::size_t i = 0; i < count; ++i) {
         site.routers.push_back(add_link(site, "r" + std::to_string(i), rate));
+        site.links.back().nid = site.links.back().id + "@o2ib";
+        site.links.back().routed_net = "gni";
     }
     for (ClientSite& client : site.clients) {
         client.routed = true;
@@ -58,8 +60,12 @@ TEST_CASE("router-lost: other routers carry its share, LNet logs it") {
     }
     CHECK(16 * 300 * mib / to_seconds(bench.last_end()) == doctest::Approx(300e6).epsilon(0.01));
     REQUIRE(bench.messages().size() == 1);
-    CHECK(bench.messages()[0].text == "LNet: router r2 is down");
+    const std::string route =
+        "LNetError: 2107:0:(lib-lnet.h:1241:lnet_set_route_aliveness()) route to gni through r2@o2ib has gone from ";
+    CHECK(bench.messages()[0].text == route + "up to down");
     bench.end("router-lost r2");
+    REQUIRE(bench.messages().size() == 2);
+    CHECK(bench.messages()[1].text == route + "down to up");
     bench.end("router-lost r2");  // twice is once
     const std::uint64_t before = bench.bytes_through("r2"), first = bench.bytes_through("r0");
     bench.run_again(300);

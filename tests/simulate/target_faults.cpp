@@ -49,7 +49,7 @@ TEST_CASE("slow-target: writes of a second and more are logged") {
     bench.begin("slow-target t0 300x");
     bench.run();
     REQUIRE(bench.messages().size() == 2);  // of the first and the seventeenth
-    CHECK(bench.messages()[0].text == "t0: slow start_page_write 3s");
+    CHECK(bench.messages()[0].text == "Lustre: t0: slow start_page_write 3s");
 }
 
 TEST_CASE("slow-target: planned fault begins at its time") {

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,12 +23,14 @@ from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.experiments.simulated_executor import SimulatedExecutor, run_simulated
 from sonde.launch.engine import find_engine
 from sonde.launch.session import LineObserver
-from sonde.launch.simulator import SimulatedLauncher, find_simulator, list_known_faults
+from sonde.launch.simulator import MESSAGES, SimulatedLauncher, find_simulator, list_known_faults
+from sonde.logs.log_findings import find_logged_events
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import ConfinedDirectory, write_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
 from sonde.model.plan import read_document
+from sonde.model.record import RecordReader
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
 from sonde.store.tags import change_tags, check_tag
@@ -168,9 +171,18 @@ def _simulate_plan(
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping, system=machine)
     display.begin(checked.title, 1, 1, checked)
     trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if traces else None
+
+    def find_in_log(_record: RecordReader) -> list[dict[str, Any]]:
+        return find_logged_events(trace_folder / MESSAGES) if trace_folder else []
+
     try:
         result = run_simulated(
-            checked, setup, display.line, replace(launcher, traces=trace_folder), facts={"group": group or None}
+            checked,
+            setup,
+            display.line,
+            replace(launcher, traces=trace_folder),
+            facts={"group": group or None},
+            inspect=find_in_log,
         )
     finally:
         display.close()

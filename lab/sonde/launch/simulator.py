@@ -19,6 +19,8 @@ SIMULATOR = Component(
     "The simulator is not installed: there is no sonde-simulate in this package;",
 )
 
+MESSAGES = "messages"  # file of the log messages of the machine, in the folder of its traces
+
 
 def find_simulator() -> Path:
     return locate_component(SIMULATOR).path

@@ -92,6 +92,11 @@ class RecordedRun:
             ),
         )
 
+    @property
+    def all_findings(self) -> list[Finding]:
+        """Findings on the run and on each of its phases."""
+        return [*self.findings, *(finding for phase in self.phases for finding in phase.findings)]
+
     @cached_property
     def parents(self) -> TargetParents:
         """To which servers and units its storage targets belong; empty where no described system was named."""

@@ -297,7 +297,7 @@ def _findings(runs: Sequence[RecordedRun], several: bool) -> tuple[FindingView, 
     """Findings of all runs; one that occurs in several phases is listed once, with its phases."""
     result: dict[tuple[str, str, str], list[tuple[str, Finding]]] = {}
     for run in runs:
-        for line in run.record.all_findings:
+        for line in run.all_findings:
             key = (line.severity if line.severity in _SEVERITIES else "info", line.id, line.advice)
             result.setdefault(key, []).append((run.title if several else "", line))
     views = [_finding(severity, cases) for (severity, _, _), cases in result.items()]

@@ -71,11 +71,7 @@ def summarize(
         "phases": [{**_phase(phase), **classification_members(recorded_run, phase)} for phase in recorded_run.phases],
         "findings": [
             {"id": finding.id, "phase": finding.phase, "severity": finding.severity, "text": finding.text}
-            for finding in (
-                *reader.all_findings,
-                *recorded_run.findings[len(reader.findings) :],
-                *find_all_disagreements(recorded_run),
-            )
+            for finding in (*recorded_run.all_findings, *find_all_disagreements(recorded_run))
         ],
         "errors": [error.text for error in reader.errors[:5]],
         "problems": reader.problems[:20],

@@ -52,7 +52,7 @@ def print_run(console: Console, folder: Path, record: RecordReader, notes: Mappi
         _print_latencies(console, ended)
         print_targets(console, run)
         _print_costs(console, ended)
-    _print_findings(console, record)
+    _print_findings(console, run)
     for problem in record.problems[:5]:
         console.print(Text(problem, style="yellow"))
 
@@ -191,9 +191,10 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else format_seconds(value)
 
 
-def _print_findings(console: Console, record: RecordReader) -> None:
+def _print_findings(console: Console, run: RecordedRun) -> None:
+    record = run.record
     findings = sorted(
-        record.all_findings,
+        run.all_findings,
         key=lambda finding: list(_SEVERITY).index(finding.severity) if finding.severity in _SEVERITY else 9,
     )
     alike: dict[tuple[str, str, str], list[Finding]] = {}

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
-import lzma
+import os
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from sonde.logs.line_formats import LineContext, LineParser, LogLine
+from sonde.logs.log_file import READ_ERRORS, open_logs, strip_rotation_suffix
 from sonde.logs.prefilter import BlockReader, LinePrefilter, build_prefilter
 from sonde.logs.rule_engine import LogEvent, RuleEngine
 from sonde.logs.rule_files import CompiledRule
@@ -26,9 +23,7 @@ from sonde.model.units import counted
 
 FUTURE = timedelta(days=1)
 _BACKWARD = timedelta(hours=1)
-_ROTATION = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
 _MAX_ID = 80
-READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 @dataclass
@@ -86,10 +81,10 @@ def scan_logs(
     for family in group_rotated_files(paths):
         engine = RuleEngine(rules)
         clock: datetime | None = None
-        for path in family:
+        for path, file in zip(family, open_logs(family), strict=True):
             report = LogReport(path)
             reports.append(report)
-            clock = _scan_file(report, prefilter, engine, defaults, clock)
+            clock = _scan_file(report, file, prefilter, engine, defaults, clock)
             events += engine.take_events()
         events += engine.finish()
     return sorted(events, key=lambda event: (event.first, event.rule, event.title)), reports
@@ -137,7 +132,7 @@ def group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
     """Files of one log, the oldest first: ``messages.2.gz``, ``messages.1``, ``messages``."""
     families: dict[tuple[Path, str], list[Path]] = {}
     for path in dict.fromkeys(paths):
-        families.setdefault((path.parent, _ROTATION.sub("", path.name)), []).append(path)
+        families.setdefault((path.parent, strip_rotation_suffix(path)), []).append(path)
     for members in families.values():
         members.sort(key=_rotation_order)
     return list(families.values())
@@ -151,21 +146,16 @@ def _rotation_order(path: Path) -> tuple[int, int]:
     return (0, int(number[1])) if len(number[1]) > 4 else (1, -int(number[1]))
 
 
-@contextmanager
-def open_log(path: Path) -> Iterator[BinaryIO]:
-    """Opens a log, decompressing gzip, xz and bzip2. Raises OSError."""
-    openers: dict[str, Callable[[BinaryIO, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-    opener = openers.get(path.suffix)
-    with path.open("rb") as raw:
-        if opener is None:
-            yield raw
-        else:
-            with opener(raw, "rb") as file:
-                yield cast(BinaryIO, file)
+def require_opened(opened: BinaryIO | OSError) -> BinaryIO:
+    """The open file. Raises the error of opening it."""
+    if isinstance(opened, OSError):
+        raise opened
+    return opened
 
 
 def _scan_file(
     report: LogReport,
+    opened: BinaryIO | OSError,
     prefilter: LinePrefilter,
     engine: RuleEngine,
     defaults: LogDefaults,
@@ -174,8 +164,8 @@ def _scan_file(
     """Scans one file and returns the time of its last matching line, or `clock`."""
     path = report.path
     try:
-        written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        with open_log(path) as file:
+        with require_opened(opened) as file:
+            written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             reader = BlockReader(file, prefilter)
             parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
             limit = (defaults.now or datetime.now(UTC)) + FUTURE

@@ -4,22 +4,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sonde.logs.line_formats import LineContext, LineParser
+from sonde.logs.log_file import READ_ERRORS, open_logs
 from sonde.logs.prefilter import MAX_LINE_BYTES
 from sonde.logs.scan import (
     FUTURE,
-    READ_ERRORS,
     LogDefaults,
     LogReport,
     clean_text,
     group_rotated_files,
-    open_log,
     require_file,
+    require_opened,
 )
 from sonde.logs.sec_engine import SecEngine, SecOutput
 from sonde.logs.sec_rules import read_sec_file
@@ -40,9 +41,9 @@ def scan_with_sec_rules(
     names = ", ".join(path.name for path in rule_files)
     for family in group_rotated_files(logs):
         engine = SecEngine([file.rules for file in files], defaults.zone)
-        for path in family:
+        for path, file in zip(family, open_logs(family), strict=True):
             report = LogReport(path)
-            outputs = list(_scan_file(report, engine, defaults))
+            outputs = list(_scan_file(report, file, engine, defaults))
             documents += [_make_document(output, f"{path}, rules {names}") for output in outputs]
             problems += report.describe_problems()
         if engine.dropped_events:
@@ -50,13 +51,15 @@ def scan_with_sec_rules(
     return documents, problems
 
 
-def _scan_file(report: LogReport, engine: SecEngine, defaults: LogDefaults) -> Iterator[SecOutput]:
+def _scan_file(
+    report: LogReport, opened: BinaryIO | OSError, engine: SecEngine, defaults: LogDefaults
+) -> Iterator[SecOutput]:
     path, clock = report.path, 0
     try:
-        written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
         limit = (defaults.now or datetime.now(UTC)) + FUTURE
-        with open_log(path) as file:
+        with require_opened(opened) as file:
+            written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+            parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
             while raw := file.readline(MAX_LINE_BYTES):
                 report.lines += 1
                 report.cut += len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n")

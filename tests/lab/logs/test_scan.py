@@ -6,12 +6,15 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from sonde.logs import prefilter
+from sonde.logs.log_file import open_logs
 from sonde.logs.rule_engine import LogEvent
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, LogReport, make_event_document, scan_logs
@@ -107,21 +110,69 @@ def test_wrong_clocks_are_reported_with_file_and_line(tmp_path: Path) -> None:
     ]
 
 
-def test_log_rotated_while_read_loses_nothing(tmp_path: Path) -> None:
-    """The open file is read to its end although another one has its name."""
-    path = write(tmp_path / "messages", FAILING * 2000)
+class RotatingOnce(LogDefaults):
+    """Defaults that rotate the log when the scan reads the clock, after it opened the file."""
 
-    class Rotating(LogDefaults):
-        """The clock is read after the file was opened."""
+    def __getattribute__(self, name: str) -> object:
+        if name == "now" and (rotations := super().__getattribute__("rotations")):
+            rotations.pop()()
+        return super().__getattribute__(name)
 
-        def __getattribute__(self, name: str) -> object:
-            if name == "now" and not (tmp_path / "messages.1").exists():
-                os.rename(path, tmp_path / "messages.1")
-                write(path, END)
-            return super().__getattribute__(name)
 
-    _, (report,) = scan_logs([path], RULES, Rotating(now=NOW))
-    assert (report.matched, (tmp_path / "messages.1").exists()) == (2000, True)
+def scan_while(rotate: Callable[[], None], *paths: Path) -> tuple[list[LogEvent], list[LogReport]]:
+    """Scans the paths and rotates the log after the first of them was opened."""
+    defaults = RotatingOnce(now=NOW)
+    object.__setattr__(defaults, "rotations", [rotate])
+    return scan_logs(paths, RULES, defaults)
+
+
+def rename_and_continue(path: Path) -> None:
+    os.rename(path, path.with_name("messages.1"))
+    write(path, BEGIN, END)
+
+
+def copy_truncate_and_continue(path: Path) -> None:
+    shutil.copyfile(path, path.with_name("messages-20260317"))
+    os.truncate(path, 0)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines((BEGIN, END))
+
+
+@pytest.mark.parametrize("rotate", [rename_and_continue, copy_truncate_and_continue])
+@pytest.mark.parametrize("lines", [1, 3000])
+def test_log_rotated_while_read_loses_nothing(
+    tmp_path: Path, rotate: Callable[[Path], None], lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are small, so that the first is read before the rotation and the others after it."""
+    monkeypatch.setattr(prefilter, "BLOCK_BYTES", 4096)
+    path = write(tmp_path / "messages", FAILING * lines)
+    with open_logs([path])[0] as file:  # type: ignore[union-attr]
+        reader = prefilter.BlockReader(file, prefilter.build_prefilter(RULES))
+        found_lines = []
+        for number, _ in reader.read_matching_lines():
+            found_lines.append(number)
+            if number == 1:
+                rotate(path)
+    assert found_lines == list(range(1, lines + 3))
+    assert reader.lines == lines + 2
+
+
+@pytest.mark.parametrize("rotate", [rename_and_continue, copy_truncate_and_continue])
+def test_rotation_between_two_files_loses_nothing(tmp_path: Path, rotate: Callable[[Path], None]) -> None:
+    """All files of a log are open before the first is read."""
+    older, newer = write(tmp_path / "messages.2", QUIET), write(tmp_path / "messages", FAILING * 7)
+    events, reports = scan_while(lambda: rotate(newer), older, newer)
+    assert [report.matched for report in reports] == [0, 9]
+    assert events[-1].title == "md3 of oss3 was rebuilt"
+
+
+def test_truncation_without_copy_is_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / "messages", FAILING * 20_000)
+    with open_logs([path])[0] as file:  # type: ignore[union-attr]
+        assert file.read(70_000)
+        os.truncate(path, 10)
+        with pytest.raises(OSError, match="its copy is not next to it"):
+            file.read()
 
 
 def test_path_that_is_no_file_is_rejected(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from sonde.cli.options import VerbGroup, existing_archive_option, json_option
-from sonde.logs.event_scan import choose_rule_files, scan_log_files
+from sonde.logs.event_scan import choose_rule_files, compile_toml_rules, scan_log_files
+from sonde.logs.message_kinds import KINDS_FILE, find_new_kinds, store_kinds
 from sonde.logs.scan import LogDefaults
 from sonde.model.event import Event, read_events
 from sonde.model.event.description import EVENT_FORMAT, EVENT_KINDS
@@ -135,6 +136,7 @@ def list_command(archive: Archive, as_json: bool) -> int:
 @click.option("--zone", default="UTC", show_default=True, help="Time zone of times without one: +01:00, Europe/Berlin.")
 @click.option("--boot", metavar="TIME", help="When the host booted, for lines with seconds since then, as of dmesg.")
 @click.option("--host", default="", help="Host of lines that name none.")
+@click.option("--new-kinds", is_flag=True, help="Also report kinds of messages that no rule matches, each kind once.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the events and add none.")
 @existing_archive_option
 @json_option
@@ -145,6 +147,7 @@ def scan_command(
     zone: str,
     boot: str | None,
     host: str,
+    new_kinds: bool,
     dry_run: bool,
     archive: Archive,
     as_json: bool,
@@ -154,6 +157,9 @@ def scan_command(
     Compressed and rotated files (messages.1, messages.2.gz) of one log are read as one. Scanning a log again adds only
     the events that are not in the archive. Lines that cannot be used are counted, with file and line.
 
+    With --new-kinds, lines that no rule matches are grouped by what they have in common. The first scan learns the
+    kinds of messages of this archive; later ones report each new kind once, as an event.
+
     \b
     Examples:
       sonde event scan /var/log/messages*
@@ -161,14 +167,27 @@ def scan_command(
       sonde event scan console.log --rules site.toml --zone America/Los_Angeles
     """
     boot_time = parse_time_interval(boot, parse_zone(zone)).first if boot else None
-    documents, problems = scan_log_files(
-        logs, choose_rule_files(rule_files, only or ""), LogDefaults(parse_zone(zone), boot_time, host)
-    )
+    files, defaults = choose_rule_files(rule_files, only or ""), LogDefaults(parse_zone(zone), boot_time, host)
+    documents, problems = scan_log_files(logs, files, defaults)
+    kinds_sentence = ""
+    if new_kinds:
+        store = archive.root / KINDS_FILE
+        events, kinds_sentence, templates = find_new_kinds(logs, compile_toml_rules(files), defaults, store)
+        documents += events
+        if not dry_run:
+            store_kinds(store, templates)
     new = select_new_events(archive.root, documents)
     if not dry_run:
         add_archive_events(archive.root, new)
     if as_json:
-        print_json({"events": new, "already_present": len(documents) - len(new), "problems": problems})
+        print_json(
+            {
+                "events": new,
+                "already_present": len(documents) - len(new),
+                "problems": problems,
+                **({"new_kinds": kinds_sentence} if new_kinds else {}),
+            }
+        )
         return 0
     for document in new:
         results().print(f"{document['when']}  {document['kind']}  {document['title']}", soft_wrap=True)
@@ -176,6 +195,8 @@ def scan_command(
     present_note = f", {present} were in the archive already" if present else ""
     verb = "would be added" if dry_run else "added"
     results().print(f"{counted(len(new), 'event')} {verb}{present_note}.", style="bold")
+    if kinds_sentence:
+        results().print(kinds_sentence, soft_wrap=True)
     for problem in problems:
         messages().print(f"sonde: {problem}", soft_wrap=True)
     return 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
+from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, make_event_document, scan_logs
 from sonde.logs.sec_rules import SEC_SUFFIXES
 from sonde.logs.sec_scan import scan_with_sec_rules
@@ -37,11 +37,10 @@ def scan_log_files(
     if not logs:
         raise UserError("Name at least one log file, like /var/log/messages.")
     sec_files = [path for path in rule_files if path.suffix in SEC_SUFFIXES]
-    toml_files = [path for path in rule_files if path not in sec_files]
     documents: list[dict[str, Any]] = []
     problems: list[str] = []
-    if toml_files:
-        events, reports = scan_logs(logs, compile_rules(toml_files), defaults)
+    if rules := compile_toml_rules(rule_files):
+        events, reports = scan_logs(logs, rules, defaults)
         problems += [sentence for report in reports for sentence in report.describe_problems()]
         documents += [make_event_document(event) for event in events]
     if sec_files:
@@ -49,3 +48,8 @@ def scan_log_files(
         documents += sec_documents
         problems += sec_problems
     return documents, problems
+
+
+def compile_toml_rules(rule_files: Sequence[Path]) -> list[CompiledRule]:
+    """The rules of those files that are not of SEC."""
+    return compile_rules(path for path in rule_files if path.suffix not in SEC_SUFFIXES)

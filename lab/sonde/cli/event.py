@@ -11,12 +11,14 @@ from typing import Any
 import click
 
 from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.findings.log_clock import correct_clock
 from sonde.logs.event_scan import choose_rule_files, compile_toml_rules, scan_log_files
 from sonde.logs.message_kinds import KINDS_FILE, find_new_kinds, store_kinds
 from sonde.logs.scan import LogDefaults
 from sonde.model.event import Event, read_events
 from sonde.model.event.description import EVENT_FORMAT, EVENT_KINDS
 from sonde.model.event.times import parse_time_interval, parse_zone
+from sonde.model.run import read_run
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, make_event_id, read_archive_events, select_new_events
@@ -137,6 +139,12 @@ def list_command(archive: Archive, as_json: bool) -> int:
 @click.option("--boot", metavar="TIME", help="When the host booted, for lines with seconds since then, as of dmesg.")
 @click.option("--host", default="", help="Host of lines that name none.")
 @click.option("--new-kinds", is_flag=True, help="Also report kinds of messages that no rule matches, each kind once.")
+@click.option(
+    "--run",
+    "run_name",
+    metavar="RUN",
+    help="Estimate the offset of the clock of the logs from what this run and they both saw, and correct times by it.",
+)
 @click.option("-n", "--dry-run", is_flag=True, help="Print the events and add none.")
 @existing_archive_option
 @json_option
@@ -148,6 +156,7 @@ def scan_command(
     boot: str | None,
     host: str,
     new_kinds: bool,
+    run_name: str | None,
     dry_run: bool,
     archive: Archive,
     as_json: bool,
@@ -176,6 +185,9 @@ def scan_command(
         documents += events
         if not dry_run:
             store_kinds(store, templates)
+    clock_sentence = ""
+    if run_name:
+        documents, clock_sentence = correct_clock([read_run(folder) for folder in archive.find(run_name)], documents)
     new = select_new_events(archive.root, documents)
     if not dry_run:
         add_archive_events(archive.root, new)
@@ -186,6 +198,7 @@ def scan_command(
                 "already_present": len(documents) - len(new),
                 "problems": problems,
                 **({"new_kinds": kinds_sentence} if new_kinds else {}),
+                **({"clock": clock_sentence} if run_name else {}),
             }
         )
         return 0
@@ -195,8 +208,9 @@ def scan_command(
     present_note = f", {present} were in the archive already" if present else ""
     verb = "would be added" if dry_run else "added"
     results().print(f"{counted(len(new), 'event')} {verb}{present_note}.", style="bold")
-    if kinds_sentence:
-        results().print(kinds_sentence, soft_wrap=True)
+    for sentence in (kinds_sentence, clock_sentence):
+        if sentence:
+            results().print(sentence, soft_wrap=True)
     for problem in problems:
         messages().print(f"sonde: {problem}", soft_wrap=True)
     return 0

@@ -110,8 +110,8 @@ def find_new_kinds(
 
     Without that file everything is learned and there are no events.
     """
-    known = _read_templates(store)
-    miner = KindMiner(rules, known or ())
+    known_templates = _read_templates(store)
+    miner = KindMiner(rules, known_templates or ())
     for family in group_rotated_files(logs):
         for path, opened in zip(family, open_logs(family), strict=True):
             try:
@@ -127,7 +127,7 @@ def find_new_kinds(
                 continue  # the scan by rules reports it
     kinds = sorted(miner.new_kinds.values(), key=lambda kind: kind.first)
     templates = miner.list_templates()
-    if known is None:
+    if known_templates is None:
         return [], f"{counted(len(templates), 'kind')} of messages learned; later scans report new ones.", templates
     left_out = f" The first {_MOST_EVENTS} are events." if len(kinds) > _MOST_EVENTS else ""
     sentence = f"{counted(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened in a run that a log of the same machine may show too: dropped caches, failed operations, dips."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+
+from sonde.findings.phase_summary import assess_phase
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+
+DROPPED_CACHES, TROUBLE = "dropped caches", "trouble"
+# Below this fraction of its median the rate of a phase has a dip.
+_DIP = 0.5
+_FEWEST_SLICES = 8
+
+
+def list_run_marks(run: RecordedRun) -> dict[str, list[float]]:
+    """Seconds since 1970 by kind; empty when the record does not say when the run began."""
+    try:
+        epoch = datetime.fromisoformat(run.run_line.started).timestamp()
+    except ValueError:
+        return {}
+    dropped = [
+        treatment.t
+        for phase in run.phases
+        for treatment in phase.treatments
+        if treatment.kind == "drop_page_cache" and treatment.outcome == "done"
+    ]
+    trouble = [error.t for error in run.record.errors]
+    trouble += [time for phase in run.phases for time in _list_dips(run, phase)]
+    return {DROPPED_CACHES: [epoch + time for time in dropped], TROUBLE: [epoch + time for time in trouble]}
+
+
+def _list_dips(run: RecordedRun, phase: PhaseRecord) -> list[float]:
+    """Where the total rate of a phase falls below half its median, in seconds of the record."""
+    assessed = assess_phase(run, phase)
+    profile = assessed.profile
+    if profile is None or not phase.begin.measured:
+        return []
+    rates = np.array(profile.ops_per_s if assessed.operations else profile.bytes_per_s)[:-1]  # the last slice is cut
+    if rates.size < _FEWEST_SLICES:
+        return []
+    low = rates < _DIP * float(np.median(rates))
+    begins = np.flatnonzero(low & ~np.concatenate(([True], low[:-1])))
+    return [phase.begin.t + profile.edges[index] for index in begins]

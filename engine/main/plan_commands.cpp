@@ -82,8 +82,9 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
     check(plan, tasks, memory);
     ordered_json out{{"plan", plan::resolve_plan(plan)}, {"tasks", tasks.tasks()}};
     const std::vector<phases::PlannedPhase> accesses = phases::list_accesses(plan, tasks, memory, team, in_order);
-    const runs::Footprint need = runs::compute_footprint(plan, tasks, memory);
-    out["space"] = {{"bytes", need.bytes}, {"files", need.files}};
+    const runs::Footprint need = runs::compute_footprint(plan, tasks, memory, runs::StonewallCount::nothing);
+    const runs::Footprint most = runs::compute_footprint(plan, tasks, memory, runs::StonewallCount::whole_volume);
+    out["space"] = {{"bytes", need.bytes}, {"files", need.files}, {"most_bytes", most.bytes}};
     out["phases"] = ordered_json::array();
     for (std::size_t i = 0; i < accesses.size(); ++i) {
         const phases::PlannedPhase& phase = accesses[i];

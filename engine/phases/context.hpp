@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,7 @@ struct RootState {
     records::Writer* record = nullptr;
     std::vector<std::string> hosts;  ///< by node
     Outcome outcome;
+    nlohmann::json space_finding = {};  ///< written before the first phase; null = none
 };
 
 /// One per process. Created with designated initializers (`RunContext{.plan = …}`).

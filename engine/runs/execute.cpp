@@ -44,6 +44,9 @@ void write_record_head(Venue& venue) {
         context.root_state.hosts.push_back(records::from_json_text(node.value("host", std::string())));
         context.root_state.record->line("node", node);
     }
+    if (!context.root_state.space_finding.is_null()) {
+        context.root_state.record->line("finding", context.root_state.space_finding);
+    }
     venue.begin_phases();
 }
 

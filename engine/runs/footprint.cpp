@@ -87,7 +87,7 @@ void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files:
 }
 
 /// Largest number of items and bytes in trees at one time: created minus removed ones.
-Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& tasks) {
+Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& tasks, StonewallCount counts) {
     std::map<std::pair<std::string, plan::Objects>, std::pair<uint128, uint128>> live;
     Footprint most;
     for (const plan::Phase& phase : plan.phases) {
@@ -103,8 +103,8 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
             const std::uint64_t planned =
                 meta.window ? meta.window->count * shape.copies() * shape.holders() : shape.items();
             const uint128 of_task = std::min(planned, phase.stop.items.value_or(planned));
-            // With a stonewall the number of operations is unknown, and the number of items is only an upper limit.
-            const uint128 items = phase.stop.stonewall ? 0 : of_task * (meta.shared_single ? 1 : task_count);
+            const bool is_counted = !phase.stop.stonewall || counts == StonewallCount::whole_volume;
+            const uint128 items = is_counted ? of_task * (meta.shared_single ? 1 : task_count) : 0;
             live[key] = {items * meta.write, items};
         } else if (phase.op == plan::Op::remove_items) {
             live.erase(key);
@@ -121,11 +121,13 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
     return most;
 }
 
-bool writes_to_target(const plan::Phase& phase) {
+bool writes_to_target(const plan::Phase& phase, StonewallCount counts) {
     const backends::Backend* backend = backends::find(phase.data.backend);
-    // When a deadline ends a phase, the volume is only an upper limit; what is preallocated is needed at once.
+    // Preallocated space is needed at once, even if a stonewall ends the phase.
     const bool has_deadline = phase.stop.stonewall && phase.data.io.preallocate == plan::Preallocate::none;
-    if (has_deadline || (phase.data.files.in_place() && (phase.stop.stonewall || phase.stop.operations))) {
+    const bool is_interruptible = has_deadline || (phase.data.files.in_place() && phase.stop.stonewall);
+    if ((is_interruptible && counts == StonewallCount::nothing) ||
+        (phase.data.files.in_place() && phase.stop.operations)) {
         return false;
     }
     return plan::writes(phase.op) && backend != nullptr && backend->traits.needs_files;
@@ -156,13 +158,14 @@ void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
     }
 }
 
-std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
+                                   StonewallCount counts) {
     if (!plan.data.files.in_place()) {
         return 0;
     }
     uint128 freed = 0;
     for (const plan::Phase& phase : plan.phases) {
-        if (!writes_to_target(phase)) {
+        if (!writes_to_target(phase, counts)) {
             continue;
         }
         // Files that all writing phases share count once.
@@ -181,13 +184,14 @@ std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap&
     return static_cast<std::uint64_t>(std::min<uint128>(freed, UINT64_MAX));
 }
 
-Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
+                            StonewallCount counts) {
     // Phases that write the same files need the space of the largest phase; other files add to it.
     uint128 every = 0;
     std::map<int, uint128> single;
     const auto take = [](uint128& largest, uint128 bytes) { largest = std::max(largest, bytes); };
     for (const plan::Phase& phase : plan.phases) {
-        if (!writes_to_target(phase)) {
+        if (!writes_to_target(phase, counts)) {
             continue;
         }
         const uint128 bytes = compute_file_bytes(phase, tasks, node_memory);
@@ -206,10 +210,10 @@ Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks,
         of_task += std::max(every, bytes);
     }
     const auto task_count = static_cast<std::uint64_t>(tasks.tasks());
-    const Footprint trees = compute_tree_footprint(plan, tasks);
+    const Footprint trees = compute_tree_footprint(plan, tasks, counts);
     const uint128 bytes = of_task * task_count + trees.bytes;
-    return {static_cast<std::uint64_t>(std::min<uint128>(bytes, UINT64_MAX)),
-            (plan.has_data ? task_count * per_task : 0) + trees.files};
+    return {.bytes = static_cast<std::uint64_t>(std::min<uint128>(bytes, UINT64_MAX)),
+            .files = (plan.has_data ? task_count * per_task : 0) + trees.files};
 }
 
 }  // namespace sonde::runs

@@ -10,7 +10,10 @@
 
 namespace sonde::runs {
 
-/// Largest number of bytes and files of the plan on the target.
+/// How a phase counts that a stonewall may end before it has written its volume.
+enum class StonewallCount { nothing, whole_volume };
+
+/// Largest number of bytes and files of the plan on the target at one time.
 struct Footprint {
     std::uint64_t bytes = 0, files = 0;
 };
@@ -24,9 +27,11 @@ void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint
 
 /// Bytes in existing files that the plan names by path and overwrites, which need no additional space. At most the
 /// bytes that the plan writes there; files with several hard links count nothing.
-std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory);
+std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
+                                   StonewallCount counts);
 
 /// For plans that passed check_extent().
-Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory);
+Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
+                            StonewallCount counts);
 
 }  // namespace sonde::runs

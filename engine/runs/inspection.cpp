@@ -145,17 +145,43 @@ files::ConfinedDirectory continue_stage(phases::RunContext& context) {
     return directory;
 }
 
-/// Throws when the target has less room than the plan needs beyond the files that it replaces.
+/// Bytes and files that the plan adds to the target, without the bytes of files that it replaces.
+Footprint compute_growth(const phases::RunContext& context, StonewallCount counts) {
+    Footprint growth = compute_footprint(context.plan, context.tasks, context.node_memory, counts);
+    const std::uint64_t replaced = count_replaced_bytes(context.plan, context.tasks, context.node_memory, counts);
+    growth.bytes -= std::min(growth.bytes, replaced);
+    return growth;
+}
+
+/// Throws when the target has less room than the plan needs.
 void check_space(const phases::RunContext& context) {
     const plan::Plan& plan = context.plan;
-    const Footprint need = compute_footprint(plan, context.tasks, context.node_memory);
-    const std::uint64_t replaced = count_replaced_bytes(plan, context.tasks, context.node_memory);
-    const std::uint64_t more = need.bytes - std::min(need.bytes, replaced);
+    const Footprint growth = compute_growth(context, StonewallCount::nothing);
     if (plan.data.files.across.empty()) {
-        check_target(plan, more, need.files);
+        check_target(plan, growth.bytes, growth.files);
     } else {
-        check_across(plan, more, need.files);
+        check_across(plan, growth.bytes, growth.files);
     }
+}
+
+/// The finding about phases that a stonewall ends, if their whole volume leaves less than target.min_free; null
+/// otherwise. Only for one file system: the files of `across` may be on several.
+json find_unlimited_volume(const phases::RunContext& context, const records::FileSystem& fs) {
+    const plan::Plan& plan = context.plan;
+    const std::uint64_t most = compute_growth(context, StonewallCount::whole_volume).bytes;
+    if (!plan.data.files.across.empty() || fs.total_bytes == 0 ||
+        (most <= fs.available_bytes && plan.target.min_free <= fs.available_bytes - most)) {
+        return nullptr;
+    }
+    return {{"id", "may_fill_file_system"},
+            {"severity", "info"},
+            {"text", "a stonewall ends this run; without it the run would write " + plan::format_bytes(most) +
+                         ", but " + plan.target.path + " has " + plan::format_bytes(fs.available_bytes) +
+                         " free and must keep " + plan::format_bytes(plan.target.min_free) +
+                         " (target.min_free): storage that is fast enough is filled before the stonewall"},
+            {"advice", "set a volume that fits (data.access.volume, or fewer items), or a shorter stonewall"},
+            {"evidence",
+             {{"most_bytes", most}, {"available_bytes", fs.available_bytes}, {"min_free", plan.target.min_free}}}};
 }
 
 /// Saves the manifest in the run directory, stripes the directory when `stripe_type` names its file system, and makes
@@ -234,6 +260,7 @@ json inspect_target(phases::RunContext& context, int first_stage) {
         directory = continue_stage(context);
     } else {
         check_space(context);
+        context.root_state.space_finding = find_unlimited_volume(context, fs);
         check_stripes(plan, fs.type);
         if (plan.data.files.in_place()) {
             make_directories_in_place(files::FileMap(plan.target.path, plan.data.files, context.tasks));

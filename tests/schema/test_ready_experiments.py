@@ -22,8 +22,9 @@ from sonde.experiments.claims.samples import MissingError  # noqa: E402
 from sonde.experiments.shipped_experiments import resolve_plan_source, shipped_experiments, shipped_plans  # noqa: E402
 from sonde.model.bundled_files import find_system_file  # noqa: E402
 from sonde.model.experiment import Experiment, find_contradictions, read_experiment  # noqa: E402
+from sonde.model.required_space import compute_required_space  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
-from sonde.model.volume import compute_phase_volumes, compute_required_bytes  # noqa: E402
+from sonde.model.volume import compute_phase_volumes  # noqa: E402
 
 PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
@@ -111,7 +112,7 @@ def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) ->
     for cell in small.cells:
         plan = small.build_plan(cell, "/some/where")
         volumes = compute_phase_volumes(plan, plan.processes * plan.threads)
-        assert compute_required_bytes(volumes) <= 256 << 20, cell.id
+        assert compute_required_space(plan, plan.processes * plan.threads).most_bytes <= 256 << 20, cell.id
         for phase in plan.phases:
             data = {**plan.document.get("data", {}).get("access", {}), **phase.get("access", {})}
             assert not isinstance(data.get("volume"), dict), cell.id

@@ -26,6 +26,7 @@ from sonde.model.operations import OPERATIONS
 from sonde.model.plan import Plan as LabPlan
 from sonde.model.plan_hash import compute_plan_hash
 from sonde.model.plan_resolution import to_base_units
+from sonde.model.required_space import compute_required_space
 from sonde.model.schemas import load_plan_schema
 from sonde.model.volume import compute_phase_volumes
 
@@ -143,6 +144,16 @@ def test_what_is_written_on_paper_is_what_the_engine_writes(engine: Path) -> Non
                 compared += 1
     assert compared > AT_LEAST
     assert cycles > 50
+
+
+def test_the_lab_computes_the_space_of_a_plan_as_the_engine(engine: Path) -> None:
+    stonewalled = 0
+    for plan, answer in good_plans(engine):
+        tasks = plan["tasks"].get("processes", 1) * plan["tasks"].get("threads", 1)
+        space = compute_required_space(LabPlan.from_document(plan, "drawn"), tasks, node_memory=MEMORY)
+        assert (space.bytes, space.most_bytes) == (answer["space"]["bytes"], answer["space"]["most_bytes"]), plan
+        stonewalled += space.bytes != space.most_bytes
+    assert stonewalled > 20, "few draws have a stonewall that can end a write"
 
 
 def test_no_two_drawn_plans_of_one_hash_touch_different_things(engine: Path) -> None:

@@ -49,6 +49,12 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
         f"  {counted(forecast.tasks, 'task')}, {counted(forecast.runs, 'run')}, {format_bytes(forecast.space)}{room}",
         soft_wrap=True,
     )
+    if forecast.may_fill_storage:
+        sentence = (
+            f"  ! may fill the file system: without its stonewall a run writes {format_bytes(forecast.most_space)}; set"
+            " a volume that fits, or a shorter stonewall"
+        )
+        console.print(Text(sentence, style="yellow"), soft_wrap=True)
     cached = [phase.id for phase in forecast.phases if phase.is_from_memory]
     if cached:
         console.print(
@@ -94,6 +100,7 @@ def forecast_document(experiment: Experiment, forecasts: Sequence[Forecast]) -> 
                 "tasks": forecast.tasks,
                 "runs": forecast.runs,
                 "space_bytes": forecast.space,
+                "most_space_bytes": forecast.most_space,
                 "available_bytes": forecast.available,
                 "command": forecast.equivalent.command or None,
                 "no_command": forecast.equivalent.reason or None,

@@ -19,8 +19,9 @@ from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.plan_warnings import find_plan_warnings
+from sonde.model.required_space import RequiredSpace, compute_required_space
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
-from sonde.model.volume import PhaseVolume, compute_phase_volumes, compute_required_bytes
+from sonde.model.volume import PhaseVolume, compute_phase_volumes
 from sonde.terminal.phase_text import preparation
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
@@ -64,24 +65,24 @@ def command(
     count = ranks if launcher != LOCAL else checked.processes
     facts = _probe_target(engine, checked)
     volumes = compute_phase_volumes(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
-    needed = compute_required_bytes(volumes)
+    space = compute_required_space(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
     if engine is not None:
-        volumes, needed = _count_with_engine(engine, checked, count, volumes)
+        volumes, space = _count_with_engine(engine, checked, count, volumes)
     _print_plan(
         results(),
         checked,
         count * checked.threads,
         volumes,
-        _describe_space(needed, checked, count * checked.threads, facts),
+        _describe_space(space, checked, count * checked.threads, facts),
         facts.get("memory_bytes"),
     )
-    return EXIT_OK if _fits(needed, checked, facts) else EXIT_ENVIRONMENT
+    return EXIT_OK if _fits(space.bytes, checked, facts) else EXIT_ENVIRONMENT
 
 
 def _count_with_engine(
     engine: Engine, plan: Plan, processes: int, volumes: list[PhaseVolume]
-) -> tuple[list[PhaseVolume], int]:
-    """Returns the engine's volumes and required bytes: only the engine knows the sizes of existing files."""
+) -> tuple[list[PhaseVolume], RequiredSpace]:
+    """Returns the engine's volumes and required space: only the engine knows the sizes of existing files."""
     try:
         resolved = engine.resolve(plan.document, processes)
     except UserError as reason:
@@ -96,7 +97,7 @@ def _count_with_engine(
         )
         for volume, answered_phase in zip(volumes, resolved["phases"], strict=True)
     ]
-    return counted, int(resolved["space"]["bytes"])
+    return counted, RequiredSpace(int(resolved["space"]["bytes"]), int(resolved["space"]["most_bytes"]))
 
 
 def _find_engine_or_warn() -> Engine | None:
@@ -205,13 +206,21 @@ def _reserved_bytes(plan: Plan) -> int:
     return parse_bytes(plan.resolve()["target"]["min_free"])
 
 
-def _describe_space(needed: int, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
-    available = _available_bytes(facts)
+def _describe_space(space: RequiredSpace, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
+    available, needed = _available_bytes(facts), space.bytes
+    text = f"{format_bytes(needed)} needed"
+    if space.most_bytes > needed:
+        text += f", up to {format_bytes(space.most_bytes)} if storage is faster than the stonewall"
     if available is None:
-        return f"{format_bytes(needed)} needed"
-    text = f"{format_bytes(needed)} needed, {format_bytes(available)} available"
-    if _fits(needed, plan, facts):
         return text
+    text += f", {format_bytes(available)} available"
+    if _fits(space.most_bytes, plan, facts):
+        return text
+    if _fits(needed, plan, facts):
+        return (
+            f"{text}: may leave less than {format_bytes(_reserved_bytes(plan))} (target.min_free); set a volume that"
+            " fits, or a shorter stonewall"
+        )
     if needed <= available:
         return (
             f"{text}, of which {format_bytes(_reserved_bytes(plan))} must stay free: does not fit;"

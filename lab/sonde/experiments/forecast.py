@@ -16,8 +16,9 @@ from sonde.experiments.executor import LOCAL_LAUNCHERS
 from sonde.launch.engine import Engine
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, UserError
 from sonde.model.plan import Plan
+from sonde.model.required_space import RequiredSpace, compute_required_space
 from sonde.model.units import format_bytes, parse_bytes, parse_duration
-from sonde.model.volume import PhaseVolume, compute_phase_volumes, compute_required_bytes
+from sonde.model.volume import PhaseVolume, compute_phase_volumes
 
 # A buffered read comes from storage only if the data exceeds memory by this factor.
 _MEMORY_FACTOR = 1.5
@@ -47,7 +48,8 @@ class Forecast:
     prepared: PreparedCell
     tasks: int = 0
     phases: tuple[PhaseForecast, ...] = ()
-    space: int = 0  # bytes of storage
+    space: int = 0  # bytes of storage, certainly needed
+    most_space: int = 0  # bytes of storage if no stonewall ends a phase early
     available: int | None = None
     equivalent: EquivalentCommand = field(default_factory=EquivalentCommand)
     refusal: str = ""  # one sentence why the cell cannot be run or cannot be valid
@@ -57,6 +59,13 @@ class Forecast:
     @property
     def cell(self) -> str:
         return self.prepared.cell.id
+
+    @property
+    def may_fill_storage(self) -> bool:
+        """Whether only a stonewall keeps a run from using the space that must stay free."""
+        if self.available is None or self.refusal:
+            return False
+        return self.most_space > self.space and self.most_space + _reserved_bytes(self.prepared.plan) > self.available
 
     @property
     def seconds(self) -> float | None:
@@ -93,9 +102,9 @@ class Forecaster:
         memory, tasks = facts.get("memory_bytes"), processes * plan.threads
         nodes = 1 if (self._launcher or prepared.clients.launcher) in LOCAL_LAUNCHERS else prepared.clients.nodes or 1
         volumes = compute_phase_volumes(plan, tasks, nodes, memory)
-        space = compute_required_bytes(volumes)
+        space = compute_required_space(plan, tasks, nodes, memory)
         if nodes == 1:  # The engine's counts are exact, but only for one node.
-            space = int(resolved["space"]["bytes"])
+            space = RequiredSpace(int(resolved["space"]["bytes"]), int(resolved["space"]["most_bytes"]))
             volumes = [
                 replace(volume, **{name: answered_phase[name] for name in ("files", "segments", "operations", "bytes")})
                 for volume, answered_phase in zip(volumes, resolved["phases"], strict=True)
@@ -108,7 +117,8 @@ class Forecaster:
                 self._forecast_phase(plan, phase, volume, memory, nodes)
                 for phase, volume in zip(plan.phases, volumes, strict=True)
             ),
-            space,
+            space.bytes,
+            space.most_bytes,
             available,
             find_equivalent_command(plan, volumes),
             runs=self._runs,
@@ -174,10 +184,14 @@ class Forecaster:
         return None if volume.bytes or volume.operations else sleep_seconds
 
 
+def _reserved_bytes(plan: Plan) -> int:
+    return parse_bytes(plan.resolve()["target"]["min_free"])
+
+
 def _describe_missing_space(forecast: Forecast) -> str:
     if forecast.available is None:
         return ""
-    reserved = parse_bytes(forecast.prepared.plan.resolve()["target"]["min_free"])
+    reserved = _reserved_bytes(forecast.prepared.plan)
     if forecast.space + reserved <= forecast.available:
         return ""
     return (

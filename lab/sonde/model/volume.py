@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.model.operations import DIRECTORY_OPS, WRITE_OPS
+from sonde.model.operations import DIRECTORY_OPS
 from sonde.model.plan import Plan
 from sonde.model.plan_resolution import count_directories, count_item_directories
 from sonde.model.units import parse_bytes, parse_duration
@@ -37,17 +37,11 @@ class PhaseVolume:
     operations: int
     time_limit_s: float | None  # seconds, when a time limit ends the phase instead of the volume
     stonewall_s: float | None  # seconds, when the phase may end earlier
-    occupied_bytes: int  # bytes of storage that the files of this phase occupy at its end
 
 
 def compute_phase_volumes(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | None = None) -> list[PhaseVolume]:
     """Returns one entry per phase. Without `node_memory`, a volume relative to memory counts as one block per task."""
     return [_compute_phase(plan, phase, tasks, nodes, node_memory) for phase in plan.phases]
-
-
-def compute_required_bytes(volumes: list[PhaseVolume]) -> int:
-    """Returns the space that the run needs: phases write into the same files, so the largest one counts."""
-    return max((phase.occupied_bytes for phase in volumes if phase.op in WRITE_OPS or phase.op == "create"), default=0)
 
 
 def count_task_items(tree: Mapping[str, Any]) -> int:
@@ -89,7 +83,6 @@ def _compute_tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes:
         operations=operations,
         time_limit_s=_parse_stop_time(stop, "time"),
         stonewall_s=_parse_stop_time(stop, "stonewall"),
-        occupied_bytes=parse_bytes(file["write"]) * items if op == "create" else 0,
     )
 
 
@@ -124,7 +117,6 @@ def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int,
         operations=files_per_task * tasks if is_metadata_op else moved_bytes // transfer,
         time_limit_s=_parse_stop_time(stop, "time"),
         stonewall_s=_parse_stop_time(stop, "stonewall"),
-        occupied_bytes=moved_bytes + segments * tasks * files_per_task * parse_bytes(access["gap"]),
     )
 
 

@@ -15,9 +15,11 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from sonde.model.errors import to_sentence
 from sonde.model.lines import (
     EndLine,
     ErrorLine,
+    Finding,
     NodeLine,
     PhaseBeginLine,
     PhaseEndLine,
@@ -39,6 +41,7 @@ from sonde.terminal.sparkline import BLOCKS, PLAIN, sparkline
 _PER_SECOND = 4
 _SPARK = 24
 _PLAIN_EVERY_S = 5.0
+_EARLY_FINDING = "may_fill_file_system"  # written before the first phase: the user may still stop the run
 
 
 class RunProgress:
@@ -196,6 +199,8 @@ class PlainDisplay(Display):
                 self.say(f"  {line.phase}: {format_headline_rate(line)}, {describe_phase_end(line)}")
             case ErrorLine():
                 self.say(f"  error: {line.text}")
+            case Finding() if line.id == _EARLY_FINDING:
+                self.say(f"  {to_sentence(line.text)} {to_sentence(line.advice)}")
             case ProgressLine() if time.monotonic() - self._shown >= _PLAIN_EVERY_S:
                 self._shown = time.monotonic()
                 self.say(f"  {line.phase}: {', '.join(_describe_progress(self._progress))}")
@@ -252,6 +257,8 @@ class LiveDisplay(Display):
                 self._print_above(self._finished(line))
             case ErrorLine():
                 self._print_above(Text(f"  {line.text}", style="red"))
+            case Finding() if line.id == _EARLY_FINDING:
+                self._print_above(Text(f"  {to_sentence(line.text)} {to_sentence(line.advice)}", style="yellow"))
             case NodeLine() if line.node == 0 and not self._preparing and not self._placed:
                 self._placed = True
                 self._print_above(Text(_describe_location(line), style="dim"))

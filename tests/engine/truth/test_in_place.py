@@ -219,3 +219,17 @@ def test_what_does_not_go_together_is_said(change: Plan, says: str, engine: Engi
     result = engine.run(json.loads(json.dumps(plan)))
     assert result.code == BAD_PLAN
     assert says in result.sentence
+
+
+def test_stonewalled_volume_beyond_free_space_is_said_first(engine: Engine, target: Path) -> None:
+    stonewalled = write(access={"volume": "1PiB"}, stop={"stonewall": "20ms"})
+    result = engine.run(plan_of(target, stonewalled, tasks={"threads": 1}))
+    assert result.code == DONE, result.err
+    (finding,) = [line for line in result.of("finding") if line["id"] == "may_fill_file_system"]
+    assert finding["evidence"]["most_bytes"] == 1 << 50
+    types = [line["type"] for line in result.lines]
+    assert types.index("finding") < types.index("phase_begin")
+    small = engine.run(
+        plan_of(target, write(access={"volume": "1MiB"}, stop={"stonewall": "5s"}), tasks={"threads": 1})
+    )
+    assert [line for line in small.of("finding") if line["id"] == "may_fill_file_system"] == []

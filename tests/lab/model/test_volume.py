@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sonde.model.plan import Plan
-from sonde.model.volume import PhaseVolume, compute_phase_volumes, compute_required_bytes, count_task_items
+from sonde.model.volume import PhaseVolume, compute_phase_volumes, count_task_items
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -35,7 +34,6 @@ def test_a_phase_of_data_with_everything_said() -> None:
         id="w", op="write", backend="mmap", mapping="many", tasks=4, files=8, transfer_bytes=4 * KIB,
         block_bytes=64 * KIB,
         segments=3, bytes=3 * 64 * KIB * 8, operations=3 * 16 * 8, time_limit_s=120.0, stonewall_s=30.0,
-        occupied_bytes=3 * 65 * KIB * 8,
     )  # fmt: skip
 
 
@@ -43,7 +41,7 @@ def test_default_phase_transfers_one_mebibyte_per_task() -> None:
     assert volume({"op": "read"}) == PhaseVolume(
         id="w", op="read", backend="posix", mapping="per_task", tasks=4, files=4, transfer_bytes=MIB,
         block_bytes=MIB, segments=1,
-        bytes=4 * MIB, operations=4, time_limit_s=None, stonewall_s=None, occupied_bytes=4 * MIB,
+        bytes=4 * MIB, operations=4, time_limit_s=None, stonewall_s=None,
     )  # fmt: skip
 
 
@@ -123,7 +121,7 @@ def test_operations_on_names_of_data_are_one_a_file() -> None:
     data = {"files": {"mapping": "many", "count": 5}, "access": {"transfer": "4KiB"}}
     for op in ("stat", "remove"):
         computed = volume({"op": op}, data=data)
-        assert (computed.bytes, computed.operations, computed.files, computed.occupied_bytes) == (0, 20, 20, 0)
+        assert (computed.bytes, computed.operations, computed.files) == (0, 20, 20)
 
 
 def tree(op: str, nodes: int = 1, tasks: int = 4, stop: dict[str, Any] | None = None, **meta: Any) -> PhaseVolume:
@@ -137,7 +135,6 @@ def test_a_phase_of_names_with_everything_said() -> None:
         id="w", op="create", backend="mmap", mapping="shared", tasks=4, files=160, transfer_bytes=3 * KIB,
         block_bytes=3 * KIB,
         segments=1, bytes=160 * 3 * KIB, operations=160, time_limit_s=5.0, stonewall_s=1.0,
-        occupied_bytes=160 * 3 * KIB,
     )  # fmt: skip
 
 
@@ -145,29 +142,29 @@ FILES = {"write": "3KiB", "read": "2KiB"}
 
 
 @pytest.mark.parametrize(
-    ("op", "operations", "transfer", "moved", "span"),
+    ("op", "operations", "transfer", "moved"),
     [
-        ("create", 160, 3 * KIB, 160 * 3 * KIB, 160 * 3 * KIB),
-        ("read", 160, 2 * KIB, 160 * 2 * KIB, 0),
-        ("stat", 160, 0, 0, 0),
-        ("open_close", 160, 0, 0, 0),
-        ("rename", 160, 0, 0, 0),
-        ("remove", 160, 0, 0, 0),
-        ("mktree", 4, 0, 0, 0),
-        ("rmtree", 4, 0, 0, 0),
-        ("readdir", 4, 0, 0, 0),
-        ("walk", 164, 0, 0, 0),
-        ("cycle", 640, 2 * KIB, 160 * 5 * KIB, 0),
+        ("create", 160, 3 * KIB, 160 * 3 * KIB),
+        ("read", 160, 2 * KIB, 160 * 2 * KIB),
+        ("stat", 160, 0, 0),
+        ("open_close", 160, 0, 0),
+        ("rename", 160, 0, 0),
+        ("remove", 160, 0, 0),
+        ("mktree", 4, 0, 0),
+        ("rmtree", 4, 0, 0),
+        ("readdir", 4, 0, 0),
+        ("walk", 164, 0, 0),
+        ("cycle", 640, 2 * KIB, 160 * 5 * KIB),
     ],
 )
 def test_each_operation_on_names_counts_items_or_directories(
-    op: str, operations: int, transfer: int, moved: int, span: int
+    op: str, operations: int, transfer: int, moved: int
 ) -> None:
     computed = tree(op, file=FILES)
     assert (
-        computed.operations, computed.transfer_bytes, computed.block_bytes, computed.bytes, computed.occupied_bytes,
+        computed.operations, computed.transfer_bytes, computed.block_bytes, computed.bytes,
     ) == (
-        operations, transfer, transfer, moved, span,
+        operations, transfer, transfer, moved,
     )  # fmt: skip
 
 
@@ -203,13 +200,3 @@ def test_items_per_task_are_given_or_summed_over_directories() -> None:
     assert count_task_items(tree_shape) == 0
     uneven = tree("stat", tree={"depth": 1, "branching": 3, "items_per_task": 25})
     assert uneven.operations == 100
-
-
-def test_space_is_that_of_the_phase_that_takes_most_of_it() -> None:
-    write, read, stat = (volume({"op": op}) for op in ("write", "read", "stat"))
-    larger = replace(write, op="rewrite", occupied_bytes=9 * MIB)
-    assert compute_required_bytes([write, read, stat]) == 4 * MIB
-    assert compute_required_bytes([write, larger, replace(read, occupied_bytes=99 * MIB)]) == 9 * MIB
-    assert compute_required_bytes([tree("create", file={"write": "3KiB"})]) == 160 * 3 * KIB
-    assert compute_required_bytes([read, stat]) == 0
-    assert compute_required_bytes([]) == 0

@@ -264,3 +264,21 @@ def test_words_of_a_phase() -> None:
     assert "1 operation failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=1)))
     assert preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
     assert preparation({"before": [{"kind": "something new"}]}) == "something new"
+
+
+@pytest.mark.parametrize("kind", [PlainDisplay, LiveDisplay])
+def test_warning_of_a_full_file_system_is_shown_before_phases(kind: Any) -> None:
+    text = io.StringIO()
+    display: Display = kind(Console(file=text, width=200, color_system=None))
+    finding = {
+        "type": "finding",
+        "id": "may_fill_file_system",
+        "severity": "info",
+        "text": "it is full",
+        "advice": "stop",
+    }
+    for name, line in lines(RUN, finding, {**finding, "id": "other", "text": "unrelated"}):
+        display.line(name, line)
+    display.close()
+    assert "It is full. Stop." in text.getvalue()
+    assert "Unrelated" not in text.getvalue()

@@ -25,7 +25,7 @@ from sonde.launch.session import LineObserver
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, MachineError, StoppedError, UserError
 from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.plan import Plan
-from sonde.model.volume import compute_phase_volumes, compute_required_bytes
+from sonde.model.required_space import compute_required_space
 from sonde.store.archive import new_id
 
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
@@ -139,7 +139,7 @@ class FileSystemCheck:
         plans = (
             (Plan.from_document(part.document, f"the check of {self._target}"), part.tasks) for part in check_parts
         )
-        return max((compute_required_bytes(compute_phase_volumes(plan, tasks)) for plan, tasks in plans), default=0)
+        return max((compute_required_space(plan, tasks).most_bytes for plan, tasks in plans), default=0)
 
     def _record_run(self, result: CheckResult, part: CheckPart, run: RunResult) -> None:
         result.runs.append(run)

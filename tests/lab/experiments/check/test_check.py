@@ -35,7 +35,8 @@ from sonde.model.lines import ByteCounts, Finding, LatencySummary, OperationCoun
 from sonde.model.plan import Plan
 from sonde.model.plan_hash import compute_plan_hash
 from sonde.model.record import PhaseRecord
-from sonde.model.volume import compute_phase_volumes, compute_required_bytes
+from sonde.model.required_space import compute_required_space
+from sonde.model.volume import compute_phase_volumes
 from sonde.store.archive import Archive
 
 Fake = Callable[..., Path]
@@ -70,14 +71,12 @@ def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: Calibr
     for part in plan_parts("/scratch", machine, speed, full):
         plan = Plan.from_document(part.document, "check")
         assert plan.threads == part.tasks
-        volumes = compute_phase_volumes(plan, part.tasks)
+        space = compute_required_space(plan, part.tasks).most_bytes
         # what is smaller than the smallest useful volume is the engine's to refuse, with its own sentence
         smallest = max(16 * MIB, 8 * MIB * part.tasks)
-        assert compute_required_bytes(volumes) <= max(0.8 * machine.available, smallest)
+        assert space <= max(0.8 * machine.available, smallest)
         if not full and not part.key.startswith("small"):
-            assert compute_required_bytes(volumes) <= max(0.25 * machine.memory, smallest), (
-                "a quick check must fit into memory"
-            )
+            assert space <= max(0.25 * machine.memory, smallest), "a quick check must fit into memory"
         for phase in plan.phases:
             if not machine.direct or machine.memory_backed:
                 assert not phase.get("io", {}).get("direct") or (machine.direct and part.key == "random")

@@ -36,12 +36,27 @@ def params_from_trace(trace: Trace) -> str:
     return ",".join(entries)
 
 
-def _entries(trace: Trace) -> Iterator[str]:
+def sum_small_call_seconds(trace: Trace) -> float:
+    """Returns the time of all processes in reads and writes of the files that buffering would help: the most that it
+    can gain."""
+    return sum(file.read.s + file.write.s for file in _select_buffered_files(trace))
+
+
+def _select_buffered_files(trace: Trace) -> Iterator[TracedFile]:
     for file in sorted(trace.files.values(), key=lambda file_use: -file_use.seconds):
-        moves = file.write if file.write.calls > file.read.calls else file.read
+        has_small_calls = file.read.calls + file.write.calls >= _LEAST_CALLS and _mean(_main_direction(file)) < _SMALL
+        if has_small_calls and _is_local(file):
+            yield file
+
+
+def _main_direction(file: TracedFile) -> TransferCounters:
+    return file.write if file.write.calls > file.read.calls else file.read
+
+
+def _entries(trace: Trace) -> Iterator[str]:
+    for file in _select_buffered_files(trace):
+        moves = _main_direction(file)
         calls = file.read.calls + file.write.calls
-        if calls < _LEAST_CALLS or _mean(moves) >= _SMALL or not _is_local(file):
-            continue
         page = _page(moves, file)
         reads_on = file.read.consecutive * 2 > file.read.calls or _at_short_distances(file) * 2 > calls
         reads_ahead = 2 if file.read.calls and reads_on else 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.options import OutputFile, existing_archive_option, json_option
 from sonde.cli.run_selection import progress_bar
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, UserError
@@ -49,7 +49,7 @@ from sonde.trends.target_tables import print_target_tables
 )
 @click.option("--with-simulated", is_flag=True, help="Compare a simulated side with a measured one.")
 @click.option("--check", is_flag=True, help="Exit code 1 if a number became slower.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
+@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a report.")
 @click.option(
     "--unit",
     "units",

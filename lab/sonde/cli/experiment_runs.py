@@ -23,6 +23,7 @@ from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.claims.verdicts import ClaimResult, verdicts_to_json
 from sonde.experiments.executed_runs import (
     describe_executed_runs,
+    describe_profile_changes,
     describe_shared_directories,
     describe_smoke_test,
     is_smoke_test,
@@ -218,6 +219,8 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
     console.print(Text(experiment_run.results.experiment.title, style="bold"))
     if executed := describe_executed_runs(experiment_run.results):
         console.print(Text(executed), soft_wrap=True)
+    if changes := describe_profile_changes(experiment_run.results):
+        console.print(Text(changes, style="dim"), soft_wrap=True)
     warnings = [describe_smoke_test(experiment_run.results), *describe_shared_directories(experiment_run.results)]
     for warning in filter(None, warnings):
         console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
@@ -313,6 +316,7 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
         "simulated": finished.simulated,
         "smoke_test": is_smoke_test(finished),
         "executed": describe_executed_runs(finished),
+        "profile_changes": describe_profile_changes(finished),
         "exit_code": experiment_run.exit_code,
         "report": str(experiment_run.page) if experiment_run.page else None,
         "claims": verdicts_to_json(experiment_run.verdicts),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import existing_archive_option
+from sonde.cli.options import OutputFile, existing_archive_option
 from sonde.cli.run_selection import open_catalog, progress_bar, select_runs, selection_options
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
@@ -27,7 +27,7 @@ _STATEMENTS = {
 
 
 @click.command("export")
-@click.argument("output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+@click.argument("output", type=OutputFile(), metavar="FILE")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-a", "--all", "everything", is_flag=True, help="All runs of the archive.")
 @click.option(

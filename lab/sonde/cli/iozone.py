@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.options import archive_option, launcher_options
+from sonde.cli.options import OutputFile, archive_option, launcher_options
 from sonde.cli.tool_commands import SETTINGS
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, grid, parse_arguments
@@ -31,7 +31,7 @@ from sonde.terminal.screen import messages
 @click.command("iozone", context_settings=SETTINGS)
 @launcher_options("the children of -t")
 @archive_option
-@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where the report goes.")
+@click.option("--page", type=OutputFile(), metavar="FILE", help="Where the report goes.")
 @click.option("--quiet", is_flag=True, help="No progress, no warnings.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -125,7 +125,8 @@ def _write_page(
     if group is None and page is None:
         return
     output = page or archive.root / "reports" / f"{group}.html"
-    output.parent.mkdir(parents=True, exist_ok=True)
+    if page is None:
+        output.parent.mkdir(parents=True, exist_ok=True)
     written = write_grid_page(rates, runs, f"iozone {' '.join(arguments)}", shared(list(runs.values())), output)
     if written is not None and not quiet:
         messages().print(f"sonde: report {written}", soft_wrap=True)

@@ -32,6 +32,23 @@ class VerbGroup(click.Group):
             formatter.write_dl(rows)
 
 
+class OutputFile(click.Path):
+    """A file that the verb writes. Its directory must exist, as for other tools: a mistyped path makes no folders."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises UserError for a file in a directory that does not exist."""
+        path = Path(str(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            raise UserError(
+                f"{path.parent} is no existing directory, so {path.name} cannot be written there: make it"
+                f" (mkdir -p {path.parent}), or name another file."
+            )
+        return path
+
+
 def archive_option(command: Command) -> Command:
     """Adds --archive DIR, passed as an Archive."""
     return click.option(

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.options import OutputFile, existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, selection_options
 from sonde.model.errors import UserError
 from sonde.model.units import counted
@@ -28,7 +28,7 @@ _MAX_COMPLAINTS = 10
     "--output",
     "--out",
     "output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     metavar="FILE",
     help="Write the answer into a file that ends in .csv, .json or .parquet.",
 )

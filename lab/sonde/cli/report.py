@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.options import OutputFile, existing_archive_option, json_option
 from sonde.cli.report_writing import write_run_report
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
@@ -22,7 +22,7 @@ from sonde.terminal.screen import messages, print_json, results
 
 @click.command("report")
 @click.argument("runs", nargs=-1)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write.")
+@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Where to write.")
 @click.option("--title", help="Title of the page.")
 @click.option(
     "--system",

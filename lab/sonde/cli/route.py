@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import VerbGroup, json_option
+from sonde.cli.options import OutputFile, VerbGroup, json_option
 from sonde.cli.route_output import print_paths, print_verified, report_check
 from sonde.cli.run_selection import progress_bar
 from sonde.design.checked_items import CheckedItem, choose_exit_code, split_results
@@ -220,7 +220,7 @@ def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:
 @click.option(
     "--tasks", type=click.IntRange(1, 4096), default=4, show_default=True, help="A client, native against forwarded."
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page.")
+@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a page.")
 @json_option
 def simulate_command(
     system: str,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.options import OutputFile, existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, UserError
 from sonde.model.event import Event
@@ -73,7 +73,7 @@ _MAX_NAMED_HISTORIES = 6
     is_flag=True,
     help="Exit code 1 when a series became slower within its last ten runs, 6 when no series is long enough to tell.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
+@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a report.")
 @existing_archive_option
 @json_option
 def command(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ SMOKE_TEST_PROFILES = ("ci",)
 # Axes whose values name different storage.
 _STORAGE_AXES = ("file_system", "mount", "pool", "oss", "target")
 _MOST_DIRECTORIES = 2
+_MOST_CHANGES = 8
 
 
 def is_smoke_test(results: Results) -> bool:
@@ -28,6 +30,30 @@ def describe_smoke_test(results: Results) -> str:
     if not is_smoke_test(results):
         return ""
     return f"Smoke test (profile {results.profile}): it shows that the experiment runs, not how fast the storage is."
+
+
+def describe_profile_changes(results: Results) -> str:
+    """What the profile changes of the experiment that the titles describe, in one sentence; empty without changes.
+
+    Equal members of several plans are listed once: ``data.backend = posix (2 plans)``.
+    """
+    plans_by_change: dict[str, int] = {}
+    for path, value in (results.experiment.file.profiles or {}).get(results.profile, {}).items():
+        steps = path.split(".")
+        member = ".".join(steps[2:]) if steps[0] == "plans" and len(steps) > 2 else path
+        change = f"{member} = {_format_setting(value)}"
+        plans_by_change[change] = plans_by_change.get(change, 0) + (member != path)
+    if not plans_by_change:
+        return ""
+    changes = [f"{change} ({count} plans)" if count > 1 else change for change, count in plans_by_change.items()]
+    more = f" and {len(changes) - _MOST_CHANGES} more members" if len(changes) > _MOST_CHANGES else ""
+    return f"Titles describe the whole experiment; profile {results.profile} sets " + (
+        f"{', '.join(changes[:_MOST_CHANGES])}{more}."
+    )
+
+
+def _format_setting(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def describe_executed_runs(results: Results) -> str:

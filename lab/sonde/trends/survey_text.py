@@ -142,9 +142,14 @@ def _part_sentence(survey: Survey, part: Part) -> str:
     )
     count = counted(len(covered or part.changes), "series")
     return (
-        f"{scope_text[:1].upper()}{scope_text[1:]} {size} ({count}; {stood}).{exact}{loose}"
+        f"{_begin_sentence(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
     )
+
+
+def _begin_sentence(text: str) -> str:
+    """Capitalizes a phrase of ours. A name of the archive stays as it is spelled."""
+    return text[:1].upper() + text[1:] if text.startswith("everything that is measured") else text
 
 
 def _sure_words(why: Explanation) -> str:

@@ -15,10 +15,17 @@ from make_record import Scene, Work, write_run
 
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims
-from sonde.experiments.executed_runs import describe_executed_runs, describe_shared_directories, describe_smoke_test
+from sonde.experiments.executed_runs import (
+    describe_executed_runs,
+    describe_profile_changes,
+    describe_shared_directories,
+    describe_smoke_test,
+)
 from sonde.experiments.medians import compute_medians, describe_other_numbers
 from sonde.experiments.page.sentences import verdict_sentence
 from sonde.experiments.results import CellRun, Results
+from sonde.experiments.shipped_experiments import shipped_experiments
+from sonde.model.experiment import read_experiment
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.record import read_record
 from sonde.store.summary import summarize
@@ -91,6 +98,15 @@ def test_executed_runs_are_described_from_their_records(tmp_path: Path) -> None:
     assert describe_executed_runs(replace(results, runs=())) == ""
     assert describe_smoke_test(results).startswith("Smoke test (profile ci)")
     assert describe_smoke_test(replace(results, profile="published")) == ""
+
+
+def test_profile_that_contradicts_titles_lists_its_members() -> None:
+    experiment = read_experiment(shipped_experiments()["edison-acceptance"], "ci")
+    text = describe_profile_changes(Results(experiment, "group", (), {}, profile="ci"))
+    assert text.startswith("Titles describe the whole experiment; profile ci sets clients.nodes = 1, ")
+    assert "data.backend = posix (3 plans)" in text
+    assert "data.access.volume = 4MB" in text
+    assert describe_profile_changes(Results(experiment, "group", (), {}, profile="published")) == ""
 
 
 def test_values_of_an_axis_in_one_directory_are_named() -> None:

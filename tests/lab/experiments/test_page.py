@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from made_runs import Made, build_experiment, claim, measured, record
 
-from sonde.experiments.claims.verdicts import evaluate_claims
+from sonde.experiments.claims.verdicts import ComparisonResult, evaluate_claims
 from sonde.experiments.page.call_chart import MOST_CALLS, select_calls
 from sonde.experiments.page.export import build_result_table
 from sonde.experiments.page.figures import figure_section
@@ -22,6 +22,7 @@ from sonde.experiments.page.sentences import verdict_lines, verdict_sentence
 from sonde.experiments.page.tables import all_cells_section, table_section
 from sonde.experiments.results import CellRun, Results
 from sonde.model.experiment.experiment import Experiment
+from sonde.stats.bounds import BoundedValue
 
 SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
 PLAN = {
@@ -268,3 +269,18 @@ def test_simulated_experiment_is_marked_first() -> None:
     study = build_study(results, source, evaluate_claims(experiment, source))
     assert "These numbers come from a model, not from storage." in study.alarms
     assert all_cells_section(source)[1]
+
+
+def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
+    experiment = build_experiment(expect=[claim("bandwidth(write) > 1")])
+    verdict = evaluate_claims(experiment, measured(experiment, {"base": [record([Made(rate=2.0)])] * 6}))[0]
+    close = ComparisonResult(verdict.outcome, ">", BoundedValue.exact(1.00000004), 1.0)
+    same = replace(verdict, contexts=(replace(verdict.contexts[0], comparisons=(close,)),))
+    assert verdict_sentence(same) == "1 > 1, by 4e-08."
+
+
+def test_interval_of_a_metric_does_not_go_below_zero() -> None:
+    experiment = build_experiment(tables=[{"id": "t", "metrics": "system_time"}])
+    records = {"base": [record([Made(system_s=seconds)]) for seconds in (0, 0.1, 9, 0, 0.2, 1, 0)]}
+    _, parts = table_section(experiment.file.tables[0], measured(experiment, records))
+    assert "-" not in re.sub(r"<[^>]*>", "", " ".join(parts)).replace("–", "")

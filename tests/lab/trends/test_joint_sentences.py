@@ -54,7 +54,7 @@ def test_joint_change_describes_only_the_series_of_its_scope() -> None:
     part = Part((change(0, 0.5), change(1, 0.6), change(2, 0.1)), Explanation((scope,), 1, 7, 0, "storage", "clear"))
     survey = survey_histories(*map(analysis, (FS1_READ, FS1_WRITE, FS2_READ)))
     (sentence,) = describe_joint_change(survey, JointChange((part,)))
-    assert sentence.startswith("Fs1 fell by 40 to 50 % (2 series; 7 unchanged")
+    assert sentence.startswith("fs1 fell by 40 to 50 % (2 series; 7 unchanged")
     assert "1 other series fell by 90 % and has no common cause." in sentence
 
 

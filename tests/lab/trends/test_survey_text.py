@@ -169,7 +169,7 @@ def test_a_joint_change_says_what_fell_where_and_what_stood() -> None:
         survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.3, of=why(unjudged=3))
     )
     assert lines == (
-        "Read made with x on 2 of 3 file systems on all 2 systems fell by 60 to 70 %"
+        "read made with x on 2 of 3 file systems on all 2 systems fell by 60 to 70 %"
         " (2 series; 7 unchanged, or changed differently, 3 cannot be judged)."
         " It points to that storage: its servers, disks, network or filling (likely, not certain)."
     )
@@ -267,7 +267,7 @@ def test_labels_have_a_fixed_order_and_unknown_ones_their_name() -> None:
     )
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), JointChange((part,)))
     assert lines.startswith(
-        "Io p read cold a fat fs1 made with none on all 2 kinds of node on 1 of 2 file systems on 1 of 3 systems fell"
+        "io p read cold a fat fs1 made with none on all 2 kinds of node on 1 of 2 file systems on 1 of 3 systems fell"
     )
 
 
@@ -335,7 +335,7 @@ def test_a_description_of_nothing_is_everything() -> None:
     pair = Explanation((Scope({"phase": "x"}, 1, 1, {}), Scope({"phase": "y"}, 1, 1, {})), 0, 1, 0, "unknown", "clear")
     (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=pair))
     assert line.startswith(
-        "X and y fell by 60 % (2 series; 1 unchanged, or changed differently). 2 other series with the same"
+        "x and y fell by 60 % (2 series; 1 unchanged, or changed differently). 2 other series with the same"
     )
 
 

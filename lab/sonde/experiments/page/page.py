@@ -17,6 +17,7 @@ from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims, verdicts_to_json
 from sonde.experiments.executed_runs import (
     describe_executed_runs,
+    describe_profile_changes,
     describe_shared_directories,
     describe_smoke_test,
 )
@@ -129,6 +130,7 @@ def _fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
     facts = [
         ("Group", results.group),
         ("Size", results.profile or "as the file says"),
+        ("Not as titled", describe_profile_changes(results).partition("; ")[2].removesuffix(".")),
         ("What ran", describe_executed_runs(results).partition(": ")[2].removesuffix(".")),
         ("Runs", to_plain_spaces(f"{count_noun(runs.run_count(), 'run')} of {count_noun(cells, 'cell')}")),
         ("On", ", ".join(dict.fromkeys(results.directories.values())) or "not known"),

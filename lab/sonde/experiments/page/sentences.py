@@ -53,7 +53,9 @@ def _describe_comparison(part: ComparisonResult) -> str:
         numbers = {part.value.value, *part.value.limits, part.threshold}
         if len({format_number(number, digits) for number in numbers}) == len(numbers):
             break
-    return f"{value} {part.operator} {threshold}"
+    difference = part.value.value - part.threshold
+    equal_text = f", by {abs(difference):.1g}" if difference and value == threshold else ""
+    return f"{value} {part.operator} {threshold}{equal_text}"
 
 
 def _describe_context(result: ContextResult) -> str:

@@ -63,7 +63,8 @@ def _metric_cells(points: dict[str, Point], metrics: Sequence[str]) -> list[str]
             cells += ["–", "–", "–"]
             continue
         bounds, unit = point.samples.bounds(), METRICS[metric][0]
-        low, high = bounds.low, bounds.high
+        # No metric is negative; an interval of values near 0 may be.
+        low, high = None if bounds.low is None else max(0.0, bounds.low), bounds.high
         interval_text = (
             "–" if low is None or high is None else f"{format_amount(low, unit)} … {format_amount(high, unit)}"
         )

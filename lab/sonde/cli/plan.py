@@ -18,6 +18,7 @@ from sonde.launch.launchers.list import LOCAL
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
+from sonde.model.plan_advice import find_plan_advice
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.required_space import RequiredSpace, compute_required_space
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
@@ -76,6 +77,8 @@ def command(
         _describe_space(space, checked, count * checked.threads, facts),
         facts.get("memory_bytes"),
     )
+    for sentence in find_plan_advice(checked, volumes, facts.get("memory_bytes")):
+        results().print(Text(f"Advice  {sentence}"), soft_wrap=True)
     return EXIT_OK if _fits(space.bytes, checked, facts) else EXIT_ENVIRONMENT
 
 

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sonde.conduct.device_requests import find_cut_calls, read_device_limit
 from sonde.conduct.sampling import sample_at_phases, start_sampling
 from sonde.launch.engine import ERRORS_BY_EXIT_CODE, Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
+from sonde.launch.program_environment import list_loaded_modules
 from sonde.launch.session import EngineLaunch, EngineSession, LineObserver
 from sonde.model.errors import (
     EXIT_BAD_INPUT,
@@ -79,6 +82,7 @@ def conduct_run(
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         **({"environment": dict(setup.environment)} if setup.environment else {}),
+        "modules": list_loaded_modules(os.environ),
         "role": "run",
         "group": None,
         **(facts or {}),
@@ -112,7 +116,8 @@ def conduct_run(
             _describe_plan_error(plan, outcome.text) if outcome.exit_code == EXIT_BAD_INPUT else outcome.text,
         )
     record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
-    if findings := inspect(record):
+    limit = None if "simulated" in run_facts else read_device_limit(plan.target)
+    if findings := [*inspect(record), *find_cut_calls(plan, limit)]:
         draft = replace(draft, facts={**draft.facts, LAB_FINDINGS: [dict(finding) for finding in findings]})
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
     record.folder = folder

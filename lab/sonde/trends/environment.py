@@ -16,6 +16,7 @@ from typing import Any
 from sonde.model.confined_files import open_file, read_json
 from sonde.model.documents import read_lines
 from sonde.store.archive import RECORD
+from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import PLAN, Summary
 
 _RUN = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
@@ -49,6 +50,9 @@ def read_environment(folder: Path) -> dict[str, str]:
         chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
         for name, value in _flat(chosen):
             result.setdefault(name, set()).add(value)
+    modules = (read_json(folder / SUMMARY) or {}).get("modules")
+    if isinstance(modules, list) and modules:
+        result["modules"] = {", ".join(str(name) for name in modules)}
     return {name: ", ".join(sorted(values)) for name, values in result.items()}
 
 

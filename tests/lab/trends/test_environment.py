@@ -136,3 +136,13 @@ def test_where_a_plan_cannot_be_read_nothing_is_said_to_differ(tmp_path: Path) -
     for broken in ("{", "[1]", "{}"):
         assert plans(tmp_path, broken, {"a": 1}) == plans(tmp_path, {"a": 1}, broken) == []
     assert compare_plans(tmp_path / "old", tmp_path / "nowhere") == []
+
+
+def test_loaded_modules_of_the_program_are_compared(add_run: AddRun) -> None:
+    folders = [add_run(0, READ), add_run(1, READ)]
+    for folder, toolkit in zip(folders, ("cdt/1.06", "cdt/1.15"), strict=True):
+        summary = folder / "run.json"
+        document = json.loads(summary.read_text(encoding="utf-8"))
+        summary.write_text(json.dumps({**document, "modules": ["PrgEnv-cray/5.0", toolkit]}), encoding="utf-8")
+    (difference,) = compare_environments([read_summary(folders[0])], [read_summary(folders[1])])
+    assert difference == EnvironmentDifference("modules", "PrgEnv-cray/5.0, cdt/1.06", "PrgEnv-cray/5.0, cdt/1.15")

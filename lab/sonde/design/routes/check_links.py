@@ -12,6 +12,8 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
 from sonde.design.routes.host_view import HostView
 
+# The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
+_LARGEST_DATAGRAM_MTU = 4092
 _UNANSWERED = ("failed", "incomplete")
 _FIXED = ("permanent", "noarp")
 
@@ -43,6 +45,7 @@ def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault 
             yield from _check_addresses(view, tables)
             yield from _check_other_interfaces(view, tables)
     yield from find_mtu_faults({device: side.mtu}, tables.mtus)
+    yield from _find_mode_faults(device, side.mtu, tables)
     yield from _find_neighbor_faults(view, tables.neighbors or ())
 
 
@@ -107,6 +110,21 @@ def find_mtu_faults(
                 "MTU mismatch", device, f"{device} takes packets of {observed[device]} B, the network {network_mtu} B",
                 f"set mtu {network_mtu}",
             )  # fmt: skip
+
+
+def _find_mode_faults(device: str, network_mtu: int | None, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """An IPoIB device in datagram mode on a network whose packets need connected mode."""
+    if network_mtu is None or device not in tables.transport_modes:
+        return
+    mode = tables.transport_modes[device]
+    yield CheckedItem("the mode of an IPoIB interface", device)
+    if mode == "datagram" and network_mtu > _LARGEST_DATAGRAM_MTU:
+        yield RouteFault(
+            "datagram mode", device,
+            f"{device} is in datagram mode, whose packets have at most {_LARGEST_DATAGRAM_MTU} B; the network has"
+            f" {network_mtu} B",
+            f"echo connected > /sys/class/net/{device}/mode, then ip link set {device} mtu {network_mtu}",
+        )  # fmt: skip
 
 
 def _find_neighbor_faults(

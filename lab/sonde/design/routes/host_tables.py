@@ -97,6 +97,7 @@ class HostTables:
     options: Mapping[str, str] | None = None  # CONFIG_… -> y, m or n
     mtus: Mapping[str, int] = field(default_factory=dict)  # by device, bytes
     links: Mapping[str, str] = field(default_factory=dict)  # by device: "up" or "down"
+    transport_modes: Mapping[str, str] = field(default_factory=dict)  # by IPoIB device: "connected" or "datagram"
     address_devices: Mapping[str, str] = field(default_factory=dict)  # device by address, without prefix
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
@@ -111,6 +112,7 @@ class HostTables:
             options=_merge_mappings(self.options, other.options),
             mtus={**self.mtus, **other.mtus},
             links={**self.links, **other.links},
+            transport_modes={**self.transport_modes, **other.transport_modes},
             address_devices={**self.address_devices, **other.address_devices},
             neighbors=_concatenate(self.neighbors, other.neighbors),
             lnet_routes=_concatenate(self.lnet_routes, other.lnet_routes),

@@ -43,6 +43,7 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
     rules, routes, addresses, neighbors = [], [], [], []
     mtus: dict[str, int] = {}
     links: dict[str, str] = {}
+    transport_modes: dict[str, str] = {}
     address_devices: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
         origin = f"{name}, entry {number}"
@@ -52,6 +53,8 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
             address_devices |= {str(address["local"]): str(row.get("ifname", "")) for address in device_addresses}
             if isinstance(row.get("mtu"), int):
                 mtus[str(row.get("ifname", ""))] = row["mtu"]
+            if mode := _find_transport_mode(row):
+                transport_modes[str(row.get("ifname", ""))] = mode
             if "flags" in row:
                 state = str(row.get("operstate", ""))
                 links[str(row.get("ifname", ""))] = describe_link_state(row["flags"], state)
@@ -69,9 +72,19 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
         addresses=tuple(addresses) if has_links else None,
         mtus=mtus,
         links=links,
+        transport_modes=transport_modes,
         address_devices=address_devices,
         neighbors=tuple(neighbors) or None,
     )
+
+
+def _find_transport_mode(row: Mapping[str, Any]) -> str:
+    """The mode of an IPoIB device, which only `ip -d` prints; empty for other devices."""
+    link = row.get("linkinfo")
+    if not isinstance(link, Mapping) or link.get("info_kind") != "ipoib":
+        return ""
+    data = link.get("info_data")
+    return str(data.get("mode", "")) if isinstance(data, Mapping) else ""
 
 
 def _parse_rule(row: Mapping[str, Any], origin: str) -> ObservedRule:

@@ -72,11 +72,20 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             )
             for index, message in links.items()
         },
+        transport_modes={name: mode for name in names.values() if (mode := _read_transport_mode(name))},
         address_devices={
             str(message.get_attr("IFA_ADDRESS")): names.get(message["index"], "") for message in address_messages
         },
         neighbors=tuple(neighbors),
     )
+
+
+def _read_transport_mode(device: str) -> str:
+    """The mode of an IPoIB device ("connected" or "datagram"); empty for other devices."""
+    try:
+        return (Path("/sys/class/net") / device / "mode").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 _CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects", "forwarding")

@@ -237,14 +237,22 @@ def _parse_addresses(text: str) -> HostTables:
     mtus = {name: int(match[1]) for name, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))}
     states = {name: match[1] if (match := re.search(r"\bstate (\w+)", more)) else "" for name, _, more in heads}
     links = {name: describe_link_state(flags.split(","), states[name]) for name, flags, _ in heads}
-    addresses, address_devices, device = [], {}, ""
+    addresses, address_devices, transport_modes, device = [], {}, {}, ""
     for line in text.splitlines():
         if head := re.match(r"\d+: ([^:@\s]+)", line):
             device = head[1]
+        elif mode := re.match(r"\s+ipoib\b.*\bmode (\w+)", line):  # printed by `ip -d addr`
+            transport_modes[device] = mode[1]
         elif address := re.match(r"\s+inet6? (\S+)", line):
             addresses.append(address[1])
             address_devices[address[1].partition("/")[0]] = device
-    return HostTables(addresses=tuple(addresses), mtus=mtus, links=links, address_devices=address_devices)
+    return HostTables(
+        addresses=tuple(addresses),
+        mtus=mtus,
+        links=links,
+        transport_modes=transport_modes,
+        address_devices=address_devices,
+    )
 
 
 def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> ObservedRoute | None:

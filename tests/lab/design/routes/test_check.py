@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fabric_builders import build_fabric, find_direction_faults
 from sonde.design.routes.check import check_host
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.kernel_settings import audit_settings, select_valid_settings
 from sonde.design.routes.plan import plan_routes
 from sonde.design.routes.scripts import make_route_arguments, make_rule_arguments
@@ -251,3 +253,31 @@ def test_different_hash_settings_are_found(version: int, name: str) -> None:
         ("hash differs", key)
     ]
     assert find_direction_faults(build_fabric(1, version=version), near, other) == [], "one router is no choice"
+
+
+IPOIB_TEXT = """2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP group default qlen 256
+    link/infiniband 80:00 brd 00:ff promiscuity 0
+    ipoib pkey 0xffff mode datagram umcast 0
+    inet 10.1.0.5/16 scope global ib0
+"""
+
+
+@pytest.mark.parametrize(("mode", "mtu", "is_found"), [("datagram", 65520, True), ("connected", 65520, False),
+                                                        ("datagram", 2044, False)])  # fmt: skip
+def test_ipoib_mode_is_checked_against_the_planned_mtu(mode: str, mtu: int, is_found: bool) -> None:
+    fabric = build_fabric(3)
+    fabric = replace(fabric, near=replace(fabric.near, mtu=mtu))
+    checked = check_host([fabric], "clients", HostTables(addresses=("10.1.0.200/16",), transport_modes={"eth0": mode}))
+    assert ("datagram mode" in {fault.kind for fault in checked.faults}) is is_found
+
+
+def test_ipoib_mode_is_read_from_text_and_json() -> None:
+    link = {
+        "ifname": "ib0",
+        "flags": [],
+        "addr_info": [],
+        "linkinfo": {"info_kind": "ipoib", "info_data": {"mode": "connected"}},
+    }
+    other = {"ifname": "eth0", "flags": [], "addr_info": [], "linkinfo": {"info_kind": "vlan"}}
+    assert parse_host_tables(IPOIB_TEXT, "text").transport_modes == {"ib0": "datagram"}
+    assert parse_json_tables(json.dumps([link, other]), "json").transport_modes == {"ib0": "connected"}

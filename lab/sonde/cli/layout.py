@@ -8,14 +8,20 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.layout_output import make_plan_document, print_check, print_plan
-from sonde.cli.options import VerbGroup, archive_option, json_option
+from sonde.cli.layout_output import (
+    make_deletion_document,
+    make_plan_document,
+    print_check,
+    print_deletion,
+    print_plan,
+)
+from sonde.cli.options import OutputFile, VerbGroup, archive_option, json_option
 from sonde.design.checked_items import choose_exit_code
 from sonde.design.layout import layout_tables
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import parse_geometry
 from sonde.design.layout.live.observations import ObservedStorage
-from sonde.design.layout.plan import LayoutPlan, make_system_file, plan_layout
+from sonde.design.layout.plan import LayoutPlan, format_system_file, make_system_file, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, MachineError, UserError, suggest_name
@@ -207,9 +213,36 @@ def check_command(
         planned = _planned_layout(machine, plan_layout(machine), name, mount_points)
     elif name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
-    verdict = check_layout(storage, planned)
+    verdict = check_layout(storage, planned, [path for item in locations if (path := Path(item)).is_dir()])
     print_check(storage, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)
+
+
+@command.command("delete")
+@_system_argument
+@click.argument("enclosure", metavar="ENCLOSURE")
+@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write the system file without these LUNs.")
+@json_option
+def delete_command(system: str, enclosure: str, output: Path | None, as_json: bool) -> int:
+    """Take all LUNs of ENCLOSURE out of a described SYSTEM, and name what is lost with them.
+
+    Only the description changes: the command for the machine is printed, and an administrator runs it.
+
+    \b
+    Examples:
+      sonde layout delete cray-x1 rs1-s2
+      sonde layout delete cray-x1 rs2-s2 -o smaller.toml
+    """
+    from sonde.design.layout.deletion import delete_enclosure_luns
+
+    deletion = delete_enclosure_luns(read_system(find_system_file(system)), enclosure)
+    if output is not None:
+        write_file(output, format_system_file(deletion.system, f"the system without the LUNs of {enclosure}"))
+    if as_json:
+        print_json(make_deletion_document(deletion))
+    else:
+        print_deletion(deletion)
+    return EXIT_OK
 
 
 @command.command("collect")
@@ -335,9 +368,12 @@ def _files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     from sonde.design.layout.cray_x1_notation import format_cray_x1_commands
     from sonde.design.layout.diagram import draw_layout
     from sonde.design.layout.scripts import make_layout_scripts
+    from sonde.design.layout.user_guide import make_user_guide
 
     files = make_layout_scripts(plan) | make_system_file(plan)
     files["layout.svg"] = draw_layout(plan.system, plan.file_systems)
+    if guide := make_user_guide(plan.file_systems):
+        files["users.txt"] = guide
     files["report.txt"] = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
     old = format_cray_x1_commands(plan.system, plan.file_systems, binary=binary)
     return files | ({"csm-parts-xlv.txt": old} if old else {})

@@ -8,11 +8,14 @@ from typing import Any
 
 from sonde.design.checked_items import summarize_comparisons
 from sonde.design.layout import layout_tables
+from sonde.design.layout.deletion import LunDeletion
 from sonde.design.layout.failures import list_failure_effects
 from sonde.design.layout.faults import LayoutCheck
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.plan import LayoutPlan
+from sonde.model.ranges import fold_names
+from sonde.model.units import format_bytes
 from sonde.terminal.screen import plain_table, print_json, results
 
 
@@ -108,3 +111,23 @@ def make_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, An
         "not_met": list(plan.unmet),
         "notes": list(plan.notes),
     }
+
+
+def print_deletion(deletion: LunDeletion) -> None:
+    """Prints what is lost with the LUNs of an enclosure, and the command that deletes them."""
+    console = results()
+    for kind, names in deletion.removed.items():
+        console.print(f"{kind.replace('_', ' '):13} {fold_names(list(names))}", soft_wrap=True, highlight=False)
+    if deletion.bytes_freed is not None:
+        console.print(f"{'space':13} {format_bytes(deletion.bytes_freed)} of the drives becomes free", soft_wrap=True)
+    if "file_systems" in deletion.removed:
+        lost = ", ".join(deletion.removed["file_systems"])
+        console.print(f"All data of {lost} is lost: copy it first.", style="bold", soft_wrap=True)
+    if deletion.command:
+        console.print(f"Command       {deletion.command}", soft_wrap=True, highlight=False)
+
+
+def make_deletion_document(deletion: LunDeletion) -> dict[str, Any]:
+    """Returns the JSON document of a deletion."""
+    removed = {kind: list(names) for kind, names in deletion.removed.items()}
+    return {"removed": removed, "bytes_freed": deletion.bytes_freed, "command": deletion.command or None}

@@ -15,7 +15,7 @@ def test_layout_plan_writes_all_files(sonde: Any, tmp_path: Path) -> None:
     result = sonde("layout", "plan", "nvme-enclosure", "-o", tmp_path / "layout")
     assert result.code == 0, result.err
     assert {path.name for path in (tmp_path / "layout").iterdir()} == {
-        "layout.sh", "layout.svg", "report.txt", "system.toml",
+        "layout.sh", "layout.svg", "report.txt", "system.toml", "users.txt",
     }  # fmt: skip
     assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in result.out
     again = sonde("layout", "plan", tmp_path / "layout" / "system.toml")

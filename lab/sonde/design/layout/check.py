@@ -6,12 +6,14 @@ This module inspects no machine: it evaluates an observation and reports what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from sonde.design.checked_items import CheckedItem, split_results
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
 from sonde.design.layout.check_objects import find_object_faults
+from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
@@ -29,8 +31,11 @@ _PIECE_WIDTHS = 4
 _STRIPED = ("xfs", "ext4")
 
 
-def check_layout(storage: ObservedStorage, plan: FileSystemLayout | None = None) -> LayoutCheck:
-    """Checks all observed storage. `plan` is the planned layout of the observed file system."""
+def check_layout(
+    storage: ObservedStorage, plan: FileSystemLayout | None = None, directories: Sequence[Path] = ()
+) -> LayoutCheck:
+    """Checks all observed storage. `plan` is the planned layout of the observed file system, `directories` are those of
+    this machine, whose permissions are checked if the file system is for checkpoints."""
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
     for file_system in storage.file_systems:
@@ -44,6 +49,8 @@ def check_layout(storage: ObservedStorage, plan: FileSystemLayout | None = None)
         results += _extents(storage, file)
     if plan is not None:
         results += find_plan_faults(storage, plan)
+        for directory in directories if plan.table.purpose == "checkpoint" else ():
+            results += find_permission_faults(directory)
     faults, checked_items = split_results(results)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items)
 

@@ -14,6 +14,7 @@ from sonde.design.layout.geometry import KIB, MIB
 from sonde.model.errors import UserError
 from sonde.model.shell import Argument, Word, concatenate
 from sonde.model.system import System
+from sonde.model.system.service import SYSTEM_PURPOSES
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
 # Read-ahead covers this many full widths, and at least this many bytes.
@@ -105,6 +106,8 @@ def mkfs_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Ar
         return ["mkfs.btrfs", "--label", layout.id, device]
     if layout.table.kind == "zfs":
         return _pool(layout, device_names)
+    if layout.table.kind == "swap":
+        return ["mkswap", "--label", layout.id[:15], device]
     return []
 
 
@@ -159,7 +162,7 @@ def _pool(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]
                 vdevs += ["mirror", *device_names.all(pair)]
         else:
             vdevs += [*([kind] if kind else []), *device_names.all(group.members)]
-    record = "16K" if layout.table.purpose in ("root", "home", "spool", "tmp") else "1M"
+    record = "16K" if layout.table.purpose in SYSTEM_PURPOSES else "1M"
     properties = (f"recordsize={record}", "atime=off", "xattr=sa", "compression=lz4", "mountpoint=none")
     options = [argument for value in properties for argument in ("-O", value)]
     return ["zpool", "create", "-o", "ashift=12", *options, layout.id, *vdevs]

@@ -13,7 +13,7 @@ from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.design.layout.derivations import Derivation, format_stripe
 from sonde.design.layout.geometry import MIB, compute_alignment
 from sonde.model.system import System
-from sonde.model.system.service import FileSystem
+from sonde.model.system.service import SYSTEM_PURPOSES, FileSystem
 from sonde.model.system.storage import Slice
 from sonde.model.units import format_bytes, format_rate
 
@@ -225,7 +225,7 @@ def choose_group_count(purpose: str, capacity: int) -> int | None:
     Many small concurrent transactions benefit from more groups than the default of four; groups below 1 GiB are too
     small.
     """
-    if purpose not in ("root", "home", "spool", "tmp"):
+    if purpose not in SYSTEM_PURPOSES:
         return None
     return min(16, capacity >> 30) if capacity >= 8 << 30 else None
 

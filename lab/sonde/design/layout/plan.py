@@ -26,6 +26,7 @@ from sonde.design.layout.placement import (
 from sonde.design.layout.segments import add_segments
 from sonde.design.layout.slicing import SliceRequest, cut_slices
 from sonde.model.errors import UserError
+from sonde.model.ranges import expand_names
 from sonde.model.shell import comment_text
 from sonde.model.system import System, system_from_document
 from sonde.model.system.description import PART_KINDS
@@ -75,6 +76,11 @@ def plan_layout(
     if not requirements:
         return LayoutPlan(system, tuple(compute_all_layouts(system, tuple(without))), frozenset(), (), segment_notes)
     document = to_document(system)
+    document["file_systems"] = [
+        {**entry, "id": name}  # each copy of a required file system gets its own device
+        for entry in document["file_systems"]
+        for name in (expand_names(entry["id"]) if "requirement" in entry else (entry["id"],))
+    ]
     writer = _Writer(document, placement, software)
     for placed in placement.placed:
         writer.add(placed)
@@ -292,6 +298,10 @@ def make_slice_name(disk: str, number: int, use: str) -> str:
 
 def make_system_file(plan: LayoutPlan) -> dict[str, str]:
     """The system file with everything that was planned, by its name: for simulators, checks and the site."""
-    title = plan.system.title or plan.system.id
-    head = f"# {comment_text(title)}: the system with the plan of its storage.\n{_SYSTEM_FILE_HEAD}"
-    return {"system.toml": head + tomli_w.dumps(to_document(plan.system))}
+    return {"system.toml": format_system_file(plan.system, "the system with the plan of its storage")}
+
+
+def format_system_file(system: System, description: str) -> str:
+    """Returns a system as the text of a system file, with `description` in its first line."""
+    head = f"# {comment_text(system.title or system.id)}: {description}.\n{_SYSTEM_FILE_HEAD}"
+    return head + tomli_w.dumps(to_document(system))

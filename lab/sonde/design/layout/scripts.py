@@ -181,11 +181,18 @@ def _mount(body: ShellScript, system: System, layout: FileSystemLayout, device_n
     if layout.table.kind == "zfs":
         body.command("zfs", "set", f"mountpoint={path}", layout.id)
         return
+    if layout.table.kind == "swap":
+        body.command("printf", "%s\\n", f"for /etc/fstab: LABEL={layout.id[:15]} none swap sw 0 0")
+        body.command("swapon", device_names.of(layout.device.id))
+        return
     options = mount_options(layout, device_names)
     label = layout.id[: 12 if layout.table.kind == "xfs" else 16]
     fstab = concatenate(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
     body.command("printf", "%s\\n", fstab)
     body.pipeline(["mkdir", "-p", path], ["mount", "-o", options, device_names.of(layout.device.id), path])
+    if layout.table.purpose == "checkpoint":
+        body.comment("PBS requires mode 0700 of the checkpoint directory")
+        body.command("chmod", "0700", path)
 
 
 def _queues(

@@ -66,6 +66,37 @@ def _apply_change(system: System, path: str, value: Any) -> System:
         for table in _split_table(index, source, changed_ids) if source.kind == kind else (source.table,):
             is_changed = source.kind == kind and expand_names(table.id)[0] in changed_ids
             sources.append(replace(source, table=_replace_member(table, steps, value, path) if is_changed else table))
+    return _build_system(system, sources)
+
+
+def remove_parts(system: System, names: frozenset[str]) -> System:
+    """Returns the system without some parts. Telemetry of removed parts ends with them; any other part that still names
+    a removed one raises SystemFileError."""
+    index = system.index
+    sources = []
+    for source in index.sources:
+        for table in _split_table(index, source, names):
+            kept_table = _forget_observed_parts(index, source, table, names)
+            if kept_table is not None and expand_names(table.id)[0] not in names:
+                sources.append(replace(source, table=kept_table))
+    smaller = _build_system(system, sources)
+    check_system(smaller.index)
+    return smaller
+
+
+def _forget_observed_parts(
+    index: PartIndex, source: PartSource, table: SystemPart, names: frozenset[str]
+) -> SystemPart | None:
+    """Returns telemetry without the removed parts that it observes; None if it observed only these."""
+    observed: tuple[str, ...] = getattr(table, "of", ()) if source.kind == "telemetry" else ()
+    remaining = tuple(name for text in observed for name in index.resolve_names(text) if name not in names)
+    if not observed or not names.intersection(name for text in observed for name in index.resolve_names(text)):
+        return table
+    changed: Any = table
+    return replace(changed, of=remaining) if remaining else None
+
+
+def _build_system(system: System, sources: list[PartSource]) -> System:
     new_index = PartIndex(sources)
     tables_by_kind: dict[str, Any] = {
         part_kind: tuple(source.table for source in sources if source.kind == part_kind) for part_kind in PART_KINDS

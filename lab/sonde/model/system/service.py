@@ -12,9 +12,15 @@ from sonde.model.tables.members import choice, ids, quantity, rates, settings, t
 from sonde.model.tables.members import parameters as model
 from sonde.model.tables.quantity import Quantity, Rates
 
-FILE_SYSTEM_KINDS = ("lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "other")
+FILE_SYSTEM_KINDS = (
+    "lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "swap", "other",
+)  # fmt: skip
 # What a local file system is for, from which follows where it goes and how it is made.
-FILE_SYSTEM_PURPOSES = ("root", "home", "spool", "tmp", "scratch", "checkpoint", "archive")
+FILE_SYSTEM_PURPOSES = (
+    "root", "var", "opt", "home", "spool", "swap", "tmp", "scratch", "checkpoint", "dump", "archive",
+)  # fmt: skip
+# Small file systems of the operating system: many small transactions, no bandwidth.
+SYSTEM_PURPOSES = ("root", "var", "opt", "home", "spool", "swap", "tmp")
 _STORE_KINDS = ("raid_groups", "luns", "slices", "volumes", "drives")
 
 

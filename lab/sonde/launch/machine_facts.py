@@ -26,6 +26,15 @@ _MANY_FILES = 4096
 _MUCH_LOCKED = 64 << 20
 # Load average from which this machine counts as busy. The engine reports a noisy node from a quarter of a core on; the
 # load of an idle machine is slightly above zero.
+# Linux, mm/page-writeback.c; dirty_bytes and dirty_background_bytes replace the ratios when they are set.
+_WRITE_BACK_DEFAULTS = {
+    "dirty_ratio": "20",
+    "dirty_background_ratio": "10",
+    "dirty_bytes": "0",
+    "dirty_background_bytes": "0",
+    "dirty_expire_centisecs": "3000",
+    "dirty_writeback_centisecs": "500",
+}
 _BUSY = 0.5
 
 
@@ -50,7 +59,7 @@ def collect_machine_facts(directory: Path | None, archive: Path) -> list[Machine
         return [*facts, MachineFact("engine", NO, str(reason), essential=True)]
     facts += _query_engine(lambda: _machine_facts(engine.probe(directory or Path(".")), directory))
     facts += _query_engine(lambda: [_backend_fact(entry) for entry in engine.backends(directory)])
-    facts += [_drop_caches_fact(), *_limit_facts(), *_mpi_facts(engine), _archive_fact(archive)]
+    facts += [_drop_caches_fact(), describe_write_back(), *_limit_facts(), *_mpi_facts(engine), _archive_fact(archive)]
     return facts
 
 
@@ -146,6 +155,22 @@ def _drop_caches_fact() -> MachineFact:
         )
     text = "only for root; Sonde evicts its own files from the cache without it (posix_fadvise)"
     return MachineFact("drop caches", PARTLY, text)
+
+
+def describe_write_back(settings_folder: Path = Path("/proc/sys/vm")) -> MachineFact:
+    """Says which settings of the page cache's write-back are not the kernel's defaults, with a caution."""
+    changed = []
+    for name, default in _WRITE_BACK_DEFAULTS.items():
+        value = _read_line(str(settings_folder / name))
+        if value and value != default:
+            changed.append(f"{name} = {value} (default {default})")
+    if not changed:
+        return MachineFact("write-back", YES, "the kernel's defaults")
+    remedy = (
+        "Changes are generally not required: limits that are too large delay programs when much dirty data is written"
+        " at once, so some sites lower them to prevent hangs. Compare runs with and without a change before keeping it."
+    )
+    return MachineFact("write-back", PARTLY, ", ".join(changed), remedy)
 
 
 def _limit_facts() -> list[MachineFact]:

@@ -96,7 +96,19 @@ DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
 GROUND = {"model", "stats"}
 SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "telemetry", "logs", "conduct"}
-CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report", "jobs", "site"}
+CAPABILITIES = {
+    "experiments",
+    "dialects",
+    "trends",
+    "diagnose",
+    "watch",
+    "advise",
+    "tune",
+    "design",
+    "report",
+    "jobs",
+    "site",
+}
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),

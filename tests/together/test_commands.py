@@ -270,7 +270,7 @@ def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subp
     """Runs one command of a page in its folder."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    measured = "check|run|suite|gate|iozone|obdfilter-survey"
+    measured = "check|run|tune|suite|gate|iozone|obdfilter-survey"
     fake = ROOT / "tests" / "lab" / "fake_engine.py"
     engines = f"case $1 in {measured}) export SONDE_ENGINE={fake};; esac\nunset LD_PRELOAD\n"
     warm.write_program(programs / "sonde", before=engines)

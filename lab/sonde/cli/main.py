@@ -51,6 +51,7 @@ _SHARED_MODULES = frozenset(
         "diagnose_output",
         "completion",
         "output_options",
+        "tune_runs",
     }
 )
 # Headings of the help, in the order of use. Verbs that are not listed here follow.
@@ -63,7 +64,7 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Compare": ("compare", "trend", "baseline", "gate", "event"),
     "Watch": ("watch",),
     "Explain": ("diagnose",),
-    "Speed up programs": ("trace", "advise", "iobuf"),
+    "Speed up programs": ("trace", "advise", "tune", "iobuf"),
     "Design storage and networks": ("layout", "route", "system"),
     "Simulated machines": ("simulate", "mount", "unmount", "fault"),
     "This machine": ("doctor", "clean"),

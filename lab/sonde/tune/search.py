@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the best of several values: sequential halving in interleaved blocks, then a comparison of fresh runs.
+
+All values that remain are measured once in each block, in random order, so that slow drift of the storage meets all of
+them alike. After each round the worse half is left out (sequential halving: Karnin, Koren, Somekh 2013). The value that
+remains is compared with the present one in further blocks, whose runs took no part in the choice. The ratio and its
+interval are those of `sonde compare`. Because the interval is looked at after each block, it is asked at a level of
+`CONFIDENCE`; the stated ends then hold in at least 95 of 100 tunings.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sonde.stats.ratio import MIN_RUNS_PER_SIDE, RateRatio, compare_rates
+
+CONFIDENCE = 0.99
+
+# Measures a value (None: the present one) and returns its rate; a value that cannot be set raises RejectedValueError.
+Measure = Callable[[str | None], float]
+
+
+class RejectedValueError(Exception):
+    """A value that system or plan do not accept. The text is part of a sentence."""
+
+
+@dataclass(frozen=True)
+class SearchRule:
+    """How many runs are made, and which difference counts."""
+
+    worth: float = 0.05  # smallest gain that is worth a change, as a share
+    blocks_per_round: int = 3
+    max_blocks: int = 20  # of the comparison
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found. `best` is None when no value could be tried."""
+
+    best: str | None
+    ratio: RateRatio | None  # rate with `best` by the present rate
+    verdict: str  # better, "no difference worth having", undecided, "no value to try"
+    rates: dict[str, list[float]] = field(default_factory=dict)  # of the rounds, by value
+    present: tuple[float, ...] = ()  # rates of the comparison
+    changed: tuple[float, ...] = ()
+    rejected: dict[str, str] = field(default_factory=dict)  # value -> reason
+
+    @property
+    def is_better(self) -> bool:
+        return self.verdict == BETTER
+
+
+BETTER, NO_DIFFERENCE, UNDECIDED, NOTHING_TO_TRY = (
+    *("better", "no difference worth having", "undecided"),
+    "no value to try",
+)
+
+
+def estimate_runs(candidates: int, rule: SearchRule) -> tuple[int, int]:
+    """The fewest and the most runs that a search of so many values takes."""
+    rounds, remaining = 0, candidates
+    while remaining > 1:
+        rounds += rule.blocks_per_round * remaining
+        remaining = math.ceil(remaining / 2)
+    return (rounds + 2 * MIN_RUNS_PER_SIDE, rounds + 2 * rule.max_blocks) if candidates else (0, 0)
+
+
+def search_best_value(values: Sequence[str], measure: Measure, rule: SearchRule, seed: int) -> SearchResult:
+    """Searches the best of `values` and compares it with the present one."""
+    order = random.Random(seed)
+    rejected: dict[str, str] = {}
+    rates: dict[str, list[float]] = {}
+    best = _halve(list(values), measure, rule, order, rates, rejected)
+    while best is not None:
+        try:
+            return _compare(best, measure, rule, order, SearchResult(best, None, UNDECIDED, rates, rejected=rejected))
+        except RejectedValueError as reason:  # with one value there was no round before
+            rejected[best] = str(reason)
+            best = next((value for value in _rank(rates) if value not in rejected), None)
+    return SearchResult(None, None, NOTHING_TO_TRY, rates, rejected=rejected)
+
+
+def compare_values(value: str, measure: Measure, rule: SearchRule, seed: int) -> SearchResult:
+    """Compares one value with the present one, in interleaved fresh runs."""
+    return _compare(value, measure, rule, random.Random(seed), SearchResult(value, None, UNDECIDED))
+
+
+def _halve(
+    remaining: list[str],
+    measure: Measure,
+    rule: SearchRule,
+    order: random.Random,
+    rates: dict[str, list[float]],
+    rejected: dict[str, str],
+) -> str | None:
+    """The value that remains after rounds in each of which the worse half is left out."""
+    while len(remaining) > 1:
+        deviations: dict[str, list[float]] = {value: [] for value in remaining}
+        for _ in range(rule.blocks_per_round):
+            block: dict[str, float] = {}
+            for value in order.sample(remaining, len(remaining)):
+                try:
+                    block[value] = measure(value)
+                except RejectedValueError as reason:
+                    rejected[value] = str(reason)
+                else:
+                    rates.setdefault(value, []).append(block[value])
+            remaining = [value for value in remaining if value not in rejected]
+            level = float(np.mean(np.log(list(block.values())))) if block else 0.0
+            for value in remaining:
+                deviations[value].append(math.log(block[value]) - level)
+            if len(remaining) < 2:
+                break
+        ranked = sorted(remaining, key=lambda value: -float(np.median(deviations[value])))
+        keep_count = math.ceil(len(ranked) / 2)
+        remaining = [value for value in remaining if value in ranked[:keep_count]]
+    return remaining[0] if remaining else None
+
+
+def _rank(rates: dict[str, list[float]]) -> list[str]:
+    return sorted(rates, key=lambda value: -float(np.median(rates[value])))
+
+
+def _compare(best: str, measure: Measure, rule: SearchRule, order: random.Random, result: SearchResult) -> SearchResult:
+    present: list[float] = []
+    changed: list[float] = []
+    ratio: RateRatio | None = None
+    verdict = UNDECIDED
+    for block in range(rule.max_blocks):
+        for value in order.sample((None, best), 2):
+            (present if value is None else changed).append(measure(value))
+        if block + 1 < MIN_RUNS_PER_SIDE:
+            continue
+        ratio = compare_rates(present, changed, CONFIDENCE)
+        verdict = decide(ratio, rule.worth)
+        if verdict != UNDECIDED:
+            break
+    return SearchResult(best, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
+
+
+def decide(ratio: RateRatio, worth: float) -> str:
+    """The verdict about a ratio: better when the interval is above 1 and the estimate is worth it; no difference when
+    the interval is below what is worth it; else undecided."""
+    if ratio.low is None or ratio.high is None:
+        return UNDECIDED
+    if ratio.low > 1.0 and ratio.value >= 1.0 + worth:
+        return BETTER
+    return NO_DIFFERENCE if ratio.high < 1.0 + worth else UNDECIDED

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and sets settings of this machine: files of the kernel, commands that print KEY=VALUE, options of mounts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import MachineError, to_sentence
+from sonde.tune.description import Tunable
+
+_COMMAND_TIMEOUT_S = 60
+_MOUNTINFO = Path("/proc/self/mountinfo")
+_ATIME_OPTIONS = ("noatime", "relatime", "strictatime")
+
+
+class SettingError(Exception):
+    """A value that the system does not accept, or a setting that it does not have. The text is part of a sentence."""
+
+
+@dataclass(frozen=True)
+class MountPoint:
+    """The mount of a directory, as /proc/self/mountinfo has it."""
+
+    path: str
+    source: str
+    type: str
+    options: tuple[str, ...]  # of the mount and of the file system
+    number: str  # of the device, like 8:0
+
+    @classmethod
+    def find(cls, directory: Path) -> MountPoint:
+        """The mount that holds `directory`. Raises SettingError."""
+        path = os.path.realpath(directory)
+        best: MountPoint | None = None
+        for line in _MOUNTINFO.read_text(encoding="utf-8", errors="replace").splitlines():
+            before, _, after = line.partition(" - ")
+            fields, rest_fields = before.split(), after.split()
+            if len(fields) < 6 or len(rest_fields) < 3:
+                continue
+            mount_path = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), fields[4])
+            is_inside = path == mount_path or path.startswith(mount_path.rstrip("/") + "/")
+            if is_inside and (best is None or len(mount_path) >= len(best.path)):
+                options = (*fields[5].split(","), *rest_fields[2].split(","))
+                best = cls(mount_path, rest_fields[1], rest_fields[0], options, fields[2])
+        if best is None:
+            raise SettingError(f"no mount holds {directory}")
+        return best
+
+
+@dataclass(frozen=True)
+class BoundSetting:
+    """A tunable at one location: what reads it and what sets it. The journal stores it, so that a restore needs no
+    file of tunables."""
+
+    kind: str
+    paths: tuple[str, ...] = ()  # file: the setting, then files that change with it
+    read_command: tuple[str, ...] = ()
+    write_command: tuple[str, ...] = ()
+    option: str = ""  # remount, mount
+    directory: str = ""  # remount, mount: the mount point
+    mount_arguments: tuple[str, ...] = ()  # mount: type, options without this one, source
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> BoundSetting:
+        """Raises TypeError for a document that is none."""
+        members: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+        }
+        return cls(**members)
+
+    def read_state(self) -> dict[str, str]:
+        """The present values by key. Raises SettingError."""
+        if self.kind == "file":
+            return {path: _read_kernel_file(path) for path in self.paths}
+        if self.kind == "command":
+            return _parse_values(_run(self.read_command), self.read_command)
+        mount = MountPoint.find(Path(self.directory))
+        if mount.path != self.directory:
+            raise SettingError(f"nothing is mounted on {self.directory}")
+        return {self.directory: _read_option(mount, self.option)}
+
+    def describe_state(self, state: Mapping[str, str]) -> str:
+        """The value of the setting in a state; several where its keys differ."""
+        keys = self.paths[:1] if self.kind == "file" else tuple(state)
+        return ", ".join(dict.fromkeys(state[key] for key in keys))
+
+    def write_value(self, value: str) -> None:
+        """Sets the value for all keys and reads it back. Raises SettingError."""
+        keys = self.paths[:1] if self.kind == "file" else tuple(self.read_state())
+        for key in keys:
+            self._write(key, value)
+        self._require(dict.fromkeys(keys, value))
+
+    def write_state(self, state: Mapping[str, str]) -> None:
+        """Sets each key that differs, and reads all back. Raises SettingError."""
+        try:
+            current = self.read_state()
+        except SettingError:
+            current = {}  # for example after an interrupted unmount
+        for key, value in state.items():
+            if current.get(key) != value:
+                self._write(key, value)
+        self._require(state)
+
+    def _require(self, state: Mapping[str, str]) -> None:
+        current = self.read_state()
+        for key, value in state.items():
+            if current.get(key) != _normalize(value):
+                raise SettingError(f"{key} was set to {value} and reads {current.get(key, 'nothing')}")
+
+    def _write(self, key: str, value: str) -> None:
+        if self.kind == "file":
+            try:
+                Path(key).write_text(value, encoding="ascii")
+            except (OSError, UnicodeEncodeError) as reason:
+                raise SettingError(f"{key} does not accept {value}: {reason}") from None
+        elif self.kind == "command":
+            filled = [part.replace("{key}", key).replace("{value}", value) for part in self.write_command]
+            _run(filled)
+        elif self.kind == "remount":
+            _run(("mount", "-o", f"remount,{value if self.option == 'atime' else f'{self.option}={value}'}", key))
+        else:
+            kind, options, source = self.mount_arguments
+            if Path(key).is_mount():
+                _run(("umount", key))
+            _run(("mount", "-t", kind, "-o", ",".join(filter(None, (options, f"{self.option}={value}"))), source, key))
+
+
+def bind_setting(tunable: Tunable, directory: Path, device: str = "") -> BoundSetting:
+    """The setting of the storage that `directory` is on. `device` replaces the block device that is found.
+
+    Raises SettingError where this machine does not have it.
+    """
+    if tunable.kind == "command":
+        return BoundSetting("command", read_command=tunable.read, write_command=tunable.write)
+    if tunable.kind == "file":
+        fields = _find_device_fields(tunable, directory, device)
+        paths = [path.format(**fields) for path in (tunable.name, *tunable.related)]
+        if not Path(paths[0]).exists():
+            raise SettingError(f"there is no {paths[0]}")
+        return BoundSetting("file", tuple(path for path in paths if Path(path).exists()))
+    mount = MountPoint.find(directory)
+    others = dict.fromkeys(option for option in mount.options if option.partition("=")[0] != tunable.name)
+    has_option = any(option.startswith(f"{tunable.name}=") for option in mount.options)
+    may_have_option = mount.type.startswith("nfs") and tunable.name == "nconnect"
+    if tunable.kind == "mount" and not has_option and not may_have_option:
+        raise SettingError(f"{mount.path} ({mount.type}) has no option {tunable.name}")
+    arguments = (mount.type, ",".join(others), mount.source) if tunable.kind == "mount" else ()
+    return BoundSetting(tunable.kind, option=tunable.name, directory=mount.path, mount_arguments=arguments)
+
+
+def require_undo(setting: BoundSetting, state: Mapping[str, str]) -> None:
+    """Writes the present values again. Raises MachineError when that fails: what cannot be undone is not changed."""
+    try:
+        for key in setting.paths[:1] if setting.kind == "file" else state:
+            if setting.kind != "mount":  # mounting again only to test would interrupt others
+                setting._write(key, state[key])
+        setting._require(state)
+    except SettingError as reason:
+        hint = "" if os.geteuid() == 0 else " Settings of the machine need root."
+        raise MachineError(
+            f"{to_sentence(f'the setting could not be undone, so it is not tried: {reason}')}{hint}"
+        ) from (None)
+
+
+def _find_device_fields(tunable: Tunable, directory: Path, device: str) -> dict[str, str]:
+    """The values of {device} and {number} in paths. Raises SettingError."""
+    paths = " ".join((tunable.name, *tunable.related))
+    fields: dict[str, str] = {}
+    if "{number}" in paths:
+        status = directory.stat()
+        fields["number"] = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
+        if device:
+            fields["number"] = _read_kernel_file(f"/sys/block/{device}/dev")
+    if "{device}" in paths:
+        fields["device"] = device or _find_block_device(directory)
+    return fields
+
+
+def _find_block_device(directory: Path) -> str:
+    """The whole disk under the file system of `directory`."""
+    status = directory.stat()
+    entry = Path(f"/sys/dev/block/{os.major(status.st_dev)}:{os.minor(status.st_dev)}")
+    if not entry.exists():
+        raise SettingError(f"the file system of {directory} is on no block device of this node; name it with --device")
+    resolved = entry.resolve()
+    return resolved.parent.name if (resolved / "partition").exists() else resolved.name
+
+
+def _read_kernel_file(path: str) -> str:
+    try:
+        text = Path(path).read_text(encoding="ascii", errors="replace")
+    except OSError as reason:
+        raise SettingError(f"{path} cannot be read: {reason.strerror}") from None
+    chosen = re.search(r"\[([^\]]+)\]", text)  # the chosen one of several: none [mq-deadline]
+    return _normalize(chosen[1] if chosen else text)
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read_option(mount: MountPoint, option: str) -> str:
+    if option == "atime":
+        return next((name for name in _ATIME_OPTIONS if name in mount.options), "strictatime")
+    values = [text.partition("=")[2] for text in mount.options if text.startswith(f"{option}=")]
+    return values[-1] if values else "1"  # nconnect is absent at its default
+
+
+def _parse_values(output: str, command: tuple[str, ...]) -> dict[str, str]:
+    values = {}
+    for line in output.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and key.strip():
+            values[key.strip()] = _normalize(value)
+    if not values:
+        raise SettingError(f"`{' '.join(command)}` printed no KEY=VALUE")
+    return values
+
+
+def _run(command: tuple[str, ...] | list[str]) -> str:
+    """The output of a command, which Ctrl-C does not reach. Raises SettingError."""
+    try:
+        completed = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_COMMAND_TIMEOUT_S,
+            start_new_session=True,
+            close_fds=False,  # the lock of the journal is inherited; Python opens all else close-on-exec
+        )
+    except (OSError, subprocess.TimeoutExpired) as reason:
+        text = getattr(reason, "strerror", "") or f"no end within {_COMMAND_TIMEOUT_S} s"
+        raise SettingError(f"`{' '.join(command)}`: {text}") from None
+    if completed.returncode != 0:
+        lines = [line.strip() for line in completed.stderr.splitlines() if line.strip()]
+        reason_text = lines[-1] if lines else f"exit code {completed.returncode}"
+        raise SettingError(f"`{' '.join(command)}`: {reason_text}")
+    return completed.stdout

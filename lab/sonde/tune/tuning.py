@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tunes settings one after the other, each on top of those that were better, and leaves the system as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from sonde.model.errors import MachineError, PlanError, StoppedError, UserError
+from sonde.model.plan import Plan
+from sonde.model.units import parse_bytes
+from sonde.tune.description import Tunable, TuneRequest
+from sonde.tune.journal import ChangeJournal, JournalEntry, blocked_stop_signals
+from sonde.tune.search import (
+    RejectedValueError,
+    SearchResult,
+    SearchRule,
+    compare_values,
+    estimate_runs,
+    search_best_value,
+)
+from sonde.tune.system_settings import BoundSetting, SettingError, bind_setting, require_undo
+
+OFF = "off"  # of an environment variable: without it
+_NOT_STATED = "not stated"
+
+
+@dataclass(frozen=True)
+class TuneVariant:
+    """What a run uses beside the settings of the machine."""
+
+    plan: Plan
+    title: str = "present values"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)  # parameters of a simulated machine, by name
+
+
+class TuneRunner(Protocol):
+    """Executes one run."""
+
+    simulated: bool
+    expected: int  # runs at most
+
+    def measure(self, variant: TuneVariant) -> float:
+        """Runs the plan and returns the rate that is tuned. Raises UserError when the run fails."""
+
+
+@dataclass(frozen=True)
+class TunedSetting:
+    """A tunable, its present value and what the search found."""
+
+    tunable: Tunable
+    present: str
+    result: SearchResult
+
+
+@dataclass(frozen=True)
+class TuneOutcome:
+    """All tuned settings. `together` compares all better values with the present ones, where there are several."""
+
+    settings: tuple[TunedSetting, ...]
+    together: SearchResult | None = None
+    applied: tuple[str, ...] = ()  # tunables whose value was left in place
+    problems: tuple[str, ...] = ()  # settings that could not be restored
+
+
+@dataclass
+class _SystemChange:
+    """A setting of the machine with its values from before."""
+
+    setting: BoundSetting
+    state: dict[str, str]
+
+
+@dataclass
+class Tuning:
+    """One tuning. `report` gets a sentence for each step."""
+
+    plan: Plan
+    directory: Path
+    runner: TuneRunner
+    journal: ChangeJournal
+    rule: SearchRule = field(default_factory=SearchRule)
+    seed: int = 1
+    device: str = ""
+    report: Callable[[str], None] = lambda sentence: None
+    _changes: dict[str, _SystemChange] = field(default_factory=dict, init=False)
+    _values: dict[str, str] = field(default_factory=dict, init=False)  # tunable -> value that is set now
+    _tunables: dict[str, Tunable] = field(default_factory=dict, init=False)
+
+    def run(self, requests: Sequence[TuneRequest], apply: bool) -> TuneOutcome:
+        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `apply` leaves the
+        better values of the machine in place."""
+        self._tunables = {request.tunable.id: request.tunable for request in requests}
+        self.runner.expected = sum(estimate_runs(len(request.values), self.rule)[1] for request in requests)
+        winners: dict[str, str] = {}
+        tuned: list[TunedSetting] = []
+        together: SearchResult | None = None
+        applied: tuple[str, ...] = ()
+        try:
+            self._bind(requests)
+            for request in requests:
+                setting = self._tune(request, winners)
+                tuned.append(setting)
+                if setting.result.is_better and setting.result.best is not None:
+                    winners[request.tunable.id] = setting.result.best
+            if len(winners) > 1:
+                self.report("All better values together, against the present ones.")
+                together = self._compare_together(winners)
+            if apply and (together is None or together.is_better):
+                applied = self._apply(winners)
+        finally:
+            problems = self.journal.restore_pending()
+            for problem in problems:
+                self.report(problem)
+        return TuneOutcome(tuple(tuned), together, applied, tuple(problems))
+
+    def _bind(self, requests: Sequence[TuneRequest]) -> None:
+        """Reads each setting, stores it in the journal, and requires that it can be set again. Raises UserError."""
+        for request in requests:
+            tunable = request.tunable
+            if self.runner.simulated:
+                if not tunable.model and tunable.kind != "plan":
+                    raise UserError(f"{tunable.id} is no setting of simulated machines; leave out --system.")
+                continue
+            if not tunable.changes_system:
+                continue
+            try:
+                setting = bind_setting(tunable, self.directory, self.device)
+                state = setting.read_state()
+            except SettingError as reason:
+                raise MachineError(f"{tunable.id} cannot be tuned here: {reason}.") from None
+            self.journal.add_pending(JournalEntry(tunable.id, setting, state))
+            require_undo(setting, state)
+            self._changes[tunable.id] = _SystemChange(setting, state)
+
+    def _tune(self, request: TuneRequest, winners: Mapping[str, str]) -> TunedSetting:
+        tunable = request.tunable
+        present = self._present_value(tunable)
+        values = [value for value in request.values if not _is_same_value(value, present)]
+        self.report(f"{tunable.id}: {present} now; trying {', '.join(values)}.")
+
+        def measure(value: str | None) -> float:
+            if value is None:
+                return self._measure(winners)
+            try:
+                return self._measure({**winners, tunable.id: value})
+            except (MachineError, StoppedError):
+                raise
+            except UserError as reason:  # the engine refuses the value, or the run fails with it
+                raise RejectedValueError(str(reason).rstrip(".")) from None
+
+        result = search_best_value(values, measure, self.rule, self.seed + len(winners))
+        return TunedSetting(tunable, present, result)
+
+    def _compare_together(self, winners: Mapping[str, str]) -> SearchResult:
+        """Compares all better values with the present ones."""
+        try:
+            return compare_values("all", lambda value: self._measure(winners if value else {}), self.rule, self.seed)
+        except RejectedValueError as reason:
+            raise MachineError(f"The better values could not be set together: {reason}.") from None
+
+    def _measure(self, values: Mapping[str, str]) -> float:
+        """One run with these values; all other tunables have their present ones. Raises RejectedValueError."""
+        for name in self._tunables:
+            self._set_system_value(name, values.get(name))
+        return self.runner.measure(self._make_variant(values))
+
+    def _set_system_value(self, name: str, value: str | None) -> None:
+        change = self._changes.get(name)
+        if change is None or self._values.get(name) == value:
+            return
+        try:
+            if value is None:
+                change.setting.write_state(change.state)
+            else:
+                change.setting.write_value(value)
+        except SettingError as reason:
+            if value is None:
+                raise MachineError(f"{name} could not be restored between two runs: {reason}.") from None
+            self._values.pop(name, None)
+            change.setting.write_state(change.state)
+            raise RejectedValueError(str(reason)) from None
+        self._values[name] = value or ""
+        if value is None:
+            del self._values[name]
+
+    def _make_variant(self, values: Mapping[str, str]) -> TuneVariant:
+        title = ", ".join(f"{name}={value}" for name, value in values.items()) or "present values"
+        variant = TuneVariant(self.plan, title)
+        for name, value in values.items():
+            tunable = self._tunables[name]
+            if self.runner.simulated and tunable.model:
+                variant = replace(variant, model={**variant.model, tunable.model: _to_model_value(tunable, value)})
+            elif tunable.kind == "plan":
+                try:
+                    plan = variant.plan.with_settings([f"{tunable.name}={value}"])
+                except PlanError as reason:
+                    raise RejectedValueError(str(reason).rstrip(".")) from None
+                variant = replace(variant, plan=plan)
+            elif tunable.kind == "environment" and value != OFF:
+                variant = replace(variant, environment={**variant.environment, tunable.name: value})
+        return variant
+
+    def _present_value(self, tunable: Tunable) -> str:
+        if tunable.id in self._changes:
+            change = self._changes[tunable.id]
+            return change.setting.describe_state(change.state)
+        if tunable.kind == "environment":
+            return OFF
+        return _find_plan_member(self.plan, tunable.name) if tunable.kind == "plan" else _NOT_STATED
+
+    def _apply(self, winners: Mapping[str, str]) -> tuple[str, ...]:
+        """Sets the better values of the machine for good. What was there before stays in the journal."""
+        names = tuple(name for name in winners if name in self._changes)
+        with blocked_stop_signals():
+            self.journal.mark_applied(set(names))
+            for name in names:
+                self._changes[name].setting.write_value(winners[name])
+        return names
+
+
+def require_clean_journal(journal: ChangeJournal) -> None:
+    """Raises UserError while settings of a killed tuning are not restored."""
+    if journal.pending:
+        names = ", ".join(dict.fromkeys(entry.tunable for entry in journal.pending))
+        raise UserError(
+            f"A tuning was killed and left {names} changed; `sonde tune --restore` restores what was there before."
+        )
+
+
+def _is_same_value(value: str, present: str) -> bool:
+    if value == present:
+        return True
+    try:
+        return parse_bytes(value) == parse_bytes(present)
+    except UserError:
+        return False
+
+
+def _find_plan_member(plan: Plan, path: str) -> str:
+    value: Any = plan.resolve()
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if value is None:
+        return _NOT_STATED
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _to_model_value(tunable: Tunable, value: str) -> str:
+    """The value as the system file states it: bytes where the tunable has a unit."""
+    if not tunable.model_unit:
+        return value
+    unit = parse_bytes(tunable.model_unit if tunable.model_unit[0].isdigit() else f"1 {tunable.model_unit}")
+    return f"{round(float(value) * unit)} B"

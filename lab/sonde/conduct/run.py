@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.device_requests import find_cut_calls, read_device_limit
-from sonde.conduct.sampling import sample_at_phases, start_sampling
+from sonde.conduct.sampling import describe_lost_sources, sample_at_phases, start_sampling
 from sonde.launch.engine import ERRORS_BY_EXIT_CODE, Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
@@ -117,7 +117,7 @@ def conduct_run(
         )
     record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
     limit = None if "simulated" in run_facts else read_device_limit(plan.target)
-    if findings := [*inspect(record), *find_cut_calls(plan, limit)]:
+    if findings := [*inspect(record), *find_cut_calls(plan, limit), *describe_lost_sources(sampler)]:
         draft = replace(draft, facts={**draft.facts, LAB_FINDINGS: [dict(finding) for finding in findings]})
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
     record.folder = folder

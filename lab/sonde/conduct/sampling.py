@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import platform
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from sonde.launch.session import LineObserver
 from sonde.model.lines import PhaseBeginLine, PhaseEndLine, RecordLine
@@ -15,6 +17,20 @@ from sonde.telemetry.sampler import Sampler
 def start_sampling(folder: Path, is_simulated: bool) -> AbstractContextManager[Sampler | None]:
     """A sampler that writes to the folder of a run; none for a simulated run, whose storage is not this machine's."""
     return nullcontext() if is_simulated else Sampler(folder / SAMPLED_FILE)
+
+
+def describe_lost_sources(sampler: Sampler | None) -> list[dict[str, Any]]:
+    """One finding for each source of counters that disappeared during the run."""
+    return [
+        {
+            "id": "telemetry_lost",
+            "severity": "info",
+            "text": f"The counters of {name} on {platform.node()} disappeared during the run: {reason}",
+            "advice": "Phases after that have none of them.",
+            "evidence": {"source": name},
+        }
+        for name, reason in (sampler.lost_sources if sampler else {}).items()
+    ]
 
 
 def sample_at_phases(sampler: Sampler | None, observer: LineObserver) -> LineObserver:

@@ -43,6 +43,7 @@ class Sampler:
         self._root = root
         self._readers: dict[str, SourceReader] = {}
         self._previous: dict[str, Readings] = {}
+        self.lost_sources: dict[str, str] = {}  # sources that failed after they had worked, with the reason
         self._file: BinaryIO | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -109,6 +110,7 @@ class Sampler:
             self._write(line)
             for name, text in lost.items():
                 self._readers.pop(name).close()
+                self.lost_sources[name] = text
                 self._write({"type": "lost", "time": line["time"], "source": name, "text": text})
 
     def _run(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sonde.conduct.sampling import describe_lost_sources
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import parse_telemetry, read_telemetry_files, write_telemetry
 from sonde.telemetry.sampler import Sampler
@@ -72,6 +73,18 @@ def test_vanished_source_is_recorded_and_the_others_go_on(tmp_path: Path) -> Non
     (file,) = read_telemetry_files(tmp_path)
     assert "No such device" in file.lost["disks"]
     assert sum(entry.source == "paging" for entry in file.samples) == 4
+
+
+def test_vanished_source_is_a_finding_of_the_run(tmp_path: Path) -> None:
+    with Sampler(tmp_path / "telemetry.ndjson", 3600, [counting_source([{"sda": (1, 1)}])]) as sampler:
+        assert describe_lost_sources(sampler) == []
+        sampler.sample()
+    (finding,) = describe_lost_sources(sampler)
+    assert (finding["id"], finding["severity"]) == ("telemetry_lost", "info")
+    assert finding["text"].startswith("The counters of disks on ")
+    assert "disappeared during the run: " in finding["text"]
+    assert "No such device" in finding["text"]
+    assert describe_lost_sources(None) == []
 
 
 def test_absent_source_says_why(tmp_path: Path) -> None:

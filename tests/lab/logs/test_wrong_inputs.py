@@ -139,4 +139,4 @@ def test_log_with_all_problems_loses_no_event(tmp_path: Path) -> None:
             file.write(garbage[second % 3] + FAILED.format(second=second).encode() + wrong[second % 2])
     events, problems = scan_log_files([path], SHIPPED, LogDefaults(now=NOW))
     assert sorted(event["when"] for event in events) == [f"2026-03-17T08:40:{second:02}Z" for second in range(60)]
-    assert len(problems) == 3
+    assert len(problems) == 2

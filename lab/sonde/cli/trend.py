@@ -23,7 +23,6 @@ from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_interval
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.environment_events import find_environment_events
 from sonde.trends.history import moment
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
@@ -104,11 +103,8 @@ def command(
     archive.recover()
     survey_result = _read_survey(archive, wanted, measure, budget, smallest_change, needs_values=output is not None)
     # Written before anything is printed, so that a closed pipe does not prevent it.
-    events = read_archive_events(archive.root)
-    page = None
-    if output is not None:
-        environment_events = find_environment_events(archive.root, survey_result)
-        page = _write_report(survey_result, measure, [*events, *environment_events], output, as_json)
+    events = [*read_archive_events(archive.root), *survey_result.environment_events]
+    page = _write_report(survey_result, measure, events, output, as_json) if output is not None else None
     if as_json:
         print_json(_survey_document(survey_result, measure, events))
     else:

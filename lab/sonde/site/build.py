@@ -26,7 +26,6 @@ from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
 from sonde.store.catalog import Catalog
 from sonde.store.events import read_archive_events
 from sonde.trends.archive_survey import Progress, SurveyRequest, read_survey_and_histories
-from sonde.trends.environment_events import find_environment_events
 from sonde.trends.sides import BASELINE
 from sonde.watch.watch_state import StateStore
 
@@ -69,7 +68,7 @@ class _Content:
         self.survey, self.histories = read_survey_and_histories(catalog, request, progress)
         self.events: list[Event] = [
             *read_archive_events(catalog.root),
-            *find_environment_events(catalog.root, self.survey),
+            *self.survey.environment_events,
         ]
         self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load(trusted_only=False).incidents
         self.complaints = catalog.complaints()

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
 from sonde.store.catalog import Catalog
 from sonde.store.history import Series, series_in
@@ -14,6 +16,7 @@ from sonde.store.selection import Selection
 from sonde.trends.archive_histories import ProbeValue, join_repeats
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.doubtful_histories import add_caveats
+from sonde.trends.environment_events import find_environment_events
 from sonde.trends.history import History
 from sonde.trends.survey import Survey, survey_histories
 from sonde.trends.survey_cache import SurveyCache, histories_key, index_key, selection_key
@@ -65,7 +68,11 @@ def read_survey_and_histories(
         computed = _compute_survey(cache, histories, request, progress)
         cache.store(key, computed)
     # The caveats of runs do not follow from their values.
-    computed = replace(add_caveats(computed, catalog.root), simulated=simulated)
+    computed = replace(
+        add_caveats(computed, catalog.root),
+        simulated=simulated,
+        environment_events=_find_environment_events(cache, computed, request, catalog.root),
+    )
     # The files of the index may have been replaced while they were read.
     if stamps is not None and catalog.stamps() == stamps:
         cache.store(index_key(stamps, *request.settings), computed)
@@ -76,6 +83,17 @@ def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence
     selected = series_in(catalog, request.wanted)
     measured = [series for series in selected if not is_simulated_key(series.key.system, series.key.file_system)]
     return measured, len(selected) - len(measured)
+
+
+def _find_environment_events(
+    cache: SurveyCache, survey: Survey, request: SurveyRequest, root: Path
+) -> tuple[Event, ...]:
+    """The events from records; those of changes that an earlier survey had are cached."""
+    question = selection_key("environment", replace(request.wanted, since_s=None, until_s=None), *request.settings[1:])
+    results = cache.load_results(question)
+    events = find_environment_events(root, survey, results)
+    cache.store_results(question, results, finished=True)
+    return events
 
 
 def _compute_survey(

@@ -7,9 +7,11 @@ of histories reads some thousand records. A fact counts when it is the same in a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from sonde.store.shards import place_of
 from sonde.trends.changes import Change
 from sonde.trends.environment import read_environment
 from sonde.trends.history import History
+from sonde.trends.result_cache import ResultCache, digest
 from sonde.trends.survey import Survey
 
 _RUNS_A_SIDE = 3
@@ -28,9 +31,9 @@ _IGNORED = ("host", "tasks", "processes", "threads", "nodes", "clock", "launch")
 _IGNORED_BEGINNINGS = ("engine build", "engine compiler", "limits ", "cpu model", "memory ")
 
 
-def find_environment_events(root: Path, survey: Survey) -> list[Event]:
+def find_environment_events(root: Path, survey: Survey, results: ResultCache) -> tuple[Event, ...]:
     """Differences of the environment at the latest change of each history, in order of time; one event for each
-    interval and difference. Runs without a readable record give none."""
+    interval and difference. Runs without a readable record give none. `results` has those of earlier surveys."""
     environments: dict[str, dict[str, str]] = {}
 
     def read(run: str) -> dict[str, str]:
@@ -42,24 +45,42 @@ def find_environment_events(root: Path, survey: Survey) -> list[Event]:
     events: dict[str, Event] = {}
     for analysis in survey.analyses:
         for change in analysis.changes[-1:]:
-            differences = _find_differences(analysis.history, change, read)
+            differences = _find_differences(analysis.history, change, read, results)
             if differences:
-                event = _make_event(change, differences)
+                event = _make_event(change.last_before, change.first_after, differences)
                 events[event.id] = event
-    return sorted(events.values(), key=lambda event: (event.when.first, event.id))
+    return tuple(sorted(events.values(), key=lambda event: (event.when.first, event.id)))
+
+
+def to_document(event: Event) -> dict[str, Any]:
+    """The event as JSON, for a cache of surveys."""
+    changes = {name: list(pair) for name, pair in (event.changes or {}).items()}
+    return {"last_before": event.when.first.timestamp(), "first_after": event.when.last.timestamp(), "changes": changes}
+
+
+def from_document(document: Mapping[str, Any]) -> Event:
+    """The event of `to_document`."""
+    changes = {name: (str(before), str(after)) for name, (before, after) in document["changes"].items()}
+    return _make_event(document["last_before"], document["first_after"], changes)
 
 
 def _find_differences(
-    history: History, change: Change, read: Callable[[str], dict[str, str]]
+    history: History, change: Change, read: Callable[[str], dict[str, str]], results: ResultCache
 ) -> dict[str, tuple[str, str]]:
     """The facts that are steady on each side of a change and differ between them: name -> before, after."""
     if not len(history.runs):
         return {}
     first = int(np.searchsorted(history.times, change.first_after))
-    before, after = (
-        [environment for run in runs if (environment := read(run))]
-        for runs in (history.runs[max(0, first - _RUNS_A_SIDE) : first], history.runs[first : first + _RUNS_A_SIDE])
+    sides = (history.runs[max(0, first - _RUNS_A_SIDE) : first], history.runs[first : first + _RUNS_A_SIDE])
+    return results.answer(
+        f"environment {digest(json.dumps([list(map(str, side)) for side in sides]))}",
+        lambda: _compare_sides(*([environment for run in side if (environment := read(run))] for side in sides)),
+        lambda stored: {name: (str(before), str(after)) for name, (before, after) in stored.items()},
+        lambda differences: {name: list(pair) for name, pair in differences.items()},
     )
+
+
+def _compare_sides(before: list[dict[str, str]], after: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
     if not before or not after:
         return {}
     return {
@@ -74,13 +95,14 @@ def _find_differences(
     }
 
 
-def _make_event(change: Change, differences: dict[str, tuple[str, str]]) -> Event:
-    times = (datetime.fromtimestamp(time, UTC) for time in (change.last_before, change.first_after))
+def _make_event(last_before: float, first_after: float, differences: dict[str, tuple[str, str]]) -> Event:
+    last_before, first_after = round(last_before, 3), round(first_after, 3)  # the id survives JSON and datetime
+    times = (datetime.fromtimestamp(time, UTC) for time in (last_before, first_after))
     names = list(differences)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    digest = hash_json([change.last_before, change.first_after, differences])[:8]
+    name = hash_json([last_before, first_after, differences])[:8]
     return Event(
-        id=f"environment-{digest}",
+        id=f"environment-{name}",
         kind="change",
         title=f"The environment of the runs changed: {', '.join(names[:_MOST_NAMES])}{more}",
         when=Interval(*times),

@@ -11,6 +11,7 @@ from math import log
 
 import numpy as np
 
+from sonde.model.event import Event
 from sonde.stats.ranks import Floats
 from sonde.stats.ratio import simulate_detectable_drop
 from sonde.stats.segments import Segment, find_segments
@@ -84,6 +85,7 @@ class Survey:
     calibration: Calibration
     short: int
     simulated: int = 0
+    environment_events: tuple[Event, ...] = ()
 
     @functools.cached_property
     def histories(self) -> tuple[History, ...]:

@@ -26,6 +26,7 @@ from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.environment_events import from_document, to_document
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
@@ -152,6 +153,7 @@ def _document(survey: Survey) -> dict[str, Any]:
         "calibration": asdict(survey.calibration),
         "short": survey.short,
         "simulated": survey.simulated,
+        "environment_events": [to_document(event) for event in survey.environment_events],
         "changes": [asdict(change) for change in _all_changes(survey)],
         "joint": [
             [
@@ -193,6 +195,7 @@ def _survey(document: Mapping[str, Any], series: Sequence[History] | None) -> Su
         calibration=Calibration.from_json(document["calibration"]),
         short=document["short"],
         simulated=document["simulated"],
+        environment_events=tuple(from_document(item) for item in document["environment_events"]),
     )
 
 

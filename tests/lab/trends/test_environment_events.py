@@ -12,8 +12,9 @@ import numpy as np
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.trends.changes import Change
-from sonde.trends.environment_events import find_environment_events
+from sonde.trends.environment_events import find_environment_events, from_document, to_document
 from sonde.trends.history import History
+from sonde.trends.result_cache import ResultCache
 from sonde.trends.survey import HistoryAnalysis, Survey, survey_histories
 
 DAY = 86400.0
@@ -49,7 +50,7 @@ def write_records(root: Path, upgrade: int | None) -> None:
 
 def test_upgrade_at_a_change_becomes_an_event(tmp_path: Path) -> None:
     write_records(tmp_path, DROP)
-    (event,) = find_environment_events(tmp_path, survey_of_drop())
+    (event,) = find_environment_events(tmp_path, survey_of_drop(), ResultCache())
     assert event.title == "The environment of the runs changed: kernel, file system options"
     assert event.changes == {"kernel": ("Linux 6.1", "Linux 6.8"), "file system options": ("rw", "rw,flock")}
     assert (event.when.first.timestamp(), event.when.last.timestamp()) == ((DROP - 1) * DAY, DROP * DAY)
@@ -58,14 +59,28 @@ def test_upgrade_at_a_change_becomes_an_event(tmp_path: Path) -> None:
 
 def test_change_without_a_difference_has_no_event(tmp_path: Path) -> None:
     write_records(tmp_path, None)
-    assert find_environment_events(tmp_path, survey_of_drop()) == []
+    assert find_environment_events(tmp_path, survey_of_drop(), ResultCache()) == ()
 
 
 def test_upgrade_at_another_time_is_no_event(tmp_path: Path) -> None:
     """Within one side the kernel is not steady; far from the change nobody compares."""
     write_records(tmp_path, DROP - 1)
-    assert find_environment_events(tmp_path, survey_of_drop()) == []
+    assert find_environment_events(tmp_path, survey_of_drop(), ResultCache()) == ()
 
 
 def test_runs_without_a_record_have_no_event(tmp_path: Path) -> None:
-    assert find_environment_events(tmp_path, survey_of_drop()) == []
+    assert find_environment_events(tmp_path, survey_of_drop(), ResultCache()) == ()
+
+
+def test_cached_differences_read_no_record(tmp_path: Path) -> None:
+    write_records(tmp_path, DROP)
+    results = ResultCache()
+    events = find_environment_events(tmp_path, survey_of_drop(), results)
+    stored = json.loads(json.dumps(results.document()))
+    assert find_environment_events(tmp_path / "absent", survey_of_drop(), ResultCache(stored)) == events
+
+
+def test_event_of_a_cached_survey_is_the_same(tmp_path: Path) -> None:
+    write_records(tmp_path, DROP)
+    (event,) = find_environment_events(tmp_path, survey_of_drop(), ResultCache())
+    assert from_document(json.loads(json.dumps(to_document(event)))) == event

@@ -191,3 +191,19 @@ def test_repeats_of_a_probe_are_one_value(sonde: Sonde, add_run: AddRun, archive
         (series,) = sonde("trend", "--measure", measure, "--json").json["histories"]
         assert series["runs"] == 6
         assert series["level"] == pytest.approx(level)
+
+
+def test_trend_names_a_new_kernel_in_text_and_json(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    """Also from the cache, when no record can be read any more."""
+    folders = []
+    for day in range(24):
+        kernel = "Linux 6.1" if day < 16 else "Linux 6.8"
+        rate = (1e9 if day < 16 else 5e8) * (1 + (day % 5) / 1000)
+        folders.append(add_run(day, {("read", "read"): rate}, node={"kernel": kernel}))
+    title = "The environment of the runs changed: kernel"
+    for _ in range(2):
+        assert title in " ".join(sonde("trend").out.split())
+        (joint,) = sonde("trend", "--json").json["joint_changes"]
+        assert [event["title"] for event in joint["events"]] == [title]
+        for folder in folders:
+            (folder / "record.ndjson").unlink(missing_ok=True)

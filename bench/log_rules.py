@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines per minute that one core scans with all shipped rules, for logs with few and with only matching lines.
 
-With --check the exit code is 1 when a log with 1 % matching lines takes more than a minute for 1,000,000 lines.
+--gigabytes N scans a log of N GB with 1 % matching lines and garbage. With --check the exit code is 1 when a log
+with 1 % matching lines takes more than a minute for 1,000,000 lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import resource
 import sys
 import tempfile
 import time
@@ -43,10 +46,45 @@ def measure_lines_per_minute(lines: int, matching_every: int) -> float:
     return lines / duration_s * 60
 
 
+def write_large_log(path: Path, size: int) -> tuple[int, int]:
+    """Writes blocks of 100,000 lines with garbage between them. Returns the numbers of lines and of matching lines."""
+    lines, matching_every = 100_000, 100
+    write_log(path, lines, matching_every)
+    block = path.read_bytes()
+    garbage = random.Random(1).randbytes(50_000).replace(b"\n", b" ") + b"\n"
+    count = -(-size // (len(block) + len(garbage)))
+    with path.open("wb") as file:
+        for _ in range(count):
+            file.write(block + garbage)
+    return count * (lines + 1), count * lines // matching_every
+
+
+def scan_large_log(size: int) -> float:
+    """Scans a log of `size` bytes, prints the figures, and returns lines per minute of processor time."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder) / "messages"
+        lines, matched = write_large_log(path, size)
+        rules = compile_rules(list_shipped_rule_files().values())
+        begin, begin_cpu = time.monotonic(), time.process_time()
+        events, (report,) = scan_logs([path], rules, LogDefaults())
+        duration_s, cpu_s = time.monotonic() - begin, time.process_time() - begin_cpu
+        assert (report.lines, report.matched) == (lines, matched), (report, lines, matched)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{size / 1e9:.1f} GB, {lines:,} lines: {cpu_s:,.0f} s of processor time in {duration_s:,.0f} s,"
+        f" {lines / cpu_s * 60:,.0f} lines a minute of processor time, {memory:.0f} MiB, {len(events)} events"
+    )
+    return lines / cpu_s * 60
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit code 1 below 1,000,000 lines a minute")
+    parser.add_argument("--gigabytes", type=float, help="scan one log of this size in the current directory")
     options = parser.parse_args()
+    if options.gigabytes:
+        rate = scan_large_log(int(options.gigabytes * 1e9))
+        return int(options.check and rate < LEAST_LINES_PER_MINUTE)
     few = measure_lines_per_minute(1_000_000, 100)
     only = measure_lines_per_minute(50_000, 1)
     print(f"lines a minute: {few:,.0f} with 1 % matching, {only:,.0f} where every line matches")

@@ -2,7 +2,8 @@
 """The sampler next to sar, collectl and node_exporter here: all see the same bytes of a known write, within 2 %.
 
 Each comparison uses one interval: the first and the last sample of the other program. Counters of the kernel are read
-at slightly different times, so the writer rests around both ends.
+at slightly different times, so the writer rests around both ends; other programs may not, so a comparison has three
+attempts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from sonde.telemetry.foreign_files import read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults
 from sonde.telemetry.sampler import Sampler
 
+pytestmark = pytest.mark.nightly  # they compare what the whole machine does, and wait for samples
 WRITTEN = 256 << 20
 MOST_DIFFERENCE = 0.02
 
@@ -36,6 +38,20 @@ def write_to_disk(folder: Path) -> None:
         for _ in range(WRITTEN >> 20):
             file.write(os.urandom(1 << 10) * 1024)
         os.fsync(file.fileno())
+
+
+def require_agreement(compare: Callable[[Path], tuple[float | None, float]], folder: Path) -> None:
+    """In one of three attempts the other program and the sampler differ by at most 2 %, and saw the written bytes."""
+    differences = []
+    for attempt in range(3):
+        attempt_folder = folder / f"attempt{attempt}"
+        attempt_folder.mkdir()
+        other, sampled = compare(attempt_folder)
+        assert sampled >= 0.9 * WRITTEN
+        differences.append(abs((other or 0.0) / sampled - 1))
+        if differences[-1] <= MOST_DIFFERENCE:
+            return
+    raise AssertionError(f"differences of {differences}")
 
 
 def find_device(data: TelemetryData, start: float, stop: float) -> tuple[str, float]:
@@ -57,6 +73,11 @@ def sampling(folder: Path) -> Iterator[None]:
 
 @pytest.mark.skipif(shutil.which("sadf") is None, reason="sysstat is not installed")
 def test_sar_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    require_agreement(compare_with_sar, tmp_path)
+
+
+def compare_with_sar(tmp_path: Path) -> tuple[float | None, float]:
+    """Bytes that sar and the sampler saw on the device that wrote most."""
     collector = next(iter(Path("/usr/lib").glob("sysstat/sadc")), Path("/usr/lib64/sa/sadc"))
     if not collector.exists():
         pytest.skip("sadc of sysstat is not where it is expected")
@@ -83,12 +104,16 @@ def test_sar_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
     # Each value is the rate of the second before its time; the writer rested in the first.
     column = foreign.columns["disks"].index("disk_write_rate")
     rates = [(sample.parts[device][column] or 0.0) for sample in samples if device in sample.parts]
-    assert written >= 0.9 * WRITTEN
-    assert sum(rates[1:]) == pytest.approx(written, rel=MOST_DIFFERENCE)
+    return sum(rates[1:]), written
 
 
 @pytest.mark.skipif(shutil.which("collectl") is None, reason="collectl is not installed")
 def test_collectl_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    require_agreement(compare_with_collectl, tmp_path)
+
+
+def compare_with_collectl(tmp_path: Path) -> tuple[float | None, float]:
+    """The same of collectl."""
     command = ["collectl", "-P", "-sD", "-i1", "-c8"]
     environment = {**os.environ, "TZ": "UTC"}
     with (
@@ -106,8 +131,7 @@ def test_collectl_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
     device, written = find_device(sampled, start, stop)
     column = foreign.columns["disks"].index("disk_write_rate")
     rates = [sample.parts[device][column] or 0.0 for sample in foreign.samples]
-    assert written >= 0.9 * WRITTEN
-    assert sum(rates) == pytest.approx(written, rel=MOST_DIFFERENCE)
+    return sum(rates), written
 
 
 def scrape(port: int) -> str:
@@ -116,11 +140,16 @@ def scrape(port: int) -> str:
         return f"{time.time():.3f}\n{answer.read().decode()}"
 
 
+def find_free_port() -> int:
+    """A port of the loopback interface that nobody uses now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
 @contextmanager
 def node_exporter() -> Iterator[int]:
     """node_exporter on a free port of this host."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = int(listener.getsockname()[1])
+    port = find_free_port()
     command = ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}", "--collector.disable-defaults"]
     command += ["--collector.diskstats", "--collector.netdev", "--collector.meminfo"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -139,6 +168,11 @@ def node_exporter() -> Iterator[int]:
 
 @pytest.mark.skipif(shutil.which("prometheus-node-exporter") is None, reason="node_exporter is not installed")
 def test_node_exporter_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    require_agreement(compare_with_node_exporter, tmp_path)
+
+
+def compare_with_node_exporter(tmp_path: Path) -> tuple[float | None, float]:
+    """The same of node_exporter; its memory agrees too."""
     with node_exporter() as port, sampling(tmp_path):
         time.sleep(0.5)
         scrapes = [scrape(port)]
@@ -151,7 +185,55 @@ def test_node_exporter_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> Non
     other, sampled = TelemetryData([foreign]), TelemetryData(read_telemetry_files(tmp_path))
     start, stop = foreign.samples[0].time, foreign.samples[-1].time
     device, written = find_device(sampled, start, stop)
-    assert written >= 0.9 * WRITTEN
-    assert other.increase("disk_written_bytes", device, start, stop) == pytest.approx(written, rel=MOST_DIFFERENCE)
     memory = other.mean("memory_available_bytes", "", start, stop)
     assert memory == pytest.approx(sampled.mean("memory_available_bytes", "", start, stop), rel=0.1)
+    return other.increase("disk_written_bytes", device, start, stop), written
+
+
+@contextmanager
+def prometheus(folder: Path, exporter_port: int) -> Iterator[int]:
+    """A Prometheus that scrapes the exporter each second, on a free port of this host."""
+    port = find_free_port()
+    target = f'{{"targets": ["127.0.0.1:{exporter_port}"]}}'
+    (folder / "prometheus.yml").write_text(
+        f"global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: node, static_configs: [{target}]}}]\n"
+    )
+    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=10).close()
+                break
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.mark.skipif(
+    shutil.which("prometheus-node-exporter") is None or shutil.which("prometheus") is None,
+    reason="prometheus and node_exporter are not installed",
+)
+def test_prometheus_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    require_agreement(compare_with_prometheus, tmp_path)
+
+
+def compare_with_prometheus(tmp_path: Path) -> tuple[float | None, float]:
+    """The same of Prometheus, which answers with its last scrape; the writer rests for several around both ends."""
+    with node_exporter() as exporter_port, prometheus(tmp_path, exporter_port) as port, sampling(tmp_path):
+        time.sleep(3)
+        begin = time.time()
+        time.sleep(3)
+        write_to_disk(tmp_path)
+        time.sleep(4)
+        query = f"query=node_disk_written_bytes_total&start={begin:.0f}&end={time.time():.0f}&step=1"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query_range?{query}", timeout=10) as answer:
+            (tmp_path / "answer.json").write_bytes(answer.read())
+    (foreign,) = read_foreign_telemetry(tmp_path / "answer.json", TelemetryDefaults("n1"))
+    other, sampled = TelemetryData([foreign]), TelemetryData(read_telemetry_files(tmp_path))
+    start, stop = foreign.samples[0].time, foreign.samples[-1].time
+    device, written = find_device(sampled, start, stop)
+    return other.increase("disk_written_bytes", device, start, stop), written

@@ -229,7 +229,7 @@ def compare_with_prometheus(tmp_path: Path) -> tuple[float | None, float]:
         time.sleep(3)
         write_to_disk(tmp_path)
         time.sleep(4)
-        query = f"query=node_disk_written_bytes_total&start={begin:.0f}&end={time.time():.0f}&step=1"
+        query = f"query=node_disk_written_bytes_total&start={begin:.0f}&end={int(time.time())}&step=1"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query_range?{query}", timeout=10) as answer:
             (tmp_path / "answer.json").write_bytes(answer.read())
     (foreign,) = read_foreign_telemetry(tmp_path / "answer.json", TelemetryDefaults("n1"))

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sonde's lab: plans, launches, keeps, compares, explains and presents measurements of storage.
 
-For programs of others there is ``sonde.open()``, which reads an archive::
+For programs of others there is this module's public API::
 
     import sonde
 
-    for run in sonde.open("sonde-archive").runs(plan="quick", since="30d"):
-        for phase in run.phases:
-            if phase.is_storage:
-                print(run.started, phase.id, phase.bytes_per_s)
+    run = sonde.run("quick", on="/scratch")
+    for phase in run.phases:
+        if phase.is_storage:
+            print(run.started, phase.id, phase.bytes_per_s)
+    old = sonde.open("sonde-archive").runs(plan="quick", since="30d").to_arrow()
 
-What it returns is in ``sonde.public``. Everything else may change from version to version.
+``__all__`` lists all of it. Everything else in the package may change from version to version.
 
 This package knows what a measurement means. It moves no data itself: the engine, a separate program, does that, and the
 two share nothing but the formats in ``schema/``. HACKING.md draws who may know whom.
@@ -18,23 +19,59 @@ two share nothing but the formats in ``schema/``. HACKING.md draws who may know 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from sonde.model.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from sonde.model.errors import UserError
+    from sonde.public.archive import ArchiveReader
+    from sonde.public.archive import open_archive as open
+    from sonde.public.measuring import Check, Figure, check, run, simulate
+    from sonde.public.records import Bucket, Histogram, PhaseSeries, RunFinding, RunFindings
+    from sonde.public.runs import Phase, Run, RunList
+    from sonde.public.tables import Table
 
-    from sonde.public.runs import Runs
+# Public name -> module that defines it. Modules are imported on first access, so that `import sonde` costs nothing.
+_MODULES = {
+    **dict.fromkeys(("ArchiveReader", "open"), "sonde.public.archive"),
+    **dict.fromkeys(("Check", "Figure", "check", "run", "simulate"), "sonde.public.measuring"),
+    **dict.fromkeys(("Bucket", "RunFinding", "RunFindings", "Histogram", "PhaseSeries"), "sonde.public.records"),
+    **dict.fromkeys(("Phase", "Run", "RunList"), "sonde.public.runs"),
+    "Table": "sonde.public.tables",
+    "UserError": "sonde.model.errors",
+}
 
-__all__ = ["__version__", "open"]
+__all__ = [
+    "ArchiveReader",
+    "Bucket",
+    "Check",
+    "Figure",
+    "Histogram",
+    "Phase",
+    "PhaseSeries",
+    "Run",
+    "RunFinding",
+    "RunFindings",
+    "RunList",
+    "Table",
+    "UserError",
+    "__version__",
+    "check",
+    "open",
+    "run",
+    "simulate",
+]
 
 
-def open(archive: str | Path | None = None) -> Runs:
-    """An archive to read: that folder, else $SONDE_ARCHIVE, else ./sonde-archive, as for the command.
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'sonde' has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), "open_archive" if name == "open" else name)
+    globals()[name] = value
+    return value
 
-    A folder that is not there is an archive without runs.
-    """
-    from sonde.public.runs import Runs
 
-    return Runs(archive)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -115,7 +115,8 @@ LAB: dict[str, set[str]] = {
     **{service: {"model"} for service in ("launch", "store", "sources", "terminal", "telemetry", "logs")},
     **dict.fromkeys(("findings", "charts"), GROUND),
     "conduct": {"model", "launch", "store", "telemetry"},
-    "public": {"model", "findings", "store"},
+    # programs of others reach what the command does: they measure, compare, watch and draw by the same functions
+    "public": GROUND | SERVICES | {"experiments", "trends", "report"},
     **dict.fromkeys(CAPABILITIES, GROUND | SERVICES),
     "cli": GROUND | SERVICES | CAPABILITIES,
 }

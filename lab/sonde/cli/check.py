@@ -11,21 +11,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sonde.cli.options import archive_option, existing_directory, json_option, report_option
+from sonde.cli.options import archive_option, json_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
-from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck
+from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, store_check_result
 from sonde.experiments.check.figures import CheckFigure
+from sonde.experiments.locations import existing_directory
 from sonde.findings.caveats import format_caveat, label_finding
 from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
-from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import EXIT_INTERRUPTED, EXIT_OK, to_sentence
 from sonde.model.lines import Finding
 from sonde.model.plan import Plan
 from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
-from sonde.store.shards import REPORTS
 from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.run_tables import STYLES
 from sonde.terminal.screen import messages, plain_table, print_json, results
@@ -98,9 +97,7 @@ def _make_observer(display: Display, full: bool) -> CheckObserver:
 
 
 def _save_result(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> Path | None:
-    reports = archive.root / REPORTS
-    with ConfinedDirectory.open(archive.root) as root, root.enter(REPORTS, create=True) as directory:
-        directory.write_json(f"{result.group}.json", result.to_json())
+    reports = store_check_result(result, archive)
     if not report:
         return None
     title = f"Check of {result.target.resolve()}"

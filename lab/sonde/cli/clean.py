@@ -9,7 +9,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.options import existing_directory, json_option
+from sonde.cli.options import json_option
+from sonde.experiments.locations import existing_directory
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError, UserError
 from sonde.model.units import counted, format_bytes

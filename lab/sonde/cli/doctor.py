@@ -13,7 +13,8 @@ import click
 from click.core import ParameterSource
 from rich.text import Text
 
-from sonde.cli.options import archive_option, existing_directory, json_option
+from sonde.cli.options import archive_option, json_option
+from sonde.experiments.locations import existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
 from sonde.launch.mpi_module import build_module

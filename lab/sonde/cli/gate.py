@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import archive_option, json_option, load_plan
+from sonde.cli.options import archive_option, json_option
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.experiments.plan_loading import load_plan
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.confined_files import write_file

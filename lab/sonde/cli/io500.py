@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
+from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
@@ -19,6 +19,7 @@ from sonde.dialects.io500.ini import DEFAULTS, Config, listing, read_ini
 from sonde.dialects.io500.report_section import format_sonde_table, result_sections
 from sonde.dialects.io500.stored_result import store_result
 from sonde.dialects.io500.verify import verify_result
+from sonde.experiments.locations import existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.launchers.rank_detection import detect_launcher_rank

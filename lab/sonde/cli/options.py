@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from sonde.experiments.locations import RunLocations
+from sonde.experiments.locations import RunLocations, existing_directory
 from sonde.launch.launchers.list import LOCAL, launcher_names
-from sonde.model.errors import MachineError, UserError
-from sonde.model.plan import Plan, read_document
+from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages
 
@@ -149,72 +147,6 @@ def task_options(command: Command) -> Command:
     ):
         command = decorate(command)
     return command
-
-
-def load_plan(
-    name: str, settings: tuple[str, ...], target: str | None, document_read: dict[str, Any] | None = None
-) -> Plan:
-    """The plan that the words of the user mean. A directory given with --on must be there. `written`: its document,
-    where it was read already."""
-    # This import is slow, and most verbs load no plan.
-    from sonde.experiments.shipped_experiments import resolve_plan_source
-
-    document = read_document(resolve_plan_source(name)) if document_read is None else document_read
-    if target is not None:
-        existing_directory(target)
-        target_table = document.setdefault("target", {})
-        if isinstance(target_table, dict):
-            target_table["path"] = target
-    plan = Plan.from_document(document, "standard input" if name == "-" else name, settings)
-    if settings and not any(setting.startswith("title=") for setting in settings):
-        # The title describes the plan before the change.
-        title = f"{plan.title} (with {', '.join(settings)})"
-        plan = plan.with_settings([f"title={json.dumps(title)}"])
-    # The stored plan must be valid from any working directory.
-    return plan.with_settings([f"target.path={json.dumps(str(plan.target.absolute()))}"])
-
-
-def existing_directory(name: str) -> Path:
-    """Returns the directory of that name. Raises UserError if there is none."""
-    path = Path(name)
-    if not name or "\0" in name:
-        raise UserError("The name of the directory is empty; name the directory to measure.")
-    try:
-        if not path.exists():
-            raise UserError(f"There is no directory {name}; name one on the file system to measure.")
-        if not path.is_dir():
-            raise UserError(f"{name} is not a directory; Sonde writes its files into a directory.")
-    except OSError as reason:
-        raise MachineError(f"{name} cannot be examined: {reason.strerror}.") from None
-    return path
-
-
-def divide_tasks(plan: Plan, launcher: str, tasks: int | None, processes: int | None) -> tuple[Plan, int]:
-    """The plan with the tasks divided as asked, and the number of processes a launcher must start.
-
-    Tasks are processes x threads. One machine alone: one process unless asked otherwise. Under a launcher: a process a
-    task unless asked otherwise, and the plan says nothing about processes, because the launcher does.
-    """
-    if tasks is None and processes is None:
-        ranks = plan.processes if launcher != LOCAL else 1
-        return (_without_processes(plan) if launcher != LOCAL else plan), ranks
-    process_count = processes or ((tasks or 1) if launcher != LOCAL else 1)
-    if tasks is None:
-        threads = plan.threads
-    elif tasks % process_count:
-        raise UserError(f"--tasks {tasks} cannot be divided evenly among --processes {process_count}.")
-    else:
-        threads = tasks // process_count
-    if threads > 4096:
-        raise UserError(f"{threads} tasks in one process are too many (4096 at most); add --processes.")
-    plan = plan.with_settings([f"tasks.threads={threads}"])
-    if launcher != LOCAL:
-        return _without_processes(plan), process_count
-    return plan.with_settings([f"tasks.processes={process_count}"]), 1
-
-
-def _without_processes(plan: Plan) -> Plan:
-    return plan.with_settings(["tasks.processes=null"])
 
 
 def parse_locations(

@@ -12,7 +12,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.options import divide_tasks, json_option, load_plan, plan_options, task_options
+from sonde.cli.options import json_option, plan_options, task_options
+from sonde.experiments.plan_loading import divide_tasks, load_plan
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.confined_files import write_file

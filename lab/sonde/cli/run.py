@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import divide_tasks, load_plan, task_options
+from sonde.cli.options import task_options
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.cli.run_options import OutputOptions, RunRequest, dry_run_options, output_options, run_request_options
-from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunResult, RunSetup, make_failure
+from sonde.experiments.plan_loading import divide_tasks, load_plan
 from sonde.experiments.shipped_experiments import resolve_plan_source
+from sonde.experiments.single_run import run_plan_once
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LOCAL, make_launcher
@@ -23,7 +25,6 @@ from sonde.model.plan import Plan, read_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
 from sonde.store.summary import NAME as SUMMARY
-from sonde.store.tags import change_tags
 from sonde.terminal.run_display import make_display
 from sonde.terminal.run_tables import print_run
 from sonde.terminal.screen import messages, print_json, results
@@ -93,13 +94,10 @@ def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: O
     setup = RunSetup(find_engine(), output.archive, launcher, output.mpi_module, display.stopping, system=described)
     output.archive.recover()
     display.begin(plan.title, 1, 1, plan)
-    facts = {"group": run_request.group or None, **({"note": run_request.note} if run_request.note else {})}
     try:
-        result = conduct_run(plan, setup, display.line, facts=facts)
+        result = run_plan_once(plan, setup, display.line, run_request.labels)
     finally:
         display.close()
-    if run_request.tags:
-        change_tags(result.folder, add=run_request.tags)
     page = None
     if output.report:
         page = write_report_or_warn([result.folder], result.folder / "report.html", None, output.quiet)

@@ -16,12 +16,11 @@ from sonde.cli.options import archive_option, json_option, mpi_module_option, pa
 from sonde.conduct.run import RunSetup
 from sonde.experiments.executor import Attempt, Executor
 from sonde.experiments.locations import RunLocations
+from sonde.experiments.single_run import RunLabels
 from sonde.launch.session import LineObserver
 from sonde.model.errors import UnitError, UserError
 from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
-from sonde.store.groups import check_group
-from sonde.store.tags import check_tag
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,6 +42,11 @@ class RunRequest:
     tags: tuple[str, ...] = ()
     note: str = ""
     resume: bool = False
+
+    @property
+    def labels(self) -> RunLabels:
+        """Group, tags and comment of the runs."""
+        return RunLabels(self.group, self.tags, self.note)
 
     @property
     def is_experiment(self) -> bool:
@@ -129,10 +133,7 @@ def run_request_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_request(*args: Any, **options: Any) -> Any:
-        for tag in options["tags"]:
-            check_tag(tag)
-        if options["group"]:
-            check_group(options["group"])
+        RunLabels(options["group"], options["tags"])  # checked before anything else
         source = click.get_current_context().get_parameter_source("launcher")
         launcher = options["launcher"] if source is not ParameterSource.DEFAULT else ""
         directories, pools, system = (options.pop(name) for name in ("directories", "pools", "system"))

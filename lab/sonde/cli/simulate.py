@@ -3,37 +3,34 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import click
 
 from sonde.cli.experiment_runs import run_experiment
-from sonde.cli.options import archive_option, json_option, load_plan
+from sonde.cli.options import archive_option, json_option
 from sonde.cli.run import print_run_result
 from sonde.cli.run_options import OutputOptions, RunRequest
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.executor import Attempt
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.shipped_experiments import resolve_plan_source
-from sonde.experiments.simulated_executor import SimulatedExecutor, run_simulated
+from sonde.experiments.simulated_executor import SimulatedExecutor
+from sonde.experiments.single_run import (
+    RunLabels,
+    load_simulated_plan,
+    prepare_simulation,
+    simulate_plan_once,
+)
 from sonde.launch.engine import find_engine
 from sonde.launch.session import LineObserver
-from sonde.launch.simulator import MESSAGES, SimulatedLauncher, find_simulator, list_known_faults
-from sonde.logs.log_findings import find_logged_events
+from sonde.launch.simulator import SimulatedLauncher, find_simulator, list_known_faults
 from sonde.model.bundled_files import find_system_file
-from sonde.model.confined_files import ConfinedDirectory, write_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
-from sonde.model.plan import read_document
-from sonde.model.record import RecordReader
+from sonde.model.plan import Plan, read_document
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
-from sonde.store.tags import change_tags, check_tag
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import messages
@@ -117,23 +114,13 @@ def command(
     """
     machine = read_system(find_system_file(system))
     source = resolve_plan_source(plan)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-system-")))
-        resolved = folder / "system.json"
-        write_file(resolved, machine.to_json())
-        launcher = SimulatedLauncher(
-            simulator=find_simulator(),
-            system=resolved,
-            mount=mount,
-            faults=faults,
-            seed=seed,
-            nodes=nodes,
-            processes=tasks,
-        )
-        if read_document(source).get("schema") == EXPERIMENT:
+    with prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher:
+        document = read_document(source)
+        if document.get("schema") == EXPERIMENT:
             if tasks or nodes:
                 raise UserError("--tasks and --nodes belong to a plan; of an experiment say --set clients.nodes=4.")
-            storage = folder / "storage"  # every cell is on a part of the machine; nothing is ever written here
+            # Every cell is on a part of the machine; nothing is ever written here.
+            storage = launcher.system.with_name("storage")
             storage.mkdir()
             wanted = RunRequest(
                 profile, settings, RunLocations(str(storage), system=system), repeat, group=group, tags=tags
@@ -145,65 +132,28 @@ def command(
             return run_experiment(source, wanted, OutputOptions(archive, None, quiet, as_json, create_executor=make))
         if profile or repeat:
             raise UserError(f"{'--profile' if profile else '--repeat'} belongs to an experiment, and this is a plan.")
-        return _simulate_plan(plan, settings, launcher, machine, archive, group, tags, traces, quiet, as_json)
+        checked = load_simulated_plan(plan, settings, document, machine, mount)
+        return _simulate_plan(checked, launcher, machine, archive, RunLabels(group, tags), traces, quiet, as_json)
 
 
 def _simulate_plan(
-    plan: str,
-    settings: tuple[str, ...],
+    plan: Plan,
     launcher: SimulatedLauncher,
     machine: System,
     archive: Archive,
-    group: str,
-    tags: tuple[str, ...],
+    labels: RunLabels,
     traces: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
-    for tag in tags:
-        check_tag(tag)
-    document = read_document(resolve_plan_source(plan))
-    target_table = document.setdefault("target", {})
-    if isinstance(target_table, dict):
-        target_table.setdefault("path", _mount_path(machine, launcher.mount))
-    checked = load_plan(plan, settings, None, document)
     display = make_display(messages(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping, system=machine)
-    display.begin(checked.title, 1, 1, checked)
-    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if traces else None
-
-    def find_in_log(_record: RecordReader) -> list[dict[str, Any]]:
-        return find_logged_events(trace_folder / MESSAGES) if trace_folder else []
-
+    display.begin(plan.title, 1, 1, plan)
     try:
-        result = run_simulated(
-            checked,
-            setup,
-            display.line,
-            replace(launcher, traces=trace_folder),
-            facts={"group": group or None},
-            inspect=find_in_log,
-        )
+        result = simulate_plan_once(plan, setup, display.line, launcher, labels, traces)
     finally:
         display.close()
-    if trace_folder is not None:
-        with (
-            ConfinedDirectory.open(trace_folder.parent) as source,
-            ConfinedDirectory.open(result.folder) as destination,
-        ):
-            source.rename(trace_folder.name, destination, "traces")
-    if tags:
-        change_tags(result.folder, add=tags)
     print_run_result(result, None, as_json, quiet)
     if result.exit_code != EXIT_OK:
         raise make_failure(result.exit_code, result.text)
     return EXIT_OK
-
-
-def _mount_path(machine: System, mount: str) -> str:
-    """Returns the mount point on the machine's nodes: the target of plans without a target directory."""
-    for item in machine.items("mounts"):
-        table = item.table
-        if not mount or mount in (item.id, getattr(table, "file_system", "")):
-            return str(getattr(table, "path", "") or "/")
-    return "/"

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sonde.model.errors import MachineError, UserError
 
 if TYPE_CHECKING:
     from sonde.experiments.directories import Directories
@@ -35,3 +38,18 @@ class RunLocations:
     def is_given(self) -> bool:
         """Whether the user gave any location."""
         return self != RunLocations()
+
+
+def existing_directory(name: str) -> Path:
+    """Returns the directory of that name. Raises UserError if there is none."""
+    path = Path(name)
+    if not name or "\0" in name:
+        raise UserError("The name of the directory is empty; name the directory to measure.")
+    try:
+        if not path.exists():
+            raise UserError(f"There is no directory {name}; name one on the file system to measure.")
+        if not path.is_dir():
+            raise UserError(f"{name} is not a directory; Sonde writes its files into a directory.")
+    except OSError as reason:
+        raise MachineError(f"{name} cannot be examined: {reason.strerror}.") from None
+    return path

@@ -1,22 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public classes for an archive, its runs and their phases."""
+"""Public classes for runs and their phases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from sonde.findings.assessment import assess
+from sonde.model.errors import RecordError, UserError
 from sonde.model.record import read_record
 from sonde.model.run import RecordedRun as Record
-from sonde.model.run import read_run, to_recorded_run
-from sonde.store.archive import RECORD, Archive
-from sonde.store.selection import Selection, moment
+from sonde.model.run import to_recorded_run
+from sonde.public.records import (
+    Histogram,
+    PhaseSeries,
+    RunFindings,
+    find_findings,
+    find_histograms,
+    find_series,
+    read_recorded_run,
+)
+from sonde.public.tables import Table
+from sonde.store.archive import RECORD
+from sonde.store.selection import Selection
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import read_tags
+
+if TYPE_CHECKING:
+    from sonde.store.catalog import Catalog
 
 
 @dataclass(frozen=True)
@@ -40,13 +55,25 @@ class Phase:
     """The classification in a sentence; empty for results of other tools."""
     validity: str | None
     """good, doubtful or invalid."""
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] = field(repr=False)
     """All that run.json says about it."""
+    run: str = ""
+    """The id of its run."""
+    folder: Path = field(default=Path(), repr=False)
+    """The folder of its run."""
 
     @property
     def is_storage(self) -> bool:
         """Whether the number is one of storage, at least for a moment, and nothing speaks against it."""
         return self.classification in ("storage", "burst") and self.validity == "good"
+
+    def series(self) -> PhaseSeries | None:
+        """The rate in time, all tasks together; None if the record has none, like a result of another tool."""
+        return find_series(self.folder, self.id)
+
+    def histograms(self) -> dict[str, Histogram]:
+        """The latency histograms by kind of operation: read, write, open, …"""
+        return find_histograms(self.folder, self.id)
 
 
 @dataclass(frozen=True)
@@ -61,103 +88,136 @@ class Run:
     target: str
     tags: tuple[str, ...]
     phases: tuple[Phase, ...]
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] = field(repr=False)
     """All of run.json."""
 
+    @cached_property
+    def findings(self) -> RunFindings:
+        """What was noticed about the run and its phases."""
+        return find_findings(self.folder, self.document)
+
     def phase(self, name: str) -> Phase:
-        """The phase of that id. Raises KeyError when there is none."""
+        """The phase of that id. Raises UserError when there is none."""
         for phase in self.phases:
             if phase.id == name:
                 return phase
-        raise KeyError(name)
+        there = ", ".join(phase.id for phase in self.phases) or "none"
+        raise UserError(f'The run {self.id} has no phase "{name}"; its phases are {there}.')
+
+    def series(self) -> Table:
+        """All series of the run as rows: of all tasks, of nodes and of storage targets (column `scope`)."""
+        return Table(lambda: _read_tables([self.folder], "series"))
+
+    def tasks(self) -> Table:
+        """One row for each task of each phase."""
+        return Table(lambda: _read_tables([self.folder], "tasks"))
 
     def record(self) -> Record:
         """Everything that was measured: series, histograms, tables of tasks and nodes.
 
         Raises ReportError for results of other tools, which have no record.
         """
-        return read_run(self.folder)
+        return read_recorded_run(self.folder)
 
 
-class Runs:
-    """An archive that was opened. Nothing is locked; each call sees what is there then."""
+class RunList(Table, Sequence[Run]):
+    """Runs of an archive, the oldest first.
 
-    def __init__(self, archive: str | Path | None = None) -> None:
-        self._archive = Archive.from_option(str(archive) if archive is not None else None)
+    As a sequence it has `Run` objects, each read when it is accessed; as a table one row for each run, from the index
+    of the archive. Nothing is read before it is needed.
+    """
 
-    @property
-    def root(self) -> Path:
-        """The folder of the archive."""
-        return self._archive.root
+    def __init__(self, open_catalog: Callable[[], Catalog], selection: Selection, last: int | None = None) -> None:
+        super().__init__(self._read_rows)
+        self._open_catalog = open_catalog
+        self._selection = selection
+        self._last = last
 
-    def runs(
-        self,
-        *,
-        plan: str = "",
-        on: str = "",
-        system: str = "",
-        source: str = "",
-        status: str = "",
-        validity: str = "",
-        tag: str | Sequence[str] = (),
-        finding: str = "",
-        since: str = "",
-        until: str = "",
-        last: int | None = None,
-    ) -> list[Run]:
-        """Runs that fulfill everything that is said, the oldest first; filters mean what they mean for `sonde list`.
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return self._open_catalog()
 
-        `since` and `until` are days, times (UTC) or spans like "7d". Calibrations of checks are left out. Raises
-        UserError for a time that is none.
-        """
-        selection = _build_selection(plan, on, system, source, status, validity, tag, finding, since, until)
-        # pyarrow takes a while to import: who only asks for the version does not pay
-        from sonde.store.catalog import Catalog
+    @cached_property
+    def _folders(self) -> list[str]:
+        rows = self._catalog.find(["folder", "problem"], self._selection, self._last).table
+        return rows.filter(rows["problem"].is_null())["folder"].to_pylist()  # type: ignore[no-any-return]
 
-        rows = Catalog(self.root).find(["folder", "problem"], selection, last).table.to_pylist()
-        return [_to_run(read_summary(self.root / row["folder"])) for row in rows if not row["problem"]]
+    def _read_rows(self) -> Any:
+        from sonde.store.index import RUNS
 
-    def run(self, name: str = "last") -> Run:
-        """One run: an id, a unique beginning of one, a folder, or "last". Raises UserError unless it is exactly one."""
-        folders = self._archive.find(name)
-        return _to_run(read_summary(folders[-1]))
+        names = [name for name in RUNS.names if name != "changed_ns"]
+        rows = self._catalog.find(names, self._selection, self._last).table
+        return rows.filter(rows["problem"].is_null()).drop_columns(["problem"])
 
-    def query(self, sql: str, allow_files: bool = False) -> Any:
-        """The answer to SQL over the tables `runs`, `phases`, `series` and `tasks`, as a pyarrow table.
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> RunList: ...
+    def __getitem__(self, index: int | slice) -> Run | RunList:
+        if isinstance(index, slice):
+            ids = tuple(Path(folder).name for folder in self._folders[index])
+            return RunList(lambda: self._catalog, replace(self._selection, ids=ids))
+        return load_run(self._catalog.root / self._folders[index])
 
-        The statement reaches no other file unless `allow_files` is true. Raises UserError with the reason when it
-        cannot be answered.
-        """
-        from sonde.store import sql as database
-        from sonde.store.catalog import Catalog
+    def __len__(self) -> int:
+        return len(self._folders)
 
-        return database.ask(Catalog(self.root), Selection(), sql, allow_files).table
+    def __iter__(self) -> Iterator[Run]:
+        return (load_run(self._catalog.root / folder) for folder in self._folders)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} runs of {self._catalog.root}>"
+
+    def phases(self) -> Table:
+        """One row for each phase of the runs, from the index."""
+        return Table(self._read_phases)
+
+    def _read_phases(self) -> Any:
+        from sonde.store import sql
+
+        selection = self._selection
+        if self._last is not None:
+            selection = replace(selection, ids=tuple(Path(folder).name for folder in self._folders))
+        query = "SELECT * FROM phases ORDER BY started_s, run, position"
+        return sql.ask(self._catalog, selection, query).table
+
+    def series(self) -> Table:
+        """All series of the runs as rows. One file is read for each run, so select the runs first."""
+        return Table(lambda: _read_tables([self._catalog.root / folder for folder in self._folders], "series"))
+
+    def tasks(self) -> Table:
+        """One row for each task of each phase of the runs. One file is read for each run, so select the runs first."""
+        return Table(lambda: _read_tables([self._catalog.root / folder for folder in self._folders], "tasks"))
 
 
-def _build_selection(
-    plan: str,
-    on: str,
-    system: str,
-    source: str,
-    status: str,
-    validity: str,
-    tag: str | Sequence[str],
-    finding: str,
-    since: str,
-    until: str,
-) -> Selection:
-    return Selection(
-        plan=plan,
-        target=on,
-        system=system,
-        source=source,
-        status=status,
-        validity=validity,
-        tags=(tag,) if isinstance(tag, str) else tuple(tag),
-        finding=finding,
-        since_s=moment(since, "since") if since else None,
-        until_s=moment(until, "until") if until else None,
-    )
+def load_run(folder: Path) -> Run:
+    """Returns the run of a folder. Raises UserError if it holds none."""
+    try:
+        return _to_run(read_summary(folder))
+    except RecordError as reason:
+        raise UserError(f"{folder} {reason}; it is no run that can be read.") from None
+
+
+def _read_tables(folders: Sequence[Path], part: str) -> Any:
+    """Returns the rows of one Parquet file of each run. Runs without the file have no rows. Raises UserError if a file
+    cannot be read."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from sonde.model.confined_files import open_file
+    from sonde.store import tables
+
+    name = {"series": tables.SERIES, "tasks": tables.TASKS}[part]
+    pieces = [tables.empty(name)]
+    for folder in folders:
+        try:
+            with open_file(folder / name) as file:
+                pieces.append(parquet.read_table(file))
+        except FileNotFoundError:
+            continue
+        except (OSError, pa.ArrowException) as reason:
+            raise UserError(f"{folder / name} cannot be read ({' '.join(str(reason).split())[:200]}).") from None
+    return pa.concat_tables(pieces, promote_options="permissive")
 
 
 def _to_run(summary: Summary) -> Run:
@@ -197,6 +257,8 @@ def _to_phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
         classification_text=str(text or ""),
         validity=validity,
         document=document,
+        run=summary.id,
+        folder=summary.folder,
     )
 
 

@@ -17,7 +17,8 @@ from make_record import Scene, Work, write_run
 
 import sonde as package
 from sonde.model.errors import UserError
-from sonde.public.runs import Phase, Run, Runs
+from sonde.public.archive import ArchiveReader
+from sonde.public.runs import Phase, Run
 from sonde.store.shards import place_of
 from sonde.store.tags import change_tags
 
@@ -39,13 +40,28 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_the_surface_is_what_it_says() -> None:
+def test_public_names_and_members_are_never_removed() -> None:
     """Members may be added here, never taken away: programs of others use them."""
-    assert set(package.__all__) == {"__version__", "open"}
-    assert {name for name in vars(Runs) if not name.startswith("_")} == {"root", "runs", "run", "query"}
+    names = {
+        "ArchiveReader",
+        "Bucket",
+        "Check",
+        "Figure",
+        "RunFinding",
+        "RunFindings",
+        "Histogram",
+        "Phase",
+        "Run",
+        "RunList",
+    }
+    names |= {"PhaseSeries", "Table", "UserError", "__version__", "check", "open", "run", "simulate"}
+    assert set(package.__all__) == names
+    assert names <= set(dir(package))
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    assert {name for name in vars(ArchiveReader) if not name.startswith("_")} == {"root", "runs", "run", "query"}
     run = {"id", "folder", "started", "status", "plan", "target", "tags", "phases", "document"}
     assert {field.name for field in dataclasses.fields(Run)} == run
-    phase = {"id", "op", "bytes", "ops", "seconds", "bytes_per_s", "ops_per_s"}
+    phase = {"id", "op", "bytes", "ops", "seconds", "bytes_per_s", "ops_per_s", "run", "folder"}
     phase |= {"classification", "classification_text", "validity", "document"}
     assert {field.name for field in dataclasses.fields(Phase)} == phase
 
@@ -67,12 +83,12 @@ def test_runs_are_found_and_hold_their_numbers(root: Path) -> None:
     assert read.is_storage
     assert (write.classification, write.is_storage) == (None, False)
     assert accepted.phase("write") is write
-    with pytest.raises(KeyError):
+    with pytest.raises(UserError, match='has no phase "erase"; its phases are read, write'):
         accepted.phase("erase")
     assert not archive.run("last").phase("read").is_storage, "a doubtful number does not count"
     assert [run.id for run in archive.runs(since="2026-01-02", until="2026-01-03")] == [B]
     assert [run.id for run in archive.runs(last=1)] == [C]
-    assert archive.runs(plan="weekly") == []
+    assert list(archive.runs(plan="weekly")) == []
 
 
 def test_what_cannot_be_done_is_one_sentence(root: Path) -> None:
@@ -82,8 +98,14 @@ def test_what_cannot_be_done_is_one_sentence(root: Path) -> None:
             wrong()
 
 
-def test_an_archive_that_is_not_there_has_no_runs(tmp_path: Path) -> None:
-    assert package.open(tmp_path / "none").runs() == []
+def test_missing_default_archive_has_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SONDE_ARCHIVE", str(tmp_path / "none"))
+    assert list(package.open().runs()) == []
+
+
+def test_missing_named_archive_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no archive"):
+        package.open(tmp_path / "none")
 
 
 def test_sql_gives_a_table(root: Path) -> None:
@@ -101,7 +123,8 @@ def test_a_run_of_an_older_version_is_judged_from_its_record(root: Path) -> None
 
 
 def test_importing_sonde_costs_nothing() -> None:
-    code = "import sys, sonde; print([name for name in ('numpy', 'pyarrow', 'duckdb', 'click') if name in sys.modules])"
+    heavy = ("numpy", "pyarrow", "duckdb", "click", "rich", "sonde.public")
+    code = f"import sys, sonde; print([name for name in {heavy} if name in sys.modules])"
     environment = {"PYTHONPATH": str(Path(package.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

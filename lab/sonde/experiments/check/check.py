@@ -22,11 +22,13 @@ from sonde.experiments.check.plans import (
     plan_parts,
 )
 from sonde.launch.session import LineObserver
+from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, MachineError, StoppedError, UserError
 from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.plan import Plan
 from sonde.model.required_space import compute_required_space
-from sonde.store.archive import new_id
+from sonde.store.archive import Archive, new_id
+from sonde.store.shards import REPORTS
 
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
 _MIN_CALIBRATION_S = 0.4
@@ -93,6 +95,13 @@ class CheckResult:
             "notes": self.notes,
             "runs": [result.id for result in self.runs],
         }
+
+
+def store_check_result(result: CheckResult, archive: Archive) -> Path:
+    """Stores the JSON document of the result with the reports of the archive, and returns the folder of the reports."""
+    with ConfinedDirectory.open(archive.root) as root, root.enter(REPORTS, create=True) as directory:
+        directory.write_json(f"{result.group}.json", result.to_json())
+    return archive.root / REPORTS
 
 
 class FileSystemCheck:

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one plan once: on this machine, or on a simulated machine in virtual time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sonde.conduct.run import RunResult, RunSetup, conduct_run
+from sonde.experiments.plan_loading import load_plan
+from sonde.experiments.simulated_executor import run_simulated
+from sonde.launch.session import LineObserver
+from sonde.launch.simulator import MESSAGES, SimulatedLauncher, find_simulator
+from sonde.logs.log_findings import find_logged_events
+from sonde.model.confined_files import ConfinedDirectory, write_file
+from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
+from sonde.model.system import System
+from sonde.store.groups import check_group
+from sonde.store.tags import change_tags, check_tag
+
+
+@dataclass(frozen=True)
+class RunLabels:
+    """What the user gives a run to find it by. Raises UserError for a group or tag that is none."""
+
+    group: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.group:
+            check_group(self.group)
+        for tag in self.tags:
+            check_tag(tag)
+
+    def as_facts(self) -> dict[str, Any]:
+        """Returns the members of run.json."""
+        return {"group": self.group or None, **({"note": self.note} if self.note else {})}
+
+
+def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: RunLabels) -> RunResult:
+    """Runs the plan once and stores the run with its labels. Raises UserError if nothing was measured."""
+    result = conduct_run(plan, setup, observer, facts=labels.as_facts())
+    if labels.tags:
+        change_tags(result.folder, add=labels.tags)
+    return result
+
+
+@contextmanager
+def prepare_simulation(
+    machine: System, mount: str, faults: Sequence[str], seed: int, nodes: int | None, tasks: int | None
+) -> Iterator[SimulatedLauncher]:
+    """Yields the launcher of the simulator, whose files exist until the end of the block. Raises MachineError."""
+    with tempfile.TemporaryDirectory(prefix="sonde-system-") as folder:
+        resolved = Path(folder) / "system.json"
+        write_file(resolved, machine.to_json())
+        yield SimulatedLauncher(
+            simulator=find_simulator(),
+            system=resolved,
+            mount=mount,
+            faults=tuple(faults),
+            seed=seed,
+            nodes=nodes,
+            processes=tasks,
+        )
+
+
+def load_simulated_plan(
+    name: str, settings: Sequence[str], document: dict[str, Any], machine: System, mount: str
+) -> Plan:
+    """Returns the plan of the document. A plan without a target has the mount point on the machine's nodes."""
+    target_table = document.setdefault("target", {})
+    if isinstance(target_table, dict):
+        target_table.setdefault("path", _find_mount_point(machine, mount))
+    return load_plan(name, settings, None, document)
+
+
+def simulate_plan_once(
+    plan: Plan,
+    setup: RunSetup,
+    observer: LineObserver,
+    launcher: SimulatedLauncher,
+    labels: RunLabels,
+    stores_traces: bool = False,
+) -> RunResult:
+    """Runs the plan once on the launcher's machine and stores the run. `stores_traces`: with counters and messages of
+    the servers. Raises UserError if nothing was simulated."""
+    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if stores_traces else None
+
+    def find_in_log(_record: RecordReader) -> list[dict[str, Any]]:
+        return find_logged_events(trace_folder / MESSAGES) if trace_folder else []
+
+    with_traces = replace(launcher, traces=trace_folder)
+    result = run_simulated(plan, setup, observer, with_traces, facts=labels.as_facts(), inspect=find_in_log)
+    if trace_folder is not None:
+        with (
+            ConfinedDirectory.open(trace_folder.parent) as source,
+            ConfinedDirectory.open(result.folder) as destination,
+        ):
+            source.rename(trace_folder.name, destination, "traces")
+    if labels.tags:
+        change_tags(result.folder, add=labels.tags)
+    return result
+
+
+def _find_mount_point(machine: System, mount: str) -> str:
+    """Returns the path of the mount, or of the first mount, on the machine's nodes."""
+    for item in machine.items("mounts"):
+        table = item.table
+        if not mount or mount in (item.id, getattr(table, "file_system", "")):
+            return str(getattr(table, "path", "") or "/")
+    return "/"

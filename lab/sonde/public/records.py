@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public classes for what a run recorded: series, latency histograms and findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import UserError
+from sonde.model.lines import Finding, HistogramLine, SeriesLine
+from sonde.model.run import RecordedRun, read_run
+from sonde.public.tables import Convertible, Rows, make_arrow_table
+from sonde.store.archive import RECORD
+
+
+@dataclass(frozen=True)
+class PhaseSeries(Convertible):
+    """A phase in time, all tasks together: one value for each slice of `slice_s` seconds from the start of the phase.
+
+    Columns: `start_s`, `seconds`, `bytes`, `ops`, `active` (tasks that were at work) and `bytes_per_s`.
+    """
+
+    phase: str
+    slice_s: float
+    bytes: tuple[int, ...]
+    ops: tuple[int, ...]
+    active: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return max(len(self.bytes), len(self.ops))
+
+    @property
+    def bytes_per_s(self) -> tuple[float, ...]:
+        """The rate in each slice. The last slice counts as a whole one, although the phase may end within it."""
+        return tuple(value / self.slice_s for value in self.bytes)
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table`, one row for each slice."""
+        kinds = {"start_s": "float", "seconds": "float", "bytes": "int", "ops": "int", "active": "int"}
+        rows = [
+            {
+                "start_s": index * self.slice_s,
+                "seconds": self.slice_s,
+                **{name: _value_at(getattr(self, name), index) for name in ("bytes", "ops", "active", "bytes_per_s")},
+            }
+            for index in range(len(self))
+        ]
+        return make_arrow_table({**kinds, "bytes_per_s": "float"}, rows)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Operations that took from `low_ns` to less than `high_ns`."""
+
+    low_ns: float
+    high_ns: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Histogram(Convertible):
+    """The latencies of one kind of operation of a phase. Columns: `low_ns`, `high_ns` and `count`, one row for each
+    bucket."""
+
+    phase: str
+    operation: str
+    """read, write, open, fsync, …"""
+    count: int
+    min_ns: float | None
+    max_ns: float | None
+    mean_ns: float | None
+    overflow: int
+    """Operations that took longer than the last bucket reaches; they are in no bucket."""
+    buckets: tuple[Bucket, ...] = field(repr=False)
+    """The fastest first; buckets without operations are left out."""
+
+    def percentile(self, percent: float) -> float:
+        """Returns the latency in ns that `percent` of the operations do not exceed, exact to the width of a bucket.
+
+        Raises UserError if `percent` is not from 0 to 100, or if there was no operation.
+        """
+        if not 0 <= percent <= 100:
+            raise UserError(f"There is no percentile {percent:g}; say a number from 0 to 100.")
+        total = sum(bucket.count for bucket in self.buckets) + self.overflow
+        if not total:
+            raise UserError(f"{self.phase}: no {self.operation} was timed, so there is no percentile.")
+        position = percent / 100 * total
+        passed = 0
+        for bucket in self.buckets:
+            if passed + bucket.count >= position:
+                value = bucket.low_ns + (position - passed) / bucket.count * (bucket.high_ns - bucket.low_ns)
+                return min(max(value, self.min_ns or 0.0), value if self.max_ns is None else self.max_ns)
+            passed += bucket.count
+        return self.max_ns if self.max_ns is not None else self.buckets[-1].high_ns
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table`, one row for each bucket."""
+        kinds = {"low_ns": "float", "high_ns": "float", "count": "int"}
+        return make_arrow_table(kinds, [vars(bucket) for bucket in self.buckets])
+
+
+@dataclass(frozen=True)
+class RunFinding:
+    """Something that was noticed about a run or one of its phases: a claim with its evidence and advice."""
+
+    id: str
+    severity: str
+    """info, warning (the number is doubtful) or invalid."""
+    phase: str | None
+    """None: about the whole run."""
+    text: str
+    advice: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+class RunFindings(Rows[RunFinding]):
+    """Findings as a sequence; `evidence` is JSON text in the tables."""
+
+    _kinds = dict.fromkeys(("id", "severity", "phase", "text", "advice", "evidence"), "text")
+
+    @staticmethod
+    def _to_row(item: RunFinding) -> Mapping[str, Any]:
+        return {**vars(item), "evidence": json.dumps(dict(item.evidence), ensure_ascii=False, default=str)}
+
+
+def read_recorded_run(folder: Path) -> RecordedRun:
+    """Returns the run of a folder. The last ones are kept in memory while their record is unchanged. Raises
+    ReportError if the folder has no record."""
+    try:
+        changed_ns = (folder / RECORD).stat().st_mtime_ns
+    except OSError:
+        return read_run(folder)  # whose error says what is wrong
+    return _read_run(folder, changed_ns)
+
+
+@lru_cache(maxsize=8)
+def _read_run(folder: Path, changed_ns: int) -> RecordedRun:
+    return read_run(folder)
+
+
+def find_series(folder: Path, phase: str) -> PhaseSeries | None:
+    """Returns the series over all tasks; None if the phase has none, like a result of another tool."""
+    line = _find_total_series(folder, phase)
+    return line and PhaseSeries(phase, line.slice_s, line.bytes, line.ops, line.active)
+
+
+def _find_total_series(folder: Path, phase: str) -> SeriesLine | None:
+    if not (folder / RECORD).is_file():
+        return None
+    record = read_recorded_run(folder).record.phases.get(phase)
+    return record.total_series if record else None
+
+
+def find_histograms(folder: Path, phase: str) -> dict[str, Histogram]:
+    """Returns the histograms of a phase by kind of operation."""
+    if not (folder / RECORD).is_file():
+        return {}
+    record = read_recorded_run(folder).record.phases.get(phase)
+    return {line.kind: _to_histogram(line) for line in record.histograms} if record else {}
+
+
+def _to_histogram(line: HistogramLine) -> Histogram:
+    buckets = tuple(Bucket(item[0], item[1], int(item[2])) for item in line.buckets if len(item) == 3 and item[2] > 0)
+    mean = line.sum_ns / line.count if line.sum_ns is not None and line.count else None
+    return Histogram(line.phase, line.kind, line.count, line.min_ns, line.max_ns, mean, line.overflow, buckets)
+
+
+def find_findings(folder: Path, document: Mapping[str, Any]) -> RunFindings:
+    """Returns the findings of run.json, with evidence and advice from the record where it has them."""
+    stored = [item for item in document.get("findings") or () if isinstance(item, Mapping)]
+    lines: dict[tuple[Any, ...], Finding] = {}
+    if stored and (folder / RECORD).is_file():
+        run = read_recorded_run(folder)
+        lines = {(line.id, line.phase, line.text): line for line in (*run.record.all_findings, *run.findings)}
+    return RunFindings([_to_finding(item, lines.get(_finding_key(item))) for item in stored])
+
+
+def _finding_key(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    return item.get("id"), item.get("phase"), item.get("text")
+
+
+def _to_finding(item: Mapping[str, Any], line: Finding | None) -> RunFinding:
+    return RunFinding(
+        id=str(item.get("id") or ""),
+        severity=str(item.get("severity") or "info"),
+        phase=item.get("phase"),
+        text=str(item.get("text") or ""),
+        advice=line.advice if line else str(item.get("advice") or ""),
+        evidence=line.evidence if line else {},
+    )
+
+
+def _value_at(values: tuple[Any, ...], index: int) -> Any:
+    return values[index] if index < len(values) else None

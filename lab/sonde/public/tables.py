@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the public API: rows that convert to Arrow, pandas and Polars."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar, overload
+
+from sonde.model.errors import UserError
+
+Item = TypeVar("Item")
+
+
+class Convertible(ABC):
+    """Rows under named columns."""
+
+    @abstractmethod
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table`."""
+
+    def to_pandas(self) -> Any:
+        """Returns a `pandas.DataFrame`. Raises UserError if pandas is not installed."""
+        _require_library("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Returns a `polars.DataFrame`. Raises UserError if Polars is not installed."""
+        return _require_library("polars").from_arrow(self.to_arrow())
+
+
+class Table(Convertible):
+    """Rows that are read when they are first needed, and then kept in memory."""
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        """`read` returns the rows as a `pyarrow.Table`."""
+        self._read = read
+
+    @cached_property
+    def _table(self) -> Any:
+        return self._read()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, as `sonde query` lists them."""
+        return tuple(self._table.column_names)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table`."""
+        return self._table
+
+
+class Rows(Convertible, Sequence[Item], Generic[Item]):
+    """Typed objects, one for each row of a table. `==` compares the objects."""
+
+    # Kind of each column: text, int, float or bool.
+    _kinds: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = tuple(items)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Rows[Item]:
+        return type(self)(self._items[index]) if isinstance(index, slice) else self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._items == other._items
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self._items)!r})"
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table`, one row for each object."""
+        return make_arrow_table(self._kinds, [self._to_row(item) for item in self._items])
+
+    @staticmethod
+    def _to_row(item: Any) -> Mapping[str, Any]:
+        """Returns the values of an object by column."""
+        return asdict(item)
+
+
+def make_arrow_table(kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Returns the rows as a `pyarrow.Table` with these columns; a missing value is null."""
+    import pyarrow as pa  # takes longer to import than `import sonde` may take
+
+    types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    columns = {
+        name: pa.array([_convert_value(kind, row.get(name)) for row in rows], types[kind])
+        for name, kind in kinds.items()
+    }
+    return pa.table(columns)
+
+
+def _convert_value(kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    return float(value) if kind == "float" else str(value) if kind == "text" else value
+
+
+def _require_library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UserError(f"This needs the library {name}, which is not installed: `pip install {name}`.") from None

@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from sonde.model.errors import UserError
     from sonde.public.archive import ArchiveReader
     from sonde.public.archive import open_archive as open
+    from sonde.public.comparing import (
+        ComparedNumber,
+        ComparisonResult,
+        GateNumber,
+        GateResult,
+        TrendChange,
+        TrendHistory,
+        TrendResult,
+    )
     from sonde.public.measuring import Check, Figure, check, run, simulate
     from sonde.public.records import Bucket, Histogram, PhaseSeries, RunFinding, RunFindings
     from sonde.public.runs import Phase, Run, RunList
@@ -36,6 +45,8 @@ if TYPE_CHECKING:
 # Public name -> module that defines it. Modules are imported on first access, so that `import sonde` costs nothing.
 _MODULES = {
     **dict.fromkeys(("ArchiveReader", "open"), "sonde.public.archive"),
+    **dict.fromkeys(("ComparedNumber", "ComparisonResult", "GateNumber", "GateResult"), "sonde.public.comparing"),
+    **dict.fromkeys(("TrendChange", "TrendHistory", "TrendResult"), "sonde.public.comparing"),
     **dict.fromkeys(("Check", "Figure", "check", "run", "simulate"), "sonde.public.measuring"),
     **dict.fromkeys(("Bucket", "RunFinding", "RunFindings", "Histogram", "PhaseSeries"), "sonde.public.records"),
     **dict.fromkeys(("Phase", "Run", "RunList"), "sonde.public.runs"),
@@ -47,7 +58,11 @@ __all__ = [
     "ArchiveReader",
     "Bucket",
     "Check",
+    "ComparedNumber",
+    "ComparisonResult",
     "Figure",
+    "GateNumber",
+    "GateResult",
     "Histogram",
     "Phase",
     "PhaseSeries",
@@ -56,6 +71,9 @@ __all__ = [
     "RunFindings",
     "RunList",
     "Table",
+    "TrendChange",
+    "TrendHistory",
+    "TrendResult",
     "UserError",
     "__version__",
     "check",

@@ -18,7 +18,8 @@ from sonde.model.units import counted
 from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
-from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison, compare_sides
+from sonde.trends.archive_comparison import compare_archive_sides
+from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison
 from sonde.trends.comparison_text import (
     describe_origin,
     describe_shared_runs,
@@ -29,10 +30,10 @@ from sonde.trends.comparison_text import (
     list_common_members,
     verdict_text,
 )
-from sonde.trends.environment import EnvironmentDifference, compare_environments
+from sonde.trends.environment import EnvironmentDifference
 from sonde.trends.run_caveats import caveat_sentences
-from sonde.trends.sides import Side, find_side, separate_simulated
-from sonde.trends.target_comparison import TargetComparison, compare_targets
+from sonde.trends.sides import Side
+from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import print_target_tables
 
 
@@ -89,13 +90,10 @@ def command(
     pieces = _parse_units(units)
     machine = read_system(find_system_file(system)) if system else None
     archive.recover()
+    hint = "--with-simulated compares them all the same."
     with progress_bar("reading runs") as step:
-        old, new = find_side(archive, before, step), find_side(archive, after, step)
-    if not with_simulated:
-        old, new = separate_simulated(old, new, "--with-simulated compares them all the same.")
-    comparison = compare_sides(old, new, smallest_change)
-    environment = compare_environments(comparison.before.runs, comparison.after.runs)
-    targets = compare_targets(comparison, machine)
+        result = compare_archive_sides(archive, before, after, hint, smallest_change, with_simulated, machine, step)
+    comparison, environment, targets = result.numbers, list(result.environment), list(result.targets)
     # Written before anything is printed, so that a closed pipe does not prevent it.
     page = _write_report(comparison, environment, targets, pieces, output, as_json) if output is not None else None
     if as_json:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,20 +12,16 @@ from typing import Any
 import click
 
 from sonde.cli.options import archive_option, json_option
-from sonde.conduct.run import RunSetup, conduct_run, make_failure
-from sonde.experiments.plan_loading import load_plan
-from sonde.launch.engine import find_engine
-from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK, UserError
-from sonde.model.simulation import is_simulated_document
 from sonde.model.units import counted
 from sonde.store.archive import Archive
-from sonde.store.summary import PLAN, Summary, read_summary
+from sonde.store.summary import Summary
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
-from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck, check_against_baseline
+from sonde.trends.archive_gate import GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
+from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck
 from sonde.trends.comparison_text import format_change_percent, format_number_name, format_value
 from sonde.trends.gate_ci_output import (
     ANNOTATIONS,
@@ -35,10 +31,8 @@ from sonde.trends.gate_ci_output import (
     format_junit,
 )
 from sonde.trends.run_caveats import CaveatCount, caveat_sentences, count_caveats
-from sonde.trends.sides import BASELINE, Side, find_side, separate_simulated
-from sonde.trends.stated_limits import Limit, LimitCheck, check_limit, parse_limit
-
-_SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
+from sonde.trends.sides import Side
+from sonde.trends.stated_limits import Limit, LimitCheck, parse_limit
 
 
 @dataclass(frozen=True)
@@ -135,71 +129,66 @@ def command(
     output.check_directory()
     if limits:
         return _check_limits(run, [parse_limit(item) for item in limits], retests, archive, output)
-    reference = find_side(archive, _baseline_name(archive, baseline))
-    now = find_side(archive, run)
-    reference = Side(
-        reference.name, tuple(item for item in reference.runs if item.id not in {current.id for current in now.runs})
-    )
-    if not reference.runs:
-        raise UserError(f"{reference.name} holds no other run than the one to be judged.")
-    reference, now = separate_simulated(reference, now, _SIMULATED_HINT)
-    judged = check_against_baseline(reference, now)
-    while any(item.bad for item in judged) and retests > 0 and _is_repeatable(now.runs[-1]):
-        retests -= 1
-        again = _repeat(now.runs[-1], archive, as_json)
-        now = Side(now.name, (*now.runs, again))
-        judged = check_against_baseline(reference, now)
+    verdict = gate_against_baseline(archive, run, baseline, retests, _make_repeat(archive, as_json))
+    reference, now, judged = verdict.reference, verdict.now, verdict.checks
+    assert reference is not None
     caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
     if as_json:
-        print_json(_gate_document(reference, now, judged, caveats))
+        print_json(_gate_document(verdict, reference, caveats))
     elif annotate != "gitlab":
-        _print_gate(reference, now, judged, caveats)
+        _print_gate(verdict, reference, caveats)
     output.write(describe_baseline_checks(judged), reference.name, caveats)
-    return _exit_code(judged)
+    return _exit_code(verdict)
 
 
-def _exit_code(checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> int:
-    if any(item.bad for item in checks):
-        return EXIT_FAILED
-    return EXIT_NOTHING_COMPARED if _is_nothing_judged(checks) else EXIT_OK
+def _exit_code(verdict: GateVerdict[Any]) -> int:
+    return {True: EXIT_OK, False: EXIT_FAILED, None: EXIT_NOTHING_COMPARED}[verdict.is_good]
 
 
-def _is_nothing_judged(checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> bool:
-    """Returns whether the verdict is missing: no number of a baseline, or not every stated limit, could be judged."""
-    missing = [bool(item.not_judged) for item in checks]
-    return any(missing) if isinstance(checks[0], LimitCheck) else all(missing)
+def _make_repeat(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summary]:
+    """Returns a function that runs the plan of a run once more and shows the progress."""
+
+    def repeat(run: Summary) -> Summary:
+        display = make_display(messages(), is_quiet)
+        try:
+            return repeat_run(
+                run,
+                archive,
+                display.line,
+                display.stopping,
+                lambda plan: display.begin(f"{plan.title or plan.id}, again", 1, 1, plan),
+            )
+        finally:
+            display.close()
+
+    return repeat
 
 
 def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Archive, output: GateOutput) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
-    now = find_side(archive, run)
-    limit_results = [check_limit(item, now.runs) for item in limits]
-    while any(item.bad for item in limit_results) and retests > 0 and _is_repeatable(now.runs[-1]):
-        retests -= 1
-        now = Side(now.name, (*now.runs, _repeat(now.runs[-1], archive, output.as_json)))
-        limit_results = [check_limit(item, now.runs) for item in limits]
+    verdict = gate_against_limits(archive, run, limits, retests, _make_repeat(archive, output.as_json))
+    now, limit_results = verdict.now, verdict.checks
     caveats = _find_caveats(now, [item.phase for item in limit_results])
     if output.as_json:
         members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
-        print_json({**_verdict_members(now, limit_results), "runs": [item.id for item in now.runs], **members})
+        print_json({**_verdict_members(verdict), "runs": [item.id for item in now.runs], **members})
     elif output.annotate != "gitlab":
-        _print_limits(now, limit_results, caveats)
+        _print_limits(verdict, caveats)
     output.write(describe_limit_checks(limit_results, now.runs[-1].plan), "the given limits", caveats)
-    return _exit_code(limit_results)
+    return _exit_code(verdict)
 
 
-def _print_limits(now: Side, limit_results: Sequence[LimitCheck], caveats: Sequence[CaveatCount]) -> None:
+def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCount]) -> None:
     table = plain_table()
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
-    for item in limit_results:
+    for item in verdict.checks:
         measured = ", ".join(item.format_value(value) for value in item.measured[-RUNS_IN_A_ROW:])
         table.add_row(item.phase, item.format_value(item.least), measured, _limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     results().print(table)
-    tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
-    verdict = _verdict_heading(now, limit_results, caveats)
-    results().print(f"{verdict}: {tried} against the given limits.", style="bold")
+    tried = f"{len(verdict.now.runs)} run{'s' if len(verdict.now.runs) != 1 else ''}"
+    results().print(f"{_verdict_heading(verdict, caveats)}: {tried} against the given limits.", style="bold")
     _print_caveats(caveats)
 
 
@@ -209,58 +198,8 @@ def _limit_verdict(check: LimitCheck) -> str:
     return "too slow" if check.bad else "good"
 
 
-def _is_repeatable(run: Summary) -> bool:
-    """Returns whether the run has a plan that can be repeated on this machine: imported and simulated runs do not."""
-    return (run.folder / PLAN).is_file() and not is_simulated_document(run.document)
-
-
-def _baseline_name(archive: Archive, text: str) -> str:
-    """Returns the side for the text: a plain word is the name of a baseline. Raises UserError if there is none."""
-    if ":" in text or ".." in text or "/" in text:
-        return text
-    try:
-        find_side(archive, f"{BASELINE}{text}")
-    except UserError:
-        raise UserError(
-            f'There is no baseline "{text}"; `sonde baseline set {text} RUN...` makes it, `sonde baseline show`'
-            f" lists those there are."
-        ) from None
-    return f"{BASELINE}{text}"
-
-
-def _repeat(run: Summary, archive: Archive, quiet: bool) -> Summary:
-    """Runs the same plan once more, with the launcher of the run."""
-    plan_file = run.folder / PLAN
-    plan = load_plan(str(plan_file), (), None)
-    name = str(run.document.get("launcher") or LOCAL)
-    ranks = run.document.get("processes")
-    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _launcher_args(run))
-    display = make_display(messages(), quiet)
-    setup = RunSetup(find_engine(), archive, launcher, None, display.stopping)
-    display.begin(f"{plan.title or plan.id}, again", 1, 1, plan)
-    try:
-        result = conduct_run(plan, setup, display.line, facts={"role": "retest", "group": run.group or run.id})
-    finally:
-        display.close()
-    if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, result.text)
-    return read_summary(result.folder)
-
-
-def _launcher_args(run: Summary) -> str:
-    """Returns the value of --launcher-args in the run's command line."""
-    command = run.document.get("command")
-    arguments = [str(argument) for argument in command] if isinstance(command, list) else []
-    for index, argument in enumerate(arguments):
-        if argument == "--launcher-args" and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith("--launcher-args="):
-            return argument.partition("=")[2]
-    return ""
-
-
-def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck], caveats: Sequence[CaveatCount]) -> None:
-    console = results()
+def _print_gate(verdict: GateVerdict[GateCheck], reference: Side, caveats: Sequence[CaveatCount]) -> None:
+    console, now, judged = results(), verdict.now, verdict.checks
     keys = [item.key for item in judged]
     table = plain_table()
     for title in ("what", "op", "usual", "limit", "now", "change", ""):
@@ -283,7 +222,7 @@ def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck], caveats
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
     against = f"against {len(reference.runs)} of {reference.name}"
-    heading = _verdict_heading(now, judged, caveats)
+    heading = _verdict_heading(verdict, caveats)
     console.print(f"{heading}: {counted(len(judged), 'number')} compared, {tried} {against}.", style="bold")
     _print_caveats(caveats)
 
@@ -294,23 +233,18 @@ def _find_caveats(now: Side, phases: Sequence[str], reference: Side | None = Non
     return [*count_caveats("now", now.runs, phases), *baseline_caveats]
 
 
-def _verdict_heading(
-    now: Side, checks: Sequence[GateCheck] | Sequence[LimitCheck], caveats: Sequence[CaveatCount]
-) -> str:
-    missing = sum(bool(item.not_judged) for item in checks)
-    verdict = "Too slow" if any(item.bad for item in checks) else "Good"
-    if _exit_code(checks) == EXIT_NOTHING_COMPARED:
-        verdict = "Not judged"
-    elif missing:
-        verdict += f", {missing} of {counted(len(checks), 'number')} not judged"
-    verdict += ", simulated" if now.is_simulated else ""
-    return f"{verdict}, but doubtful" if caveats else verdict
+def _verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) -> str:
+    missing = sum(bool(item.not_judged) for item in verdict.checks)
+    heading = {True: "Good", False: "Too slow", None: "Not judged"}[verdict.is_good]
+    if verdict.is_good is not None and missing:
+        heading += f", {missing} of {counted(len(verdict.checks), 'number')} not judged"
+    heading += ", simulated" if verdict.now.is_simulated else ""
+    return f"{heading}, but doubtful" if caveats else heading
 
 
-def _verdict_members(now: Side, checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> dict[str, Any]:
+def _verdict_members(verdict: GateVerdict[Any]) -> dict[str, Any]:
     """Returns `good`, null where nothing was judged, and whether the run is simulated."""
-    code = _exit_code(checks)
-    return {"good": None if code == EXIT_NOTHING_COMPARED else code == EXIT_OK, "simulated": now.is_simulated}
+    return {"good": verdict.is_good, "simulated": verdict.now.is_simulated}
 
 
 def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
@@ -326,13 +260,11 @@ def _verdict_cell(result: GateCheck) -> str:
     return f"good; {result.low} of {counted(len(result.measured), 'run')} low" if result.low else "good"
 
 
-def _gate_document(
-    reference: Side, now: Side, judged: Sequence[GateCheck], caveats: Sequence[CaveatCount]
-) -> dict[str, Any]:
+def _gate_document(verdict: GateVerdict[GateCheck], reference: Side, caveats: Sequence[CaveatCount]) -> dict[str, Any]:
     return {
-        **_verdict_members(now, judged),
+        **_verdict_members(verdict),
         "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},
-        "runs": [run.id for run in now.runs],
+        "runs": [run.id for run in verdict.now.runs],
         "numbers": [
             {
                 "history": item.key.id,
@@ -345,7 +277,7 @@ def _gate_document(
                 "not_judged": item.not_judged,
                 "about": item.about,
             }
-            for item in judged
+            for item in verdict.checks
         ],
         "caveats": [item.as_json() for item in caveats],
     }

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from sonde.cli.options import OutputFile, existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
-from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, UserError
+from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED
 from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.store.archive import Archive
@@ -125,20 +125,12 @@ def command(
 def _read_survey(
     archive: Archive, wanted: Selection, measure: str, budget: float, smallest_change: float, needs_values: bool
 ) -> Survey:
-    """The survey; UserError where the archive has no measured series like that."""
     # The import of pyarrow takes longer than most commands.
-    from sonde.trends.archive_survey import SurveyRequest, read_survey
+    from sonde.trends.archive_survey import SurveyRequest, read_measured_survey
 
     request = SurveyRequest(wanted, "capability" if measure == "capability" else "delivered", budget, smallest_change)
-    survey = read_survey(open_catalog(archive.root), request, lambda: progress_bar("watching histories"), needs_values)
-    if survey.analyses or survey.short:
-        return survey
-    if survey.simulated:
-        raise UserError(
-            f"All {counted(survey.simulated, 'series')} are simulated; a trend watches what was measured."
-            " `sonde compare` compares simulated runs."
-        )
-    raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
+    catalog = open_catalog(archive.root)
+    return read_measured_survey(catalog, request, lambda: progress_bar("watching histories"), needs_values)
 
 
 def _write_report(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:

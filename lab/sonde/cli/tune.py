@@ -10,9 +10,11 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import archive_option, existing_directory, json_option, load_plan
+from sonde.cli.options import archive_option, json_option
 from sonde.cli.tune_runs import EngineTuneRunner, SimulatedTuneRunner, find_model_changes, require_phase
 from sonde.conduct.run import RunSetup
+from sonde.experiments.locations import existing_directory
+from sonde.experiments.plan_loading import load_plan
 from sonde.launch.engine import find_engine
 from sonde.launch.simulator import SimulatedLauncher, find_simulator
 from sonde.model.bundled_files import find_system_file

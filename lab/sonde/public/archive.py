@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sonde.model.errors import UserError
 from sonde.public.runs import Run, RunList, load_run
@@ -13,7 +13,9 @@ from sonde.store.archive import Archive
 from sonde.store.selection import Selection, moment
 
 if TYPE_CHECKING:
+    from sonde.public.comparing import ComparisonResult, GateResult, TrendResult
     from sonde.store.catalog import Catalog
+    from sonde.store.summary import Summary
 
 
 class ArchiveReader:
@@ -59,6 +61,86 @@ class ArchiveReader:
     def run(self, name: str = "last") -> Run:
         """One run: an id, a unique beginning of one, a folder, or "last". Raises UserError unless it is exactly one."""
         return load_run(self._archive.find(name)[-1])
+
+    def compare(
+        self,
+        before: str,
+        after: str,
+        *,
+        smallest_change: float = 0.10,
+        with_simulated: bool = False,
+        system: str | Path | None = None,
+    ) -> ComparisonResult:
+        """Compares two sides number by number, as `sonde compare` does.
+
+        A side is a run, a group of runs, "last", "tag:WORD", "baseline:NAME", "plan:TEXT" or a time like
+        "2026-08-01..2026-08-31". Changes smaller than the fraction `smallest_change` count as no change. `system` is a
+        system file or the name of a shipped one. Raises UserError if the sides have no number in common.
+        """
+        from sonde.model.bundled_files import find_system_file
+        from sonde.model.system import read_system
+        from sonde.public.comparing import make_comparison
+        from sonde.trends.archive_comparison import compare_archive_sides
+
+        machine = read_system(find_system_file(str(system))) if system else None
+        hint = "with_simulated=True compares them all the same."
+        return make_comparison(
+            compare_archive_sides(self._archive, before, after, hint, smallest_change, with_simulated, machine)
+        )
+
+    def trends(
+        self,
+        *,
+        plan: str = "",
+        on: str = "",
+        system: str = "",
+        tag: str | Sequence[str] = (),
+        since: str = "",
+        until: str = "",
+        measure: Literal["delivered", "capability"] = "delivered",
+        budget: float = 1.0,
+        smallest_change: float = 0.10,
+    ) -> TrendResult:
+        """Watches the histories of the runs that match all filters, as `sonde trend` does.
+
+        `measure`: of several repeats of a probe take the median or the best. `budget`: false alarms that a history may
+        raise in a year. Raises UserError if no measured history matches.
+        """
+        from contextlib import nullcontext
+
+        from sonde.public.comparing import make_trends
+        from sonde.store.events import read_archive_events
+        from sonde.trends.archive_survey import SurveyRequest, read_measured_survey
+
+        selection = build_selection(plan, on, system, "", "", "", tag, "", since, until)
+        request = SurveyRequest(selection, measure, budget, smallest_change)
+        survey = read_measured_survey(
+            self._open_catalog(), request, lambda: nullcontext(lambda done, total: None), needs_values=True
+        )
+        return make_trends(survey, measure, [*read_archive_events(self.root), *survey.environment_events])
+
+    def gate(
+        self, run: str = "last", *, baseline: str = "", at_least: Sequence[str] = (), retests: int = 0
+    ) -> GateResult:
+        """Checks a run against a baseline or limits, as `sonde gate` does.
+
+        `baseline` is the name of a baseline, or a side as for `compare`; `at_least` are texts like "write=10GB/s-10%".
+        A run that is too slow is repeated up to `retests` times. Raises UserError, also if there is nothing to compare.
+        """
+        from sonde.public.comparing import make_gate_result
+        from sonde.trends.archive_gate import gate_against_baseline, gate_against_limits, repeat_run
+        from sonde.trends.stated_limits import parse_limit
+
+        if bool(baseline) == bool(at_least):
+            raise UserError("Say what to compare with: either baseline=NAME or at_least=[PHASE=RATE].")
+
+        def repeat(summary: Summary) -> Summary:
+            return repeat_run(summary, self._archive, lambda kind, line: None)
+
+        if baseline:
+            return make_gate_result(gate_against_baseline(self._archive, run, baseline, retests, repeat))
+        limits = [parse_limit(text) for text in at_least]
+        return make_gate_result(gate_against_limits(self._archive, run, limits, retests, repeat))
 
     def query(self, sql: str, allow_files: bool = False) -> Any:
         """The answer to SQL over the tables `runs`, `phases`, `series` and `tasks`, as a pyarrow table.

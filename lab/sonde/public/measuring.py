@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sonde.conduct.run import RunResult, RunSetup, make_failure
 from sonde.experiments.check.check import CheckObserver, FileSystemCheck, store_check_result
@@ -144,7 +144,7 @@ class Figure:
 class Figures(Rows[Figure]):
     """The numbers of a check as a sequence."""
 
-    _kinds = {  # noqa: RUF012 # declared as ClassVar in the base class
+    _kinds: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("key", "section", "label", "unit"), "text"),
         "value": "float",
         **dict.fromkeys(("classification", "classification_text", "validity"), "text"),
@@ -168,6 +168,12 @@ class Check:
     notes: tuple[str, ...]
     document: Mapping[str, Any] = field(repr=False)
     """What `sonde check --json` prints."""
+
+    def _repr_html_(self) -> str:
+        """The report of the check, for notebooks."""
+        from sonde.public.drawing import draw_runs
+
+        return draw_runs([run.folder for run in self.runs], f"Check of {self.target}")
 
     def figure(self, key: str) -> Figure:
         """The number of that key. Raises UserError when there is none."""

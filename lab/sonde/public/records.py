@@ -145,7 +145,7 @@ def _read_run(folder: Path, changed_ns: int) -> RecordedRun:
 def find_series(folder: Path, phase: str) -> PhaseSeries | None:
     """Returns the series over all tasks; None if the phase has none, like a result of another tool."""
     line = _find_total_series(folder, phase)
-    return line and PhaseSeries(phase, line.slice_s, line.bytes, line.ops, line.active)
+    return PhaseSeries(phase, line.slice_s, line.bytes, line.ops, line.active) if line else None
 
 
 def _find_total_series(folder: Path, phase: str) -> SeriesLine | None:

@@ -24,7 +24,7 @@ from sonde.public.records import (
     find_series,
     read_recorded_run,
 )
-from sonde.public.tables import Table
+from sonde.public.tables import MOST_ROWS, Table
 from sonde.store.archive import RECORD
 from sonde.store.selection import Selection
 from sonde.store.summary import Summary, read_summary
@@ -32,6 +32,9 @@ from sonde.store.tags import read_tags
 
 if TYPE_CHECKING:
     from sonde.store.catalog import Catalog
+
+_SHOWN_OF_A_RUN = ("run", "started", "status", "plan", "target", "write_bytes_per_s", "read_bytes_per_s", "validity")
+_SHOWN_OF_A_PHASE = ("id", "op", "bytes", "seconds", "bytes_per_s", "ops_per_s", "classification", "validity")
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,14 @@ class Phase:
         """Whether the number is one of storage, at least for a moment, and nothing speaks against it."""
         return self.classification in ("storage", "burst") and self.validity == "good"
 
+    def _repr_html_(self) -> str:
+        """The charts of the report, for notebooks."""
+        from sonde.public.drawing import draw_phase, draw_table
+
+        if (self.folder / RECORD).is_file():
+            return draw_phase(self.folder, self.id)
+        return draw_table(_SHOWN_OF_A_PHASE, [[getattr(self, name) for name in _SHOWN_OF_A_PHASE]], 1)
+
     def series(self) -> PhaseSeries | None:
         """The rate in time, all tasks together; None if the record has none, like a result of another tool."""
         return find_series(self.folder, self.id)
@@ -95,6 +106,15 @@ class Run:
     def findings(self) -> RunFindings:
         """What was noticed about the run and its phases."""
         return find_findings(self.folder, self.document)
+
+    def _repr_html_(self) -> str:
+        """The report of the run, for notebooks; of a result of another tool a table."""
+        from sonde.public.drawing import draw_runs, draw_table
+
+        if (self.folder / RECORD).is_file():
+            return draw_runs([self.folder])
+        rows = [[getattr(phase, name) for name in _SHOWN_OF_A_PHASE] for phase in self.phases]
+        return draw_table(_SHOWN_OF_A_PHASE, rows, len(rows))
 
     def phase(self, name: str) -> Phase:
         """The phase of that id. Raises UserError when there is none."""
@@ -167,6 +187,13 @@ class RunList(Table, Sequence[Run]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} runs of {self._catalog.root}>"
+
+    def _repr_html_(self) -> str:
+        """The last runs, for notebooks."""
+        from sonde.public.drawing import draw_table
+
+        last = self[-MOST_ROWS:].to_arrow().select(list(_SHOWN_OF_A_RUN)).to_pydict() if len(self) else {}
+        return draw_table(_SHOWN_OF_A_RUN, list(zip(*last.values(), strict=True)), len(self))
 
     def phases(self) -> Table:
         """One row for each phase of the runs, from the index."""

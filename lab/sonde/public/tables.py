@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 from sonde.model.errors import UserError
 
 Item = TypeVar("Item")
+# Rows that a notebook shows of a table.
+MOST_ROWS = 20
 
 
 class Convertible(ABC):
@@ -21,6 +23,14 @@ class Convertible(ABC):
     @abstractmethod
     def to_arrow(self) -> Any:
         """Returns a `pyarrow.Table`."""
+
+    def _repr_html_(self) -> str:
+        """The first rows, for notebooks."""
+        from sonde.public.drawing import draw_table
+
+        table = self.to_arrow()
+        first = table.slice(0, MOST_ROWS).to_pydict()
+        return draw_table(table.column_names, list(zip(*first.values(), strict=True)), table.num_rows)
 
     def to_pandas(self) -> Any:
         """Returns a `pandas.DataFrame`. Raises UserError if pandas is not installed."""
@@ -59,7 +69,7 @@ class Table(Convertible):
 class Rows(Convertible, Sequence[Item], Generic[Item]):
     """Typed objects, one for each row of a table. `==` compares the objects."""
 
-    # Kind of each column: text, int, float or bool.
+    # Kind of each column: text, int, float, bool or time.
     _kinds: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, items: Sequence[Item]) -> None:
@@ -102,6 +112,7 @@ def make_arrow_table(kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
     import pyarrow as pa  # takes longer to import than `import sonde` may take
 
     types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    types["time"] = pa.timestamp("us", tz="UTC")
     columns = {
         name: pa.array([_convert_value(kind, row.get(name)) for row in rows], types[kind])
         for name, kind in kinds.items()

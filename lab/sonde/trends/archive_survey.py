@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sonde.model.errors import UserError
 from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
+from sonde.model.units import counted
 from sonde.store.catalog import Catalog
 from sonde.store.history import Series, series_in
 from sonde.store.selection import Selection
@@ -52,6 +54,21 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
         if remembered is not None:
             return remembered
     return read_survey_and_histories(catalog, request, progress)[0]
+
+
+def read_measured_survey(
+    catalog: Catalog, request: SurveyRequest, progress: Progress, needs_values: bool = False
+) -> Survey:
+    """`read_survey`. Raises UserError if the archive has no measured history that matches the request."""
+    survey = read_survey(catalog, request, progress, needs_values)
+    if survey.analyses or survey.short:
+        return survey
+    if survey.simulated:
+        raise UserError(
+            f"All {counted(survey.simulated, 'series')} are simulated; a trend watches what was measured."
+            " `sonde compare` compares simulated runs."
+        )
+    raise UserError(f"The archive {catalog.root} holds no series like that; `sonde list` shows its runs.")
 
 
 def read_survey_and_histories(

@@ -55,10 +55,13 @@ def test_public_names_and_members_are_never_removed() -> None:
         "RunList",
     }
     names |= {"PhaseSeries", "Table", "UserError", "__version__", "check", "open", "run", "simulate"}
+    names |= {"ComparedNumber", "ComparisonResult", "GateNumber", "GateResult"}
+    names |= {"TrendChange", "TrendHistory", "TrendResult"}
     assert set(package.__all__) == names
     assert names <= set(dir(package))
     assert all(getattr(package, name) is not None for name in package.__all__)
-    assert {name for name in vars(ArchiveReader) if not name.startswith("_")} == {"root", "runs", "run", "query"}
+    methods = {"root", "runs", "run", "query", "compare", "trends", "gate"}
+    assert {name for name in vars(ArchiveReader) if not name.startswith("_")} == methods
     run = {"id", "folder", "started", "status", "plan", "target", "tags", "phases", "document"}
     assert {field.name for field in dataclasses.fields(Run)} == run
     phase = {"id", "op", "bytes", "ops", "seconds", "bytes_per_s", "ops_per_s", "run", "folder"}

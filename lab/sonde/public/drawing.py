@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws public objects for notebooks: the pages of the report, each in a frame, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from sonde.charts.page_renderer import render_page
+from sonde.charts.study import Study, StudySection
+from sonde.findings.phase_summary import assess_phase
+from sonde.model.escaping import escape_line
+from sonde.public.records import read_recorded_run
+from sonde.report import render_report
+from sonde.report.sections.section import draw
+from sonde.trends.archive_comparison import ArchiveComparison
+from sonde.trends.comparison_page import build_comparison_page
+from sonde.trends.survey import Survey
+from sonde.trends.survey_page import build_survey_page
+
+_STUDY = "study.html.j2"
+
+
+def draw_runs(folders: Sequence[Path], title: str | None = None) -> str:
+    """Returns the report of these runs. Raises ReportError if one has no record."""
+    return _frame(render_report(folders, title))
+
+
+def draw_phase(folder: Path, phase_id: str) -> str:
+    """Returns the charts that the report has of one phase. Raises ReportError if the run has no record."""
+    run = read_recorded_run(folder)
+    assessed = assess_phase(run, run.record.phases[phase_id])
+    drawings = draw(run, assessed)
+    parts = [*drawings["wide"], *drawings["narrow"], *drawings["small"]]
+    summary = assessed.summary
+    facts = [("Rate", str(summary.rate))] if summary.rate else []
+    study = Study(f"{phase_id}: {summary.access}", summary.details, facts, [], [StudySection("Charts", [], parts)])
+    return _frame(render_page(study, _STUDY))
+
+
+def draw_comparison(comparison: ArchiveComparison) -> str:
+    """Returns the page of a comparison, as `sonde compare -o` writes it."""
+    page = build_comparison_page(comparison.numbers, comparison.environment, {}, comparison.targets)
+    return _frame(render_page(page, _STUDY))
+
+
+def draw_trends(survey: Survey, measure: str, events: Sequence[Any]) -> str:
+    """Returns the page of a survey, as `sonde trend -o` writes it."""
+    return _frame(render_page(build_survey_page(survey, measure, events), _STUDY))
+
+
+def _frame(page: str) -> str:
+    """Returns an HTML element that shows the page. Its style does not reach the notebook, and it may run nothing."""
+    style = "width: 100%; height: 40em; border: 0"
+    return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page, style))
+
+
+def draw_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
+    """Returns an HTML table of the rows, of which there are `count` in all."""
+    head = Markup("").join(Markup("<th>{}</th>").format(_to_cell(name)) for name in columns)
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(_to_cell(value)) for value in row))
+        for row in rows
+    )
+    more = Markup("<p>{} of {} rows</p>").format(len(rows), count) if len(rows) < count else Markup("")
+    return str(Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}").format(head, body, more))
+
+
+def _to_cell(value: Any) -> Markup:
+    if value is None:
+        return Markup("")
+    return escape(f"{value:.6g}" if isinstance(value, float) else escape_line(str(value), 200))

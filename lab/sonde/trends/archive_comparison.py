@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two sides of an archive: numbers, environments and storage targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sonde.model.system import System
+from sonde.store.archive import Archive
+from sonde.trends.comparison import MIN_CHANGE, Comparison, compare_sides
+from sonde.trends.environment import EnvironmentDifference, compare_environments
+from sonde.trends.sides import find_side, separate_simulated
+from sonde.trends.target_comparison import TargetComparison, compare_targets
+
+
+@dataclass(frozen=True)
+class ArchiveComparison:
+    """Two sides compared: number by number, and what differed around them."""
+
+    numbers: Comparison
+    environment: Sequence[EnvironmentDifference]
+    targets: Sequence[TargetComparison]
+
+
+def compare_archive_sides(
+    archive: Archive,
+    before: str,
+    after: str,
+    hint: str,
+    smallest_change: float = MIN_CHANGE,
+    with_simulated: bool = False,
+    machine: System | None = None,
+    step: Callable[[int, int], None] = lambda done, total: None,
+) -> ArchiveComparison:
+    """Compares the runs that the texts mean (see `find_side`). `machine` names the server and unit of each target.
+
+    Raises UserError, with the sentence `hint`, if one side is simulated and the other is not, unless `with_simulated`.
+    """
+    old, new = find_side(archive, before, step), find_side(archive, after, step)
+    if not with_simulated:
+        old, new = separate_simulated(old, new, hint)
+    comparison = compare_sides(old, new, smallest_change)
+    environment = compare_environments(comparison.before.runs, comparison.after.runs)
+    return ArchiveComparison(comparison, environment, compare_targets(comparison, machine))

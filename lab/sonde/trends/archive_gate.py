@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate on runs of an archive: checks a run against a baseline or limits, and repeats it while it is too slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.launch.engine import find_engine
+from sonde.launch.launchers.list import LOCAL, make_launcher
+from sonde.launch.session import LineObserver
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.plan import Plan, read_document
+from sonde.model.simulation import is_simulated_document
+from sonde.store.archive import Archive
+from sonde.store.summary import PLAN, Summary, read_summary
+from sonde.trends.baseline_gate import GateCheck, check_against_baseline
+from sonde.trends.sides import BASELINE, Side, find_side, separate_simulated
+from sonde.trends.stated_limits import Limit, LimitCheck, check_limit
+
+_SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
+
+Check = TypeVar("Check", GateCheck, LimitCheck)
+Repeat = Callable[[Summary], Summary]
+
+
+@dataclass(frozen=True)
+class GateVerdict(Generic[Check]):
+    """The checks of a run and its repetitions. `reference` is the baseline; None for stated limits."""
+
+    now: Side
+    checks: Sequence[Check]
+    reference: Side | None = None
+
+    @property
+    def is_good(self) -> bool | None:
+        """Whether no number is too slow. None: no number of a baseline, or not every limit, could be judged."""
+        if any(item.bad for item in self.checks):
+            return False
+        missing = [bool(item.not_judged) for item in self.checks]
+        is_missing = all(missing) if self.reference is not None else any(missing)
+        return None if is_missing else True
+
+
+def gate_against_baseline(
+    archive: Archive, run: str, baseline: str, retests: int, repeat: Repeat
+) -> GateVerdict[GateCheck]:
+    """Checks the run against the baseline, and calls `repeat` up to `retests` times while a number is too slow.
+
+    `baseline` is the name of a baseline, or a side as `find_side` reads it. Raises UserError, and NothingComparedError
+    if both have no number in common.
+    """
+    reference = find_side(archive, _resolve_baseline(archive, baseline))
+    now = find_side(archive, run)
+    reference = Side(
+        reference.name, tuple(item for item in reference.runs if item.id not in {current.id for current in now.runs})
+    )
+    if not reference.runs:
+        raise UserError(f"{reference.name} holds no other run than the one to be judged.")
+    reference, now = separate_simulated(reference, now, _SIMULATED_HINT)
+
+    def check(side: Side) -> GateVerdict[GateCheck]:
+        return GateVerdict(side, check_against_baseline(reference, side), reference)
+
+    return _repeat_while_bad(now, check, retests, repeat)
+
+
+def gate_against_limits(
+    archive: Archive, run: str, limits: Sequence[Limit], retests: int, repeat: Repeat
+) -> GateVerdict[LimitCheck]:
+    """Checks the run against stated limits, and calls `repeat` up to `retests` times while a number is too slow. One
+    run that reaches a limit is enough. Raises UserError."""
+
+    def check(side: Side) -> GateVerdict[LimitCheck]:
+        return GateVerdict(side, [check_limit(item, side.runs) for item in limits])
+
+    return _repeat_while_bad(find_side(archive, run), check, retests, repeat)
+
+
+def _repeat_while_bad(
+    now: Side, check: Callable[[Side], GateVerdict[Check]], retests: int, repeat: Repeat
+) -> GateVerdict[Check]:
+    verdict = check(now)
+    while any(item.bad for item in verdict.checks) and retests > 0 and is_repeatable(now.runs[-1]):
+        retests -= 1
+        now = Side(now.name, (*now.runs, repeat(now.runs[-1])))
+        verdict = check(now)
+    return verdict
+
+
+def is_repeatable(run: Summary) -> bool:
+    """Returns whether the run has a plan that can be repeated on this machine: imported and simulated runs do not."""
+    return (run.folder / PLAN).is_file() and not is_simulated_document(run.document)
+
+
+def repeat_run(
+    run: Summary,
+    archive: Archive,
+    observer: LineObserver,
+    on_stop: Callable[[], None] = lambda: None,
+    on_begin: Callable[[Plan], None] = lambda plan: None,
+) -> Summary:
+    """Runs the plan of `run` once more, with its launcher, and stores the run as a retest. Raises UserError if it
+    fails."""
+    plan_file = str(run.folder / PLAN)
+    plan = Plan.from_document(read_document(plan_file), plan_file)
+    name = str(run.document.get("launcher") or LOCAL)
+    ranks = run.document.get("processes")
+    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _launcher_args(run))
+    setup = RunSetup(find_engine(), archive, launcher, None, on_stop)
+    on_begin(plan)
+    result = conduct_run(plan, setup, observer, facts={"role": "retest", "group": run.group or run.id})
+    if result.exit_code != EXIT_OK:
+        raise make_failure(result.exit_code, result.text)
+    return read_summary(result.folder)
+
+
+def _resolve_baseline(archive: Archive, text: str) -> str:
+    """Returns the side for the text: a plain word is the name of a baseline. Raises UserError if there is none."""
+    if ":" in text or ".." in text or "/" in text:
+        return text
+    try:
+        find_side(archive, f"{BASELINE}{text}")
+    except UserError:
+        raise UserError(
+            f'There is no baseline "{text}"; `sonde baseline set {text} RUN...` makes it, `sonde baseline show`'
+            f" lists those there are."
+        ) from None
+    return f"{BASELINE}{text}"
+
+
+def _launcher_args(run: Summary) -> str:
+    """Returns the value of --launcher-args in the run's command line."""
+    command = run.document.get("command")
+    arguments = [str(argument) for argument in command] if isinstance(command, list) else []
+    for index, argument in enumerate(arguments):
+        if argument == "--launcher-args" and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if argument.startswith("--launcher-args="):
+            return argument.partition("=")[2]
+    return ""

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a notebook shows of public objects: the pages of the report in a frame, and tables."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+import run_builders
+from make_record import Scene, Work, write_run
+
+import sonde
+from sonde.report import render_report
+from sonde.store.shards import place_of
+
+RUN = "20260101T000000Z-known-0001"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> sonde.ArchiveReader:
+    """A run with a record, and twelve without, whose rate halves."""
+    root = tmp_path_factory.mktemp("drawn") / "archive"
+    folder = write_run(place_of(root, RUN), Scene(works=[Work("write", seconds=2.0), Work("read", op="read")]))
+    phases = [run_builders.build_phase("write"), run_builders.build_phase("read")]
+    (folder / "run.json").write_text(json.dumps(run_builders.build_run_document(RUN, phases)), encoding="utf-8")
+    known = {"classification": "storage", "classification_text": "From storage.", "validity": "good"}
+    for day in range(12):
+        rate = (2e9 if day < 6 else 1e9) + day * 1e6
+        phase = run_builders.build_phase("read", rate, **known)
+        plan = {"id": "<b>daily</b>", "title": ""}
+        run_builders.add_run(root, f"202602{day + 1:02d}T000000Z-daily-{day:08x}", [phase], plan=plan)
+    run_builders.age_archive(root)
+    return sonde.open(root)
+
+
+def unframe(drawn: str) -> str:
+    """Returns the page in the frame."""
+    match = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="" style="[^"]*"></iframe>', drawn)
+    assert match, drawn[:200]
+    return html.unescape(match[1])
+
+
+def test_run_shows_its_report(archive: sonde.ArchiveReader) -> None:
+    run = archive.run(RUN)
+    assert unframe(run._repr_html_()) == render_report([run.folder])
+
+
+def test_phase_shows_its_own_charts(archive: sonde.ArchiveReader) -> None:
+    page = unframe(archive.run(RUN).phase("write")._repr_html_())
+    assert "Rate over time" in page
+    assert "Latency: write" in page
+    assert "Latency: read" not in page
+
+
+def test_imported_run_shows_a_table(archive: sonde.ArchiveReader) -> None:
+    run = archive.run()
+    for drawn in (run._repr_html_(), run.phases[0]._repr_html_()):
+        assert drawn.startswith("<table>")
+        assert "<td>storage</td>" in drawn
+
+
+def test_run_list_shows_the_last_runs_escaped(archive: sonde.ArchiveReader) -> None:
+    drawn = archive.runs()._repr_html_()
+    assert drawn.count("<tr>") == 1 + 13
+    assert "&lt;b&gt;daily&lt;/b&gt;" in drawn
+    assert "<b>" not in drawn
+    assert archive.runs(plan="nothing like it")._repr_html_().count("<tr>") == 1
+
+
+def test_long_table_shows_its_length(archive: sonde.ArchiveReader) -> None:
+    series = archive.run(RUN).phase("write").series()
+    assert series is not None
+    drawn = series._repr_html_()
+    assert drawn.count("<tr>") == 1 + 20
+    assert f"20 of {len(series)} rows" in drawn
+
+
+def test_comparison_shows_its_page(archive: sonde.ArchiveReader) -> None:
+    result = archive.compare("2026-02-01..2026-02-06", "2026-02-07..2026-02-12")
+    page = unframe(result._repr_html_())
+    assert "1 of 1 numbers became slower" in page
+    assert "−50 %" in page
+
+
+def test_trends_show_their_page(archive: sonde.ArchiveReader) -> None:
+    trends = archive.trends(plan="daily")
+    page = unframe(trends._repr_html_())
+    assert "<h1>Histories</h1>" in page
+    assert html.escape(trends.summary) in page
+    assert "<svg" in page

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from sonde.public.archive import open_archive as open
     from sonde.public.comparing import (
         ComparedNumber,
-        ComparisonResult,
         GateNumber,
         GateResult,
+        RunComparison,
         TrendChange,
         TrendHistory,
         TrendResult,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Public name -> module that defines it. Modules are imported on first access, so that `import sonde` costs nothing.
 _MODULES = {
     **dict.fromkeys(("ArchiveReader", "open"), "sonde.public.archive"),
-    **dict.fromkeys(("ComparedNumber", "ComparisonResult", "GateNumber", "GateResult"), "sonde.public.comparing"),
+    **dict.fromkeys(("ComparedNumber", "RunComparison", "GateNumber", "GateResult"), "sonde.public.comparing"),
     **dict.fromkeys(("TrendChange", "TrendHistory", "TrendResult"), "sonde.public.comparing"),
     **dict.fromkeys(("Check", "Figure", "check", "run", "simulate"), "sonde.public.measuring"),
     **dict.fromkeys(("Bucket", "RunFinding", "RunFindings", "Histogram", "PhaseSeries"), "sonde.public.records"),
@@ -59,7 +59,6 @@ __all__ = [
     "Bucket",
     "Check",
     "ComparedNumber",
-    "ComparisonResult",
     "Figure",
     "GateNumber",
     "GateResult",
@@ -67,6 +66,7 @@ __all__ = [
     "Phase",
     "PhaseSeries",
     "Run",
+    "RunComparison",
     "RunFinding",
     "RunFindings",
     "RunList",

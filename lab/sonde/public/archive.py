@@ -13,7 +13,7 @@ from sonde.store.archive import Archive
 from sonde.store.selection import Selection, moment
 
 if TYPE_CHECKING:
-    from sonde.public.comparing import ComparisonResult, GateResult, TrendResult
+    from sonde.public.comparing import GateResult, RunComparison, TrendResult
     from sonde.store.catalog import Catalog
     from sonde.store.summary import Summary
 
@@ -70,7 +70,7 @@ class ArchiveReader:
         smallest_change: float = 0.10,
         with_simulated: bool = False,
         system: str | Path | None = None,
-    ) -> ComparisonResult:
+    ) -> RunComparison:
         """Compares two sides number by number, as `sonde compare` does.
 
         A side is a run, a group of runs, "last", "tag:WORD", "baseline:NAME", "plan:TEXT" or a time like

@@ -77,7 +77,7 @@ class EnvironmentDifferences(Rows[EnvironmentDifference]):
 
 
 @dataclass(frozen=True)
-class ComparisonResult(Convertible):
+class RunComparison(Convertible):
     """Two sides compared. As a table it has the columns of `numbers`."""
 
     before: tuple[str, ...]
@@ -271,10 +271,10 @@ class GateResult(Convertible):
         return " ".join(sentences)
 
 
-def make_comparison(comparison: ArchiveComparison) -> ComparisonResult:
+def make_comparison(comparison: ArchiveComparison) -> RunComparison:
     """Returns the public form of a comparison."""
     numbers = comparison.numbers
-    return ComparisonResult(
+    return RunComparison(
         tuple(run.id for run in numbers.before.runs),
         tuple(run.id for run in numbers.after.runs),
         ComparedNumbers([_to_compared_number(item, bool(numbers.caveats_of(item))) for item in numbers.numbers]),

@@ -27,10 +27,10 @@ def name_run(day: int) -> str:
 def archive(tmp_path_factory: pytest.TempPathFactory) -> sonde.ArchiveReader:
     """One run a day at 2 GB/s; from day 30 on 1 GB/s. The noise is 1 % up and down."""
     root = tmp_path_factory.mktemp("compared") / "archive"
-    known = {"classification": "storage", "classification_text": "From storage.", "validity": "good"}
+    members = {"classification": "storage", "classification_text": "From storage.", "validity": "good"}
     for day in range(DAYS):
         rate = (2e9 if day < DROP_DAY else 1e9) * (1.01 if day % 2 else 0.99)
-        run_builders.add_run(root, name_run(day), [run_builders.build_phase("read", rate, **known)])
+        run_builders.add_run(root, name_run(day), [run_builders.build_phase("read", rate, **members)])
         change_tags(place_of(root, name_run(day)), ["old" if day < DROP_DAY else "new"])
     for day in range(10):
         change_tags(place_of(root, name_run(day)), ["baseline:good"])

@@ -25,20 +25,20 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> sonde.ArchiveReader:
     folder = write_run(place_of(root, RUN), Scene(works=[Work("write", seconds=2.0), Work("read", op="read")]))
     phases = [run_builders.build_phase("write"), run_builders.build_phase("read")]
     (folder / "run.json").write_text(json.dumps(run_builders.build_run_document(RUN, phases)), encoding="utf-8")
-    known = {"classification": "storage", "classification_text": "From storage.", "validity": "good"}
+    members = {"classification": "storage", "classification_text": "From storage.", "validity": "good"}
     for day in range(12):
         rate = (2e9 if day < 6 else 1e9) + day * 1e6
-        phase = run_builders.build_phase("read", rate, **known)
+        phase = run_builders.build_phase("read", rate, **members)
         plan = {"id": "<b>daily</b>", "title": ""}
         run_builders.add_run(root, f"202602{day + 1:02d}T000000Z-daily-{day:08x}", [phase], plan=plan)
     run_builders.age_archive(root)
     return sonde.open(root)
 
 
-def unframe(drawn: str) -> str:
+def unframe(markup: str) -> str:
     """Returns the page in the frame."""
-    match = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="" style="[^"]*"></iframe>', drawn)
-    assert match, drawn[:200]
+    match = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="" style="[^"]*"></iframe>', markup)
+    assert match, markup[:200]
     return html.unescape(match[1])
 
 
@@ -56,25 +56,25 @@ def test_phase_shows_its_own_charts(archive: sonde.ArchiveReader) -> None:
 
 def test_imported_run_shows_a_table(archive: sonde.ArchiveReader) -> None:
     run = archive.run()
-    for drawn in (run._repr_html_(), run.phases[0]._repr_html_()):
-        assert drawn.startswith("<table>")
-        assert "<td>storage</td>" in drawn
+    for markup in (run._repr_html_(), run.phases[0]._repr_html_()):
+        assert markup.startswith("<table>")
+        assert "<td>storage</td>" in markup
 
 
 def test_run_list_shows_the_last_runs_escaped(archive: sonde.ArchiveReader) -> None:
-    drawn = archive.runs()._repr_html_()
-    assert drawn.count("<tr>") == 1 + 13
-    assert "&lt;b&gt;daily&lt;/b&gt;" in drawn
-    assert "<b>" not in drawn
+    markup = archive.runs()._repr_html_()
+    assert markup.count("<tr>") == 1 + 13
+    assert "&lt;b&gt;daily&lt;/b&gt;" in markup
+    assert "<b>" not in markup
     assert archive.runs(plan="nothing like it")._repr_html_().count("<tr>") == 1
 
 
 def test_long_table_shows_its_length(archive: sonde.ArchiveReader) -> None:
     series = archive.run(RUN).phase("write").series()
     assert series is not None
-    drawn = series._repr_html_()
-    assert drawn.count("<tr>") == 1 + 20
-    assert f"20 of {len(series)} rows" in drawn
+    markup = series._repr_html_()
+    assert markup.count("<tr>") == 1 + 20
+    assert f"20 of {len(series)} rows" in markup
 
 
 def test_comparison_shows_its_page(archive: sonde.ArchiveReader) -> None:

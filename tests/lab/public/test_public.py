@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import json
 import re
 import subprocess
@@ -16,6 +17,7 @@ import run_builders
 from make_record import Scene, Work, write_run
 
 import sonde as package
+from sonde.launch.engine import Engine
 from sonde.model.errors import UserError
 from sonde.public.archive import ArchiveReader
 from sonde.public.runs import Phase, Run
@@ -23,7 +25,7 @@ from sonde.store.shards import place_of
 from sonde.store.tags import change_tags
 
 A, B, C = (f"2026010{day}T000000Z-daily-000{day}" for day in (1, 2, 3))
-ROOT = Path(__file__).resolve().parents[3]
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "python.md"
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_public_names_and_members_are_never_removed() -> None:
         "RunList",
     }
     names |= {"PhaseSeries", "Table", "UserError", "__version__", "check", "open", "run", "simulate"}
-    names |= {"ComparedNumber", "ComparisonResult", "GateNumber", "GateResult"}
+    names |= {"ComparedNumber", "RunComparison", "GateNumber", "GateResult"}
     names |= {"TrendChange", "TrendHistory", "TrendResult"}
     assert set(package.__all__) == names
     assert names <= set(dir(package))
@@ -133,12 +135,29 @@ def test_importing_sonde_costs_nothing() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_the_example_of_the_documentation_runs(
+def test_first_example_of_the_page_runs(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
-    (example, *_) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (example, *_) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.setenv("SONDE_ARCHIVE", str(root))
     names: dict[str, Any] = {}
     exec(example, names)
     assert capsys.readouterr().out == f"{B} read 2.0 GB/s\n"
+
+
+def test_doctests_of_the_page_print_what_it_says(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testfile(str(PAGE), module_relative=False, report=True)
+    assert result.attempted > 15
+    assert result.failed == 0
+
+
+def test_page_names_everything_public() -> None:
+    """Classes that a call returns are described by their members."""
+    text = PAGE.read_text(encoding="utf-8")
+    calls = {name for name in package.__all__ if name.islower() and not name.startswith("_")}
+    assert {name for name in calls if f"sonde.{name}(" not in text} == set()
+    methods = {name for name in vars(ArchiveReader) if not name.startswith("_")} - {"root"}
+    assert {name for name in methods if f"archive.{name}(" not in text} == set()

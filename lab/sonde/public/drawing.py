@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws public objects for notebooks: the pages of the report, each in a frame, and tables."""
+"""Draws public objects for notebooks: the pages of the report, each in a frame."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from sonde.charts.page_renderer import render_page
 from sonde.charts.study import Study, StudySection
 from sonde.findings.phase_summary import assess_phase
-from sonde.model.escaping import escape_line
 from sonde.public.records import read_recorded_run
 from sonde.report import render_report
 from sonde.report.sections.section import draw
@@ -56,20 +55,3 @@ def _frame(page: str) -> str:
     """Returns an HTML element that shows the page. Its style does not reach the notebook, and it may run nothing."""
     style = "width: 100%; height: 40em; border: 0"
     return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page, style))
-
-
-def draw_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Returns an HTML table of the rows, of which there are `count` in all."""
-    head = Markup("").join(Markup("<th>{}</th>").format(_to_cell(name)) for name in columns)
-    body = Markup("").join(
-        Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(_to_cell(value)) for value in row))
-        for row in rows
-    )
-    more = Markup("<p>{} of {} rows</p>").format(len(rows), count) if len(rows) < count else Markup("")
-    return str(Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}").format(head, body, more))
-
-
-def _to_cell(value: Any) -> Markup:
-    if value is None:
-        return Markup("")
-    return escape(f"{value:.6g}" if isinstance(value, float) else escape_line(str(value), 200))

@@ -72,7 +72,8 @@ class Phase:
 
     def _repr_html_(self) -> str:
         """The charts of the report, for notebooks."""
-        from sonde.public.drawing import draw_phase, draw_table
+        from sonde.public.drawing import draw_phase
+        from sonde.public.html_table import draw_table
 
         if (self.folder / RECORD).is_file():
             return draw_phase(self.folder, self.id)
@@ -109,7 +110,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The report of the run, for notebooks; of a result of another tool a table."""
-        from sonde.public.drawing import draw_runs, draw_table
+        from sonde.public.drawing import draw_runs
+        from sonde.public.html_table import draw_table
 
         if (self.folder / RECORD).is_file():
             return draw_runs([self.folder])
@@ -190,7 +192,7 @@ class RunList(Table, Sequence[Run]):
 
     def _repr_html_(self) -> str:
         """The last runs, for notebooks."""
-        from sonde.public.drawing import draw_table
+        from sonde.public.html_table import draw_table
 
         last = self[-MOST_ROWS:].to_arrow().select(list(_SHOWN_OF_A_RUN)).to_pydict() if len(self) else {}
         return draw_table(_SHOWN_OF_A_RUN, list(zip(*last.values(), strict=True)), len(self))

@@ -26,7 +26,7 @@ class Convertible(ABC):
 
     def _repr_html_(self) -> str:
         """The first rows, for notebooks."""
-        from sonde.public.drawing import draw_table
+        from sonde.public.html_table import draw_table
 
         table = self.to_arrow()
         first = table.slice(0, MOST_ROWS).to_pydict()

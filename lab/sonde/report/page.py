@@ -22,6 +22,7 @@ from sonde.findings.best_numbers import (
     make_candidate,
 )
 from sonde.findings.classification import Classification, format_error, is_unfinished
+from sonde.findings.explanations import explain_finding
 from sonde.findings.irregularities import describe_irregularities
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary, assess_phase
 from sonde.model import quantities
@@ -75,6 +76,7 @@ class FindingView:
     id: str
     text: str
     advice: str
+    explanation: str
     places: tuple[tuple[str, str], ...]
     evidence: Pairs
 
@@ -315,6 +317,7 @@ def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView
         id=escape_line(first.id, 60),
         text=to_sentence(escape_line(first.text or first.id, 600)),
         advice=to_sentence(escape_line(first.advice, 600)),
+        explanation=explain_finding(first.id),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
         evidence=tuple((facts.label(name), facts.format_fact(name, value)) for name, value in evidence),
     )

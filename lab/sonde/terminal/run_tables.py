@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sonde.findings.assessment import assess
 from sonde.findings.classification import Classification
+from sonde.findings.explanations import name_help_commands
 from sonde.model.errors import to_sentence
 from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.lines import Finding, PhaseEndLine, Rate
@@ -202,6 +203,8 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
         alike.setdefault((finding.severity, finding.text, finding.advice), []).append(finding)
     for group in alike.values():
         console.print(_finding(group))
+    if commands := name_help_commands(finding.id for finding in findings):
+        console.print(Text(f"Explained by {commands}", style="dim"))
     for error in record.errors[:5]:
         console.print(Text(f"✗ {error.text}", style="red"))
     if len(record.errors) > 5:

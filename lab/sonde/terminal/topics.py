@@ -10,6 +10,8 @@ from pathlib import Path
 
 from rich.markdown import Markdown
 
+from sonde.findings.explanations import PAGE as FINDINGS_PAGE
+from sonde.findings.explanations import read_explanations
 from sonde.model.bundled_files import find_bundled_folder
 from sonde.model.errors import MachineError, UserError, suggest_name
 from sonde.terminal.screen import plain_table, results
@@ -26,11 +28,12 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Topic:
-    """A page: its name ("tasks/compare"), title and file."""
+    """A page: its name ("tasks/compare"), title and file; or a section of it, with its text."""
 
     name: str
     title: str
     path: Path
+    section: str = ""
 
 
 def list_topics() -> dict[str, Topic]:
@@ -54,11 +57,14 @@ def _read_title(path: Path) -> str:
 
 
 def find_topic(name: str) -> Topic:
-    """Returns the page of that name, with or without its folder. Raises UserError with pages that mention the name."""
+    """Returns the page of that name, with or without its folder, or the explanation of the finding of that name. Raises
+    UserError with pages that mention the name."""
     topics = list_topics()
     for candidate in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
         if candidate in topics:
             return topics[candidate]
+    if text := read_explanations().get(name):
+        return Topic(name, name, topics[FINDINGS_PAGE].path, f"# `{name}`\n\n{text}\n")
     mentions = [topic.name for topic in topics.values() if name.lower() in _read_page(topic.path).lower()]
     if name.strip() and mentions:
         commands = ", ".join(f"`sonde help {topic}`" for topic in mentions[:6])
@@ -86,7 +92,7 @@ def print_topic(topic: Topic) -> None:
 
 def prepare_page(topic: Topic, topics: Mapping[str, Topic]) -> str:
     """Returns a page as plain Markdown: without comments, images and directives of the documentation's site."""
-    text = _DIRECTIVE.sub("", _COMMENT.sub("", _read_page(topic.path)))
+    text = _DIRECTIVE.sub("", _COMMENT.sub("", topic.section or _read_page(topic.path)))
     text = _IMAGE.sub(r"\1", text)
     names_by_path = {other.path.resolve(): name for name, other in topics.items()}
 

@@ -166,6 +166,17 @@ def import_page(folder: Path) -> None:
     (folder / "daily.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
 
 
+def coming_from_page(folder: Path) -> None:
+    """Results, a log of a job and counters of a server, for a stored run; and probes of some days."""
+    import_page(folder)
+    advise_page(folder)
+    store_run(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH))
+    rows = [f"2026-11-21 20:45:{second:02d},fs1-OST0000,{second}00,{second}000" for second in range(8)]
+    text = "\n".join(["TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES", *rows])
+    (folder / "ost-data.csv").write_text(f"{text}\n", encoding="utf-8")
+    runs(folder / "sonde-archive", *month("2026-08"))
+
+
 def program_page(folder: Path) -> None:
     """A program that writes small records."""
     (folder / "input.nml").write_text("&input /\n", encoding="utf-8")
@@ -244,6 +255,7 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/start/index.md": start_page,
     "docs/tasks/archive.md": archive_page,
     "docs/tasks/cluster.md": cluster_page,
+    "docs/tasks/coming-from.md": coming_from_page,
     "docs/tasks/compare.md": compare_page,
     "docs/tasks/experiment.md": experiment_page,
     "docs/tasks/import.md": import_page,

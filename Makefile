@@ -145,6 +145,8 @@ nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, 
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev
 	PYTHONPATH=lab $(BIN)/python -m pytest -q -m nightly tests
+	@if command -v cargo >/dev/null; then cargo install --quiet fsx; else echo "fsx is not tried: there is no cargo"; fi
+	PYTHONPATH=lab $(BIN)/python -m pytest -q tests/preload/test_exerciser.py tests/together/test_integrity_on_a_mount.py
 	@$(MAKE) --no-print-directory test-storage
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan

@@ -23,6 +23,7 @@ import pyarrow.parquet as parquet
 import tomli_w
 
 from sonde.advise.buffers import params_from_trace
+from sonde.advise.dftracer_trace import read_dftracer_job
 from sonde.design.layout.live.saved_output import read_files
 from sonde.design.layout.live.superblocks import read_superblock
 from sonde.design.routes.table_reader import read_host_tables
@@ -325,6 +326,9 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget("events", "events.toml", read_events, _files("schema/event/example.toml")),
     ReaderTarget("event lines", "events.ndjson", read_events, _files("schema/event/example.ndjson")),
     ReaderTarget("trace", "trace.ndjson", _read_trace, _files("schema/trace/example.ndjson")),
+    ReaderTarget(
+        "trace of DFTracer", "trace.pfw", read_dftracer_job, _files("tests/data/dftracer/parent.pfw"), mutations=60
+    ),
     ReaderTarget("pack", "pack.tar", _read_pack, _packs, UNREADABLE),
     ReaderTarget("tool output", "output.txt", lambda path: read_files([path]), _files("tests/data/layout/*")),
     ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _routes),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sonde.advise.darshan_log import read_darshan_job
+from sonde.advise.dftracer_trace import is_dftracer_trace, read_dftracer_job
 from sonde.advise.job_io import JobIo
 from sonde.advise.reader_process import TIMEOUT_S, ReaderProcess
 from sonde.advise.trace_job import read_trace_job
@@ -19,15 +20,18 @@ _DARSHAN_MAGIC = 6567223  # after the version of the format, in the byte order o
 
 
 def read_job(path: Path, process: ReaderProcess) -> JobIo:
-    """Reads a Darshan log or a trace. Raises UserError when it is neither, or damaged."""
+    """Reads a Darshan log or a trace of Sonde or DFTracer. Raises UserError when it is neither, or damaged."""
     if is_darshan_log(path):
         return process.read(read_darshan_job, path)
+    if is_dftracer_trace(path):
+        return read_dftracer_job(path)
     if path.exists() and is_trace(path):
         return read_trace_job(path)
     if not path.exists():
         raise UserError(f"There is no log {path}.")
     raise UserError(
-        f"{path} is neither a Darshan log (*{DARSHAN_SUFFIX}, version 3.0 or later) nor a trace of `sonde trace`."
+        f"{path} is neither a Darshan log (*{DARSHAN_SUFFIX}, version 3.0 or later) nor a trace of `sonde trace` or"
+        " DFTracer (*.pfw, *.pfw.gz)."
     )
 
 

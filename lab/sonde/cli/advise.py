@@ -52,7 +52,8 @@ def command(
 ) -> int:
     """Say what in the I/O of a job costs time, how much, and which setting changes it.
 
-    LOG is a Darshan log, or a trace of `sonde trace`. Advice is ordered by the seconds that it gains on the storage.
+    LOG is a Darshan log, a trace of `sonde trace`, or a file or folder of DFTracer. Advice is
+    ordered by the seconds that it gains on the storage.
     With several logs of one file system, slow storage targets are named as well.
 
     \b

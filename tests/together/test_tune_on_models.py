@@ -111,6 +111,6 @@ def test_verb_finds_stripes_of_model(
     machine.write_text(small_machine(8, 1, 64), encoding="utf-8")
     (tmp_path / "plan.json").write_text(make_plan().to_json(), encoding="utf-8")
     arguments = ["tune", str(tmp_path / "plan.json"), "--system", str(machine), "--try", "stripe-count=1,8"]
-    assert main([*arguments, "--blocks", "5", "--archive", str(tmp_path / "a"), "--json"]) == 0
+    assert main([*arguments, "--blocks", "7", "--archive", str(tmp_path / "a"), "--json"]) == 0
     (setting,) = json.loads(capsys.readouterr().out)["settings"]
     assert (setting["best"], setting["verdict"]) == ("8", "better")

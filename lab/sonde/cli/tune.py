@@ -68,7 +68,7 @@ class _TuneCall:
 )
 @click.option(
     "--blocks",
-    type=click.IntRange(5, 1000),
+    type=click.IntRange(7, 1000),
     default=20,
     show_default=True,
     metavar="N",

@@ -20,6 +20,9 @@ import numpy as np
 from sonde.stats.ratio import MIN_RUNS_PER_SIDE, RateRatio, compare_rates
 
 CONFIDENCE = 0.99
+# A change is called better only where this wider interval is above 1: repeated looks would else call 3 of 100 values
+# without effect better (simulated with 5 to 10 % of noise).
+STRICT_CONFIDENCE = 0.998
 
 # Measures a value (None: the present one) and returns its rate; a value that cannot be set raises RejectedValueError.
 Measure = Callable[[str | None], float]
@@ -137,17 +140,15 @@ def _compare(best: str, measure: Measure, rule: SearchRule, order: random.Random
         if block + 1 < MIN_RUNS_PER_SIDE:
             continue
         ratio = compare_rates(present, changed, CONFIDENCE)
-        verdict = decide(ratio, rule.worth)
+        verdict = decide(ratio, compare_rates(present, changed, STRICT_CONFIDENCE, test=False), rule.worth)
         if verdict != UNDECIDED:
             break
     return SearchResult(best, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
 
 
-def decide(ratio: RateRatio, worth: float) -> str:
-    """The verdict about a ratio: better when the interval is above 1 and the estimate is worth it; no difference when
-    the interval is below what is worth it; else undecided."""
-    if ratio.low is None or ratio.high is None:
-        return UNDECIDED
-    if ratio.low > 1.0 and ratio.value >= 1.0 + worth:
+def decide(ratio: RateRatio, strict: RateRatio, worth: float) -> str:
+    """The verdict about a ratio: better when its `strict` interval is above 1 and the estimate is worth it; no
+    difference when the interval is below what is worth it; else undecided."""
+    if strict.low is not None and strict.low > 1.0 and strict.value >= 1.0 + worth:
         return BETTER
-    return NO_DIFFERENCE if ratio.high < 1.0 + worth else UNDECIDED
+    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + worth else UNDECIDED

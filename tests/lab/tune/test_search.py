@@ -132,4 +132,18 @@ def test_blocks_interleave_both_sides() -> None:
     ],
 )
 def test_verdict_follows_from_interval(low: float | None, value: float, high: float | None, verdict: str) -> None:
-    assert decide(RateRatio(value, low, high, None, 9, 9, 0.99), 0.05) == verdict
+    ratio = RateRatio(value, low, high, None, 9, 9, 0.99)
+    assert decide(ratio, ratio, 0.05) == verdict
+
+
+def test_better_needs_the_strict_interval() -> None:
+    ratio, strict = (RateRatio(1.2, low, 1.4, None, 9, 9, 0.99) for low in (1.02, 0.99))
+    assert decide(ratio, strict, 0.05) == UNDECIDED
+
+
+def test_few_of_many_searches_call_equal_values_better() -> None:
+    effects = dict.fromkeys("abcd", 1.0)
+    results = [
+        search_best_value(list(effects), make_storage(effects, 1000 + seed, drift=0), RULE, seed) for seed in range(150)
+    ]
+    assert sum(result.is_better for result in results) <= 4  # 1 of 100 is expected at most

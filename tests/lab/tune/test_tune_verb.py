@@ -60,7 +60,7 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["quick", "--on", ".", "--try", "transfer", "--phase", "writes"], 'the plan has no phase "writes"'),
         (["quick", "--on", ".", "--try", "transfer", "--device", "sdzz"], "there is no block device sdzz"),
         (["quick", "--on", ".", "--try", "transfer", "--worth", "0"], "--worth"),
-        (["quick", "--on", ".", "--try", "transfer", "--blocks", "4"], "--blocks"),
+        (["quick", "--on", ".", "--try", "transfer", "--blocks", "6"], "--blocks"),
         (["quick", "--on", ".", "--try", "transfer", "--mount", "fs1"], "--mount belongs to --system"),
         (["quick", "--system", "edison", "--on", ".", "--try", "transfer"], "leave out --on"),
         (["quick", "--system", "edison", "--apply", "--try", "transfer"], "leave out --on"),
@@ -131,7 +131,7 @@ def test_real_runs_find_the_larger_transfer(sonde: Any, target: Path, archive: P
     expected = 128 * (1 + 0.065536) / (8 * (1 + 1.048576))  # ms of 8 MiB in operations of 64 KiB and of 1 MiB
     assert setting["ratio"] == pytest.approx(expected, rel=0.05)
     runs, _ = Archive(archive).runs()
-    assert [run.role for run in runs] == ["tune"] * (3 * 2 + 2 * 5)
+    assert [run.role for run in runs] == ["tune"] * (3 * 2 + 2 * 7)
     assert not find_journal_file().exists()
 
 

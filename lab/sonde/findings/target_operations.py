@@ -32,6 +32,7 @@ _MOST_NAMED = 3
 _FEWEST_OPERATIONS = 5
 _OPERATIONS_A_TARGET = 32  # of the median target; below that nothing is said
 _LONGEST_FACTOR = 10.0
+_MANY_OPERATIONS = 256.0
 _MANY_BLOCKS = 13
 # By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
 LEVEL = 0.995
@@ -205,9 +206,13 @@ def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
 
 
 def _estimate_noise(rates: Sequence[TargetRates]) -> list[float]:
-    """By target the spread of its level against that of the median target: a median of fewer operations varies more."""
+    """By target the spread of its level against that of the median target: a median of fewer operations varies more.
+
+    Beyond `_MANY_OPERATIONS` the spread is that between targets, which more operations do not lower: without this limit
+    a target that hangs for a whole long phase had room for any factor.
+    """
     counts = [rate.operations for rate in rates if rate.operations is not None]
-    middle = float(np.median(counts)) if counts else 1.0
+    middle = min(float(np.median(counts)), _MANY_OPERATIONS) if counts else 1.0
     return [math.sqrt(max(1.0, middle / rate.operations)) if rate.operations else 1.0 for rate in rates]
 
 

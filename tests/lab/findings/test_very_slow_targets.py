@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from target_load import COLUMNS
 
-from sonde.findings.target_operations import describe_slow_operations, find_slow_targets_by_latency
+from sonde.findings.target_operations import (
+    describe_slow_operations,
+    find_slow_targets_by_latency,
+    select_slow_targets,
+)
+from sonde.findings.targets import TargetRates
 from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 
@@ -102,3 +107,11 @@ def test_sound_targets_are_rarely_named(operations: int, stop: str) -> None:
 def test_target_ten_times_slower_is_named_in_words() -> None:
     text = describe_slow_operations(draw_phase(1, 10.0, 400, "volume"))
     assert text.startswith(f"Writes to target {SLOW} took ")
+
+
+def test_single_operation_that_lasts_a_long_phase_is_named() -> None:
+    """The others answered thousands of operations and differ by 12 %, which is the spread between targets."""
+    random = np.random.default_rng(7)
+    rates = [TargetRates(f"OST{index:04x}", (float(np.exp(random.normal(0, 0.12))),), 2568) for index in range(95)]
+    slow = select_slow_targets([TargetRates("hanging", (1.1e-6,), 1), *rates])
+    assert [target.name for target in slow] == ["hanging"]

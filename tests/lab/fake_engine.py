@@ -239,7 +239,8 @@ def resolve(request: dict[str, Any]) -> dict[str, Any]:
         {"phase": name, "files": 1, "segments": 1, "operations": volume // transfer, "bytes": volume}
         for name, transfer, volume in sizes_of_phases
     ]
-    return {"phases": phases, "space": {"bytes": max(phase_sizes["bytes"] for phase_sizes in phases), "files": 1}}
+    largest = max(phase_sizes["bytes"] for phase_sizes in phases)
+    return {"phases": phases, "space": {"bytes": largest, "files": 1, "most_bytes": largest}}
 
 
 def run(arguments: list[str]) -> int:

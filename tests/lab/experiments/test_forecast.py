@@ -31,7 +31,7 @@ class Known(Engine):
             raise UserError("plan: data.io.queue_depth is more than this backend can do.")
         volume = parse_bytes(plan["data"]["access"]["volume"]) * processes
         phase_document = {"files": processes, "segments": 1, "operations": 7, "bytes": volume}
-        return {"space": {"bytes": volume}, "phases": [phase_document for _ in plan["phases"]]}
+        return {"space": {"bytes": volume, "most_bytes": volume}, "phases": [phase_document for _ in plan["phases"]]}
 
 
 def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, **more: Any) -> Forecast:

@@ -187,7 +187,7 @@ def test_report_covers_one_run_or_several(sonde: Any, ran: Any, archive: Path, t
     assert result.out.strip() == str(folder / "report.html")
     sonde("run", "quick", "--on", target)
     both = [path.name for path in archive.glob("*/2*Z-*")]
-    page = tmp_path / "deep" / "both.html"
+    page = tmp_path / "both.html"
     assert sonde("report", *both, "-o", page, "--title", "Two").code == 0
     assert page.read_text() == "Two 2"
 

@@ -64,6 +64,7 @@ struct OpenRequest {
 struct ChannelSetup {
     const plan::Io* io = nullptr;
     const plan::Paced* paced = nullptr;
+    const plan::TargetSettings* target = nullptr;
     int task = 0;  ///< global number of the task
     int tasks = 1;
     unsigned files = 1;            ///< how many files will be open at once at most
@@ -122,6 +123,10 @@ class Channel {
     /// What was asked for and could not be had, but did not prevent the work ("without registered buffers: …"): one
     /// sentence each, the same text in every task that it befell, so that they can be counted.
     virtual std::vector<std::string> notes() const { return {}; }
+    /// Requests that were sent again so far. Their time is in the latency of their operation.
+    virtual std::uint64_t retries() const noexcept { return 0; }
+    /// More about the last error than its number says, for instance a server's message; empty when nothing is known.
+    virtual const char* explanation() const noexcept { return ""; }
 };
 
 /// What it can do; the rules of a plan ask (plan/capabilities.hpp).

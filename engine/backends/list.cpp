@@ -13,6 +13,7 @@ extern const Backend posix_backend;
 extern const Backend io_uring_backend;
 extern const Backend mmap_backend;
 extern const Backend mpiio_backend;
+extern const Backend s3_backend;
 extern const Backend null_backend;
 extern const Backend paced_backend;
 
@@ -26,8 +27,8 @@ int Channel::remove(Directory root, const char* path) noexcept {
 }
 
 std::span<const Backend* const> list() {
-    static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend,
-                                         &mpiio_backend, &null_backend,     &paced_backend};
+    static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend, &mpiio_backend,
+                                         &s3_backend,    &null_backend,     &paced_backend};
     return all;
 }
 

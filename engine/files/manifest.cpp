@@ -158,32 +158,36 @@ WriterState Manifest::writer_state() const {
     return process_start != 0 && start_of(pid) == process_start ? WriterState::alive : WriterState::ended;
 }
 
+std::string Manifest::to_text() const {
+    const json out{{"sonde_manifest", 1},
+                   {"run", run},
+                   {"host", records::json_text(host)},
+                   {"boot", boot},
+                   {"pid_space", pid_space},
+                   {"pid", pid},
+                   {"process_start", process_start},
+                   {"period", period},
+                   {"epoch_ns", epoch_ns},
+                   {"half_rates", {{"write", half_write}, {"read", half_read}}},
+                   {"existed_before", existed_before},
+                   {"files",
+                    {{"mapping", static_cast<int>(files.mapping)},
+                     {"group_size", files.group_size},
+                     {"count", files.count},
+                     {"directories", static_cast<int>(files.directories)},
+                     {"name", files.name},
+                     {"across", files.across}}},
+                   {"threads", tasks.threads},
+                   {"node_of_process", tasks.node_of_process},
+                   {"data", data.to_json()},
+                   {"has_data", has_data},
+                   {"trees", trees.to_json()}};
+    return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 void Manifest::save(const ConfinedDirectory& directory) const {
-    json out{{"sonde_manifest", 1},
-             {"run", run},
-             {"host", records::json_text(host)},
-             {"boot", boot},
-             {"pid_space", pid_space},
-             {"pid", pid},
-             {"process_start", process_start},
-             {"period", period},
-             {"epoch_ns", epoch_ns},
-             {"half_rates", {{"write", half_write}, {"read", half_read}}},
-             {"existed_before", existed_before},
-             {"files",
-              {{"mapping", static_cast<int>(files.mapping)},
-               {"group_size", files.group_size},
-               {"count", files.count},
-               {"directories", static_cast<int>(files.directories)},
-               {"name", files.name},
-               {"across", files.across}}},
-             {"threads", tasks.threads},
-             {"node_of_process", tasks.node_of_process},
-             {"data", data.to_json()},
-             {"has_data", has_data},
-             {"trees", trees.to_json()}};
     try {
-        write_draft(directory, out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+        write_draft(directory, to_text());
     } catch (...) {
         directory.unlink(manifest_draft_name);  // half a manifest says nothing, and the one before it still stands
         throw;

@@ -63,6 +63,8 @@ struct Manifest {
     bool has_data = true;  ///< false: the plan has no data files
     Forest trees;
 
+    /// The text that parse() reads.
+    std::string to_text() const;
     /// Writes `.sonde-manifest.json` in `directory` atomically and durably. Throws NoSpace or another
     /// std::runtime_error with one sentence; then the one before it still stands.
     void save(const ConfinedDirectory& directory) const;

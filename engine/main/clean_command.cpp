@@ -4,7 +4,9 @@
 #include "files/manifest.hpp"
 #include "files/removal.hpp"
 #include "files/tree_removal.hpp"
+#include "main/clean_bucket.hpp"
 #include "main/commands.hpp"
+#include "objects/store_settings.hpp"
 #include "phases/outcome.hpp"
 #include "plan/units.hpp"
 #include "records/text.hpp"
@@ -48,8 +50,9 @@ bool called_like_a_run(const std::string& name) {
            });
 }
 
-/// Why a run directory must not be removed; empty when its run has ended and created the directory.
-std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
+}  // namespace
+
+std::string explain_active_run(const files::Manifest& manifest, bool elsewhere) {
     const std::string who = "its run " + records::json_text(manifest.run);
     const files::WriterState writer_state = manifest.writer_state();
     if (writer_state == files::WriterState::alive) {
@@ -60,8 +63,18 @@ std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
                std::to_string(manifest.pid) +
                ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";
     }
+    return {};
+}
+
+namespace {
+
+/// Why a run directory must not be removed; empty when its run has ended and created the directory.
+std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
+    if (std::string reason = explain_active_run(manifest, elsewhere); !reason.empty()) {
+        return reason;
+    }
     if (manifest.existed_before && !makes_trees(manifest)) {
-        return who +
+        return "its run " + records::json_text(manifest.run) +
                " was told to use a directory that was already there (target.use_existing), so nothing in it is "
                "known to be its own";
     }
@@ -257,15 +270,22 @@ void print_clean(const ordered_json& report, const CleanArguments& arguments) {
 }  // namespace
 
 int command_clean(const CleanArguments& arguments) {
-    Cleaning cleaning(arguments);
-    const int code = cleaning.run();
-    if (code == phases::exit_environment || (code == phases::exit_plan && cleaning.report().empty())) {
+    ordered_json report = ordered_json::array();
+    int code = phases::exit_done;
+    if (objects::is_object_url(arguments.directory)) {
+        code = clean_bucket(arguments, report);
+    } else {
+        Cleaning cleaning(arguments);
+        code = cleaning.run();
+        report = cleaning.report();
+    }
+    if (code == phases::exit_environment || (code == phases::exit_plan && report.empty())) {
         return code;
     }
     if (arguments.json) {
-        std::cout << cleaning.report().dump(2) << "\n";
+        std::cout << report.dump(2) << "\n";
     } else {
-        print_clean(cleaning.report(), arguments);
+        print_clean(report, arguments);
     }
     return code;
 }

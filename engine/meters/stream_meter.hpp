@@ -45,7 +45,7 @@ struct StreamMeter {
     std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides
-    std::uint64_t short_operations = 0, failed = 0;
+    std::uint64_t short_operations = 0, failed = 0, retries = 0;
     std::uint64_t checked_bytes = 0, mismatches = 0;
     std::int64_t verify_ns = 0;
     Interval part[parts];

@@ -19,39 +19,25 @@ namespace {
 
 /// "ENOSPC" for 28, "E28" for unknown numbers.
 std::string errno_name(int code) {
-    static const std::map<int, const char*> names{{EPERM, "EPERM"},
-                                                  {ENOENT, "ENOENT"},
-                                                  {EINTR, "EINTR"},
-                                                  {EIO, "EIO"},
-                                                  {ENXIO, "ENXIO"},
-                                                  {EBADF, "EBADF"},
-                                                  {EAGAIN, "EAGAIN"},
-                                                  {ENOMEM, "ENOMEM"},
-                                                  {EACCES, "EACCES"},
-                                                  {EBUSY, "EBUSY"},
-                                                  {EEXIST, "EEXIST"},
-                                                  {ENODEV, "ENODEV"},
-                                                  {ENOTDIR, "ENOTDIR"},
-                                                  {EISDIR, "EISDIR"},
-                                                  {EINVAL, "EINVAL"},
-                                                  {ENFILE, "ENFILE"},
-                                                  {EMFILE, "EMFILE"},
-                                                  {EFBIG, "EFBIG"},
-                                                  {ENOSPC, "ENOSPC"},
-                                                  {EROFS, "EROFS"},
-                                                  {EDQUOT, "EDQUOT"},
-                                                  {ESTALE, "ESTALE"},
-                                                  {ETIMEDOUT, "ETIMEDOUT"},
-                                                  {EOPNOTSUPP, "EOPNOTSUPP"},
-                                                  {ENODATA, "ENODATA"},
-                                                  {ESHUTDOWN, "ESHUTDOWN"},
-                                                  {EREMOTEIO, "EREMOTEIO"},
-                                                  {ENOTCONN, "ENOTCONN"},
-                                                  {ENAMETOOLONG, "ENAMETOOLONG"},
-                                                  {ENOTEMPTY, "ENOTEMPTY"},
-                                                  {ELOOP, "ELOOP"},
-                                                  {EMLINK, "EMLINK"},
-                                                  {EXDEV, "EXDEV"}};
+    static const std::map<int, const char*> names{{EPERM, "EPERM"},           {ENOENT, "ENOENT"},
+                                                  {EINTR, "EINTR"},           {EIO, "EIO"},
+                                                  {ENXIO, "ENXIO"},           {EBADF, "EBADF"},
+                                                  {EAGAIN, "EAGAIN"},         {ENOMEM, "ENOMEM"},
+                                                  {EACCES, "EACCES"},         {EBUSY, "EBUSY"},
+                                                  {EEXIST, "EEXIST"},         {ENODEV, "ENODEV"},
+                                                  {ENOTDIR, "ENOTDIR"},       {EISDIR, "EISDIR"},
+                                                  {EINVAL, "EINVAL"},         {ENFILE, "ENFILE"},
+                                                  {EMFILE, "EMFILE"},         {EFBIG, "EFBIG"},
+                                                  {ENOSPC, "ENOSPC"},         {EROFS, "EROFS"},
+                                                  {EDQUOT, "EDQUOT"},         {ESTALE, "ESTALE"},
+                                                  {ETIMEDOUT, "ETIMEDOUT"},   {ECONNREFUSED, "ECONNREFUSED"},
+                                                  {ECONNRESET, "ECONNRESET"}, {EHOSTUNREACH, "EHOSTUNREACH"},
+                                                  {EMSGSIZE, "EMSGSIZE"},     {EPROTO, "EPROTO"},
+                                                  {EOPNOTSUPP, "EOPNOTSUPP"}, {ENODATA, "ENODATA"},
+                                                  {ESHUTDOWN, "ESHUTDOWN"},   {EREMOTEIO, "EREMOTEIO"},
+                                                  {ENOTCONN, "ENOTCONN"},     {ENAMETOOLONG, "ENAMETOOLONG"},
+                                                  {ENOTEMPTY, "ENOTEMPTY"},   {ELOOP, "ELOOP"},
+                                                  {EMLINK, "EMLINK"},         {EXDEV, "EXDEV"}};
     const auto entry = names.find(code);
     return entry == names.end() ? "E" + std::to_string(code) : entry->second;
 }
@@ -88,11 +74,15 @@ std::string describe_error(const json& error, const plan::Phase& phase) {
     if (code == 0) {
         return where + ": " + text("detail");
     }
-    const std::string reason =
-        code == ENODATA ? "the file ends before the data that was expected" : std::strerror(code);
+    // What a service says is more than the number, and advice for file systems does not apply to it.
+    const std::string detail = text("detail");
+    const std::string advice = detail.empty() ? advise_on_error(code, phase.data.io) : std::string();
+    const std::string reason = !detail.empty()   ? detail
+                               : code == ENODATA ? "the file ends before the data that was expected"
+                                                 : std::strerror(code);
     return where + ": " + text("operation") + " of " + text("path") +
            (phase.meta || text("operation") == "open" ? std::string() : offset) + " failed: " + reason + " (" +
-           errno_name(code) + ")" + advise_on_error(code, phase.data.io);
+           errno_name(code) + ")" + advice;
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/manifest_update.hpp"
 
+#include "files/object_run.hpp"
 #include "files/segments.hpp"
 #include "phases/stages.hpp"
 #include "phases/tree_jobs.hpp"
+#include "plan/check_objects.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -84,16 +86,24 @@ void update_manifest(RunContext& context, std::size_t index, const results::Tota
 }
 
 bool save_manifest(RunContext& context, const plan::Phase& phase) {
-    if (!context.is_root() || !context.storage.makes_files || context.in_place()) {
+    const bool in_bucket = plan::has_object_target(context.plan.target);
+    if (!context.is_root() || (!context.storage.makes_files && !in_bucket) || context.in_place()) {
         return true;
     }
     const bool last = is_last_stage(context.plan, context.options.stage);
+    if (in_bucket && last) {
+        return true;  // removal asks for names only, which do not change
+    }
     if (phase.meta && last) {
         return true;  // saves one fsync per phase in runs with many short phases
     }
     const std::string done = "phase " + phase.id + " is done, but ";
     try {
-        context.manifest.save(context.open_directory());
+        if (in_bucket) {
+            files::ObjectRun(context.plan.target, context.storage.directory).save(context.manifest, false);
+        } else {
+            context.manifest.save(context.open_directory());
+        }
         return true;
     } catch (const files::NoSpace&) {
         if (last) {

@@ -96,6 +96,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
     for (std::size_t i = 0; i < assignments.size(); ++i) {
         workloads::StreamJob job = make_stream_job(context_, index_, assignments[i], map_);
         job.stream = static_cast<int>(i);
+        job.target = &context_.plan.target;
         job.stripes = stripe_query_;
         open_root(job);
         jobs_.push_back(job);

@@ -22,6 +22,7 @@ struct BackendTraits {
     bool collective = false;    ///< collective calls of all tasks
     bool mpi = false;           ///< needs MPI; supports hints and file views
     bool virtual_time = false;  ///< may run on the channel's own clock (paced)
+    bool objects = false;       ///< whole objects in a bucket: the target is a URL, nothing is overwritten in part
 };
 
 struct BackendCapability {

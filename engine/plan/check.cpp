@@ -3,6 +3,7 @@
 
 #include "plan/check_data.hpp"
 #include "plan/check_meta.hpp"
+#include "plan/check_objects.hpp"
 #include "plan/plan_error.hpp"
 
 #include <algorithm>
@@ -197,6 +198,7 @@ void check_within(const Plan& plan, std::size_t index) {
 void check_phase(const Plan& plan, std::size_t index, const Capabilities& capabilities) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "]";
+    check_objects(plan, index, capabilities);
     check_paced(where, phase, capabilities.find_traits(phase.data.backend));
     check_stop(where, phase.stop);
     check_treatments(where, phase.before, capabilities);
@@ -220,6 +222,7 @@ void check_plan(const Plan& plan, const Capabilities& capabilities) {
             check_within(plan, i);
         }
     }
+    check_object_target(plan, capabilities);
     check_files("data", plan.data.files);
     check_across("data.files", plan);
     check_paths("data.files", plan);

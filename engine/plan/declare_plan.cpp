@@ -118,7 +118,8 @@ void describe(Visitor& visitor, TargetSettings& target) {
                 return name != "." && name != ".." && name.find_first_of(std::string("/\0", 2)) == std::string::npos;
             },
         .complaint = "must be one name without '/': it is made below target.path and removed afterwards"};
-    visitor.member("path", target.path, TextKind(path_rule), "an existing directory on the file system under test",
+    visitor.member("path", target.path, TextKind(path_rule),
+                   "an existing directory on the file system under test, or s3://bucket/prefix for backend s3",
                    required);
     visitor.member("directory", target.directory, TextKind(name_rule),
                    "directory below path that the run creates and removes; default sonde-<run id>", unset);
@@ -133,6 +134,32 @@ void describe(Visitor& visitor, TargetSettings& target) {
                   "striping of new files (Lustre, BeeGFS, CephFS, a mount of Sonde); the file system chooses absent "
                   "members. The record states the layout that it chose (`layout`)",
                   true);
+    visitor.table(
+        "s3", target.s3,
+        "S3 service of the target. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from "
+        "the credentials file of AWS tools",
+        true);
+}
+
+void describe(Visitor& visitor, ObjectStore& store) {
+    constexpr TextRule endpoint_rule{.holds =
+                                         [](const std::string& text) {
+                                             return (text.starts_with("http://") || text.starts_with("https://")) &&
+                                                    text.find_first_of(std::string("@ \n\0", 4)) == std::string::npos;
+                                         },
+                                     .complaint = "is no address of a server: write https://HOST:PORT",
+                                     .least_length = 1};
+    visitor.member(
+        "endpoints", store.endpoints, TextsKind(endpoint_rule),
+        "addresses of the service, which tasks use in turn; default: AWS_ENDPOINT_URL, or that of the region", unset);
+    visitor.member("region", store.region, TextKind{}, "default: AWS_REGION, or us-east-1", unset);
+    visitor.member("virtual_hosts", store.virtual_hosts, FlagKind{},
+                   "https://bucket.host/key instead of https://host/bucket/key");
+    visitor.member("ca_file", store.ca_file, TextKind{},
+                   "file with the certificates to trust; default: AWS_CA_BUNDLE, or the system's", unset);
+    visitor.member("retries", store.retries, IntegerKind(0, 100),
+                   "how often a request is sent again after a temporary error (connection lost, server busy)");
+    visitor.member("timeout", store.timeout, DurationKind{true}, "a request fails when no byte moves for so long");
 }
 
 void describe_plan(Visitor& visitor, Plan& plan, const PhaseContext& context) {

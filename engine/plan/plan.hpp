@@ -45,9 +45,19 @@ struct Striping {
     std::optional<std::uint32_t> start;  ///< index of the target that gets the first byte
 };
 
+/// An S3 service. Credentials come from the environment, never from a plan.
+struct ObjectStore {
+    std::vector<std::string> endpoints;    ///< used by tasks in turn; empty: AWS_ENDPOINT_URL, or that of the region
+    std::string region;                    ///< empty: AWS_REGION, or us-east-1
+    bool virtual_hosts = false;            ///< the bucket is part of the host name instead of the path
+    std::string ca_file;                   ///< certificates to trust; empty: AWS_CA_BUNDLE, or the system's
+    int retries = 4;                       ///< of one request at most, after temporary errors
+    Nanoseconds timeout = 30'000'000'000;  ///< a request ends when no byte moves for so long
+};
+
 /// The target of the run. All files lie in `path/directory`, which the engine creates and removes.
 struct TargetSettings {
-    std::string path;
+    std::string path;               ///< a directory, or s3://bucket/prefix
     std::string directory;          ///< name below path; empty = "sonde-<run id>"
     bool keep = false;              ///< keep the files (and the manifest) after the run
     bool use_existing = false;      ///< the directory and its data files may already exist
@@ -55,6 +65,7 @@ struct TargetSettings {
     Bytes min_free = 64ULL << 20U;  ///< free space required beyond the volume
     std::optional<Bytes> full_stripe;  ///< bytes, for the label of unaligned access; absent = from the mount options
     std::optional<Striping> striping;
+    std::optional<ObjectStore> s3;
 };
 
 struct Tasks {

@@ -316,6 +316,13 @@ void find_data_problems(FindingList& findings, const Totals& totals, const Circu
                      std::to_string(totals.short_operations) + " calls moved less than asked and were continued",
                      "latencies of these operations include the continuation", {{"count", totals.short_operations}});
     }
+    if (totals.retries > 0) {
+        findings.add("retries", "warning",
+                     std::to_string(totals.retries) + " requests failed for a temporary reason and were sent again",
+                     "latencies and rates include the failed tries and the pauses before the next; the service was "
+                     "overloaded or its connections broke",
+                     {{"count", totals.retries}});
+    }
     if (circumstances.verify_asked && totals.checked_bytes < totals.bytes[0]) {
         findings.add(
             "not_verified", "warning",

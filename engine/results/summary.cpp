@@ -177,6 +177,9 @@ void add_amounts(ordered_json& line, const Totals& totals) {
                    {"written", totals.operations[1]},
                    {"short", totals.short_operations},
                    {"failed", totals.failed}};
+    if (totals.retries > 0) {
+        line["ops"]["retries"] = totals.retries;
+    }
     if (totals.entries > 0) {
         line["entries"] = totals.entries;
     }

@@ -70,6 +70,7 @@ void add_counts(Totals& into, const Counted& from) {
     }
     into.short_operations += from.short_operations;
     into.failed += from.failed;
+    into.retries += from.retries;
     into.checked_bytes += from.checked_bytes;
     into.mismatches += from.mismatches;
     into.file_operations += from.file_operations;
@@ -188,7 +189,8 @@ std::string Totals::pack() const {
                 entries,
                 directories,
                 examined,
-                matched};
+                matched,
+                retries};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
     for (const Interval& interval : part) {
@@ -248,6 +250,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.directories = n.at(15);
     totals.examined = n.at(16);
     totals.matched = n.at(17);
+    totals.retries = n.at(18);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {

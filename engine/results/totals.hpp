@@ -42,7 +42,7 @@ struct StreamSum {
 struct Totals {
     std::uint64_t planned_bytes = 0, planned_operations = 0;
     std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
-    std::uint64_t short_operations = 0, failed = 0, checked_bytes = 0, mismatches = 0;
+    std::uint64_t short_operations = 0, failed = 0, retries = 0, checked_bytes = 0, mismatches = 0;
     std::uint64_t file_operations = 0;                         ///< on names
     std::uint64_t entries = 0;                                 ///< readdir, walk: names found
     std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these

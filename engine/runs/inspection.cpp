@@ -4,10 +4,14 @@
 #include "files/file_map.hpp"
 #include "files/removal.hpp"
 #include "files/striping.hpp"
+#include "plan/check_objects.hpp"
 #include "plan/plan_error.hpp"
+#include "plan/units.hpp"
 #include "records/environment.hpp"
 #include "records/file_system.hpp"
+#include "runs/bucket.hpp"
 #include "runs/footprint.hpp"
+#include "runs/manifest_state.hpp"
 #include "runs/run_directory.hpp"
 #include "runs/target_checks.hpp"
 
@@ -126,22 +130,7 @@ files::ConfinedDirectory continue_stage(phases::RunContext& context) {
         throw EnvironmentError("stage " + std::to_string(context.options.stage) +
                                " continues an earlier stage, but there is no manifest in " + directory.path());
     }
-    if (manifest->tasks.threads != context.tasks.threads ||
-        manifest->tasks.node_of_process.size() != context.tasks.node_of_process.size()) {
-        throw EnvironmentError("stage " + std::to_string(context.options.stage) +
-                               " must have as many tasks as the stage before (" +
-                               std::to_string(manifest->tasks.tasks()) + ")");
-    }
-    context.manifest.data = manifest->data;
-    context.manifest.trees = manifest->trees;
-    context.manifest.existed_before = manifest->existed_before;
-    context.manifest.half_write = manifest->half_write;
-    context.manifest.half_read = manifest->half_read;
-    files::Manifest own_manifest;
-    own_manifest.stamp_this_process();
-    if (own_manifest.host == manifest->host && own_manifest.boot == manifest->boot) {
-        context.manifest.epoch_ns = manifest->epoch_ns;
-    }
+    continue_manifest(context, *manifest);
     return directory;
 }
 
@@ -189,11 +178,7 @@ json find_unlimited_volume(const phases::RunContext& context, const records::Fil
 void fill_run_directory(phases::RunContext& context, files::ConfinedDirectory directory,
                         const std::string* stripe_type) {
     files::Manifest& manifest = context.manifest;
-    manifest.has_data = context.plan.has_data;
-    manifest.run = context.options.run_id;
-    manifest.files = context.plan.data.files;
-    manifest.tasks = context.tasks;
-    manifest.stamp_this_process();
+    fill_manifest(context);
     try {
         manifest.save(directory);
         if (stripe_type != nullptr) {
@@ -247,6 +232,10 @@ json inspect_target(phases::RunContext& context, int first_stage) {
         check_directory(plan.target.path);
     }
     check_machine(plan);
+    if (plan::has_object_target(plan.target)) {
+        facts["directory"] = open_bucket(context, first_stage);
+        return facts;
+    }
     if (!has_files) {
         check_stripes(plan, "");
         return facts;

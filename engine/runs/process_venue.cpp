@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runs/process_venue.hpp"
 
+#include "files/object_run.hpp"
 #include "phases/collectives.hpp"
 #include "phases/process_phase.hpp"
 #include "phases/stages.hpp"
+#include "plan/check_objects.hpp"
 #include "plan/plan_error.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
+#include "runs/bucket.hpp"
 #include "runs/inspection.hpp"
 #include "runs/run_end.hpp"
 
@@ -194,14 +197,22 @@ std::optional<int> ProcessVenue::open() {
 }
 
 RunDescription ProcessVenue::describe_run() {
-    return {.started = started_, .clock = context_.shared.board->clock.source(), .members = ordered_json::object()};
+    ordered_json members = ordered_json::object();
+    if (context_.is_root() && plan::has_object_target(context_.plan.target)) {
+        members["store"] = describe_store(context_.plan.target);
+    }
+    return {.started = started_, .clock = context_.shared.board->clock.source(), .members = members};
 }
 
 std::vector<ordered_json> ProcessVenue::describe_nodes() {
+    const bool in_bucket = plan::has_object_target(context_.plan.target);
     std::vector<ordered_json> nodes;
     for (const json& node :
          gather_nodes(context_.team, context_.storage.makes_files ? context_.storage.directory : std::string("/"))) {
         nodes.emplace_back(node);
+        if (in_bucket) {
+            nodes.back()["file_system"] = describe_bucket(context_.plan.target);
+        }
     }
     return nodes;
 }
@@ -232,8 +243,12 @@ std::optional<files::Removal> ProcessVenue::remove_files(int code, bool is_team_
     // An unfinished run keeps its manifest for `clean`, unless the plan creates no files.
     const bool has_own_files = code != phases::exit_done && creates_files(context_.plan);
     if (context_.is_root() && !has_own_files && phases::is_last_stage(context_.plan, context_.options.stage) &&
-        context_.storage.makes_files && target.keep && !target.keep_manifest) {
-        files::Manifest::remove(context_.open_directory());
+        target.keep && !target.keep_manifest) {
+        if (plan::has_object_target(target)) {
+            files::ObjectRun(target, context_.storage.directory).remove_manifest();
+        } else if (context_.storage.makes_files) {
+            files::Manifest::remove(context_.open_directory());
+        }
     }
     return removal;
 }

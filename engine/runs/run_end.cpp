@@ -2,8 +2,10 @@
 #include "runs/run_end.hpp"
 
 #include "files/file_map.hpp"
+#include "files/object_run.hpp"
 #include "files/removal.hpp"
 #include "files/tree_removal.hpp"
+#include "plan/check_objects.hpp"
 #include "records/text.hpp"
 
 #include <unistd.h>
@@ -46,10 +48,22 @@ std::string complaint_about_manifest(const phases::RunContext& context, const fi
                : directory.path() + " is the directory of another run by now: left alone";
 }
 
+/// Removes the objects of the run, and its manifest.
+files::Removal remove_objects(const phases::RunContext& context) {
+    try {
+        return files::ObjectRun(context.plan.target, context.storage.directory).remove(context.manifest, false);
+    } catch (const std::exception& error) {
+        return {.remaining = {context.storage.directory + " could not be removed: " + error.what()}};
+    }
+}
+
 }  // namespace
 
 files::Removal remove_without_team(const phases::RunContext& context) {
     const plan::TargetSettings& target = context.plan.target;
+    if (plan::has_object_target(target)) {
+        return target.keep ? files::Removal{} : remove_objects(context);
+    }
     if (!context.storage.makes_files || target.keep || context.in_place()) {
         return {};
     }

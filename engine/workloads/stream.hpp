@@ -45,6 +45,7 @@ struct FileJob {
 /// All that a stream needs; made by phases/runner for each stream of a phase.
 struct StreamJob {
     const plan::Phase* phase = nullptr;
+    const plan::TargetSettings* target = nullptr;
     const backends::Backend* backend = nullptr;
     int task = 0, tasks = 1;
     int tasks_on_node = 1;

@@ -33,6 +33,7 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
     backends::ChannelSetup setup;
     setup.io = &job.phase->data.io;
     setup.paced = &job.phase->data.paced;
+    setup.target = job.target;
     setup.task = job.task;
     setup.tasks = job.tasks;
     setup.mpi = job.mpi;

@@ -52,6 +52,7 @@ void TimedStream<Time>::run() {
         meter_.stonewall_operations = done_;
     }
     meter_.wall_passed = wall_passed_;
+    meter_.retries = channel_->retries();
     meter_.slices_used = slices_.used();
     meter_.slices_doublings = slices_.doublings();
 }
@@ -119,7 +120,7 @@ template <class Time>
 void TimedStream<Time>::fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept {
     failed_ = true;
     ++meter_.failed;
-    report(path, operation, code, offset, {});
+    report(path, operation, code, offset, channel_->explanation());
     std::uint32_t running = 0;
     control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
 }

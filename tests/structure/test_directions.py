@@ -22,9 +22,10 @@ ENGINE: dict[str, set[str]] = {
     "payload": {"plan", "patterns"},
     "ranks": {"plan", "meters"},
     "records": {"plan", "meters"},
-    "backends": {"plan", "meters", "ranks"},
+    "objects": {"plan"},
+    "backends": {"plan", "meters", "ranks", "objects"},
     "workloads": {"plan", "patterns", "payload", "backends", "meters", "ranks"},
-    "files": {"plan", "patterns", "records", "workloads"},
+    "files": {"plan", "patterns", "records", "workloads", "objects"},
     "treatments": {"plan", "records"},
     "results": {"plan", "meters", "records"},
     "phases": {
@@ -39,12 +40,16 @@ ENGINE: dict[str, set[str]] = {
         "meters",
         "ranks",
         "records",
+        "objects",
         "files",
         "results",
         "treatments",
         "phases",
     },
-    "main": {"plan", "dialects", "backends", "meters", "patterns", "ranks", "records", "files", "phases", "runs"},
+    "main": {
+        *("plan", "dialects", "backends", "meters", "patterns", "ranks", "records", "objects", "files", "phases"),
+        "runs",
+    },
 }
 # Where the general rule above would allow more than is meant: (from, to) -> the headers that may cross.
 NARROW = {

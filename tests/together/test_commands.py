@@ -209,6 +209,12 @@ def experiment_page(folder: Path) -> None:
     shutil.copy(ROOT / "docs" / "tasks" / "layouts.toml", folder)
 
 
+def object_page(folder: Path) -> None:
+    """The plan that the page prints after its commands."""
+    page = (ROOT / "docs" / "tasks" / "object-storage.md").read_text(encoding="utf-8")
+    (folder / "objects.toml").write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+
+
 def start_page(folder: Path) -> None:
     """The plan beside the page."""
     text = (ROOT / "docs" / "start" / "mine.toml").read_text(encoding="utf-8")
@@ -260,6 +266,7 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/tasks/experiment.md": experiment_page,
     "docs/tasks/import.md": import_page,
     "docs/tasks/layout.md": layout_page,
+    "docs/tasks/object-storage.md": object_page,
     "docs/tasks/route.md": route_page,
     "docs/tasks/advise.md": advise_page,
     "docs/tasks/small-io.md": program_page,

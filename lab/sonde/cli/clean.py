@@ -13,6 +13,7 @@ from sonde.cli.options import json_option
 from sonde.experiments.locations import existing_directory
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError, UserError
+from sonde.model.target_names import is_bucket
 from sonde.model.units import counted, format_bytes
 from sonde.terminal.screen import messages, print_json, results
 
@@ -29,16 +30,17 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     no longer going on, and directories only when they are empty then. Results in the archive are never touched.
 
     Only lists of your own or of root count, and only where other users cannot have replaced them. A run with files in
-    several directories (data.files.across) is kept until --yes allows the removal of those outside DIRECTORY.
+    several directories (data.files.across) is kept until --yes allows the removal of those outside DIRECTORY. DIRECTORY
+    may be a bucket (s3://BUCKET/PREFIX) of the service that AWS_ENDPOINT_URL names.
 
     \b
     Examples:
       sonde clean /scratch --dry-run
-      sonde clean /scratch
+      sonde clean s3://bench/acceptance
 
     More: sonde help concepts/safety
     """
-    target = existing_directory(directory)
+    target = directory if is_bucket(directory) else existing_directory(directory)
     engine = find_engine()
     console = messages()
     if console.is_terminal and not as_json:

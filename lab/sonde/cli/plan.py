@@ -141,7 +141,7 @@ def _print_plan(
     console.print(Text(plan.title, style="bold"))
     for note in plan.document.get("notes", ()):
         console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
-    console.print(f"Target  {plan.target}", soft_wrap=True)
+    console.print(f"Target  {plan.target_name}", soft_wrap=True)
     processes = tasks // plan.threads
     console.print(f"Tasks   {tasks} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)")
     console.print(f"Space   {space}")

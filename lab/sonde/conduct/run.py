@@ -78,7 +78,7 @@ def conduct_run(
         "lab": __version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "plan": {"id": plan.id, "title": plan.title},
-        "target": str(plan.target),
+        "target": plan.target_name,
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         **({"environment": dict(setup.environment)} if setup.environment else {}),
@@ -128,7 +128,7 @@ def _find_parents(system: System, plan: Plan, simulated: Any) -> TargetParents:
     """Of the file system that the run is on. A simulated one names targets in its own way, and its mount."""
     if isinstance(simulated, Mapping):
         return find_target_parents(system, str(simulated.get("mount") or plan.target), simulated=True)
-    return find_target_parents(system, str(plan.target))
+    return find_target_parents(system, plan.target_name)
 
 
 def _find_working_directory(plan: Plan, folder: Path) -> Path | None:

@@ -21,6 +21,7 @@ from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
+from sonde.model.target_names import make_absolute
 from sonde.model.version import __version__
 from sonde.store.archive import Draft, new_id
 from sonde.telemetry.file_format import SAMPLED_FILE
@@ -189,7 +190,7 @@ def _build_facts(line: ToolCommand, setup: RunSetup, plan: Mapping[str, Any], gr
         "lab": __version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "plan": {"id": line.name or plan.get("id", line.tool), "title": title},
-        "target": str(Path(plan.get("target", {}).get("path", ".")).absolute()),
+        "target": make_absolute(str(plan.get("target", {}).get("path", "."))),
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         "role": "run",

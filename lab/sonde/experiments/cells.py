@@ -16,6 +16,7 @@ from sonde.model.errors import EXIT_BAD_INPUT, UserError
 from sonde.model.experiment import Cell, Experiment
 from sonde.model.experiment.description import Clients
 from sonde.model.plan import Plan
+from sonde.model.target_names import make_absolute
 
 _NO_PLAN = Plan({}, "")
 
@@ -80,7 +81,7 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
 def _titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Plan:
     """Returns the plan of a cell with an absolute target path and a title that names the cell."""
     plan = experiment.build_plan(cell, directory)
-    target = {**plan.document["target"], "path": str(Path(directory).absolute())}
+    target = {**plan.document["target"], "path": make_absolute(directory)}
     title = experiment.title if cell.id == "base" else f"{experiment.title}: {cell.id}"
     return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)
 

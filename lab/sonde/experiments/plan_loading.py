@@ -12,6 +12,7 @@ from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.errors import UserError
 from sonde.model.plan import Plan, read_document
+from sonde.model.target_names import is_bucket, make_absolute
 
 
 def load_plan(
@@ -24,7 +25,8 @@ def load_plan(
     """
     document = read_document(resolve_plan_source(name)) if document_read is None else document_read
     if target is not None:
-        existing_directory(target)
+        if not is_bucket(target):
+            existing_directory(target)
         target_table = document.setdefault("target", {})
         if isinstance(target_table, dict):
             target_table["path"] = target
@@ -34,7 +36,7 @@ def load_plan(
         title = f"{plan.title} (with {', '.join(settings)})"
         plan = plan.with_settings([f"title={json.dumps(title)}"])
     # The stored plan must be valid from any working directory.
-    return plan.with_settings([f"target.path={json.dumps(str(plan.target.absolute()))}"])
+    return plan.with_settings([f"target.path={json.dumps(make_absolute(plan.target_name))}"])
 
 
 def divide_tasks(plan: Plan, launcher: str, tasks: int | None, processes: int | None) -> tuple[Plan, int]:

@@ -23,6 +23,7 @@ from sonde.model.simulation import find_simulated_system
 
 SYNTHETIC = frozenset({"null", "paced"})
 _AT_END = "fsync at the end"
+OBJECT_STORE = "s3"  # type of the tested file system when the target is a bucket
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
@@ -115,6 +116,9 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
     if is_memory_backed(run):
         kind = escape_line(get_tested_file_system(run).type, 40)
         return Classification.MEMORY, f"files on {kind} live in memory: not a storage number"
+    if get_tested_file_system(run).type == OBJECT_STORE:
+        clause = "by the object store, whose own caches are not known; this node caches no objects"
+        return _classify_duration(phase, operations_count_files(run, phase), Classification.STORAGE, clause, interval)
     if phase.begin.op in METADATA_OPS:
         return _classify_name_operation(run, phase)
     if not end.bytes.transferred and not end.ops.done:

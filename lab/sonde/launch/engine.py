@@ -63,7 +63,7 @@ class Engine:
         answer = self._query_json(["probe", str(directory)])
         return answer if isinstance(answer, dict) else {}
 
-    def clean(self, directory: Path, dry_run: bool, outside: bool = False) -> list[dict[str, Any]]:
+    def clean(self, directory: Path | str, dry_run: bool, outside: bool = False) -> list[dict[str, Any]]:
         """Removes what killed runs left below `directory`; with `dry_run` only reports what would be removed.
         `outside`: also in directories outside `directory` that a run's manifest names.
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
 from sonde.model.plan_hash import compute_plan_hash, hash_json
 from sonde.model.simulation import find_simulated_system, name_simulated_system
+from sonde.model.target_names import is_bucket
 
 # Environment variables with facts about the site; the scheduler's cluster name is the fallback for the system.
 SYSTEM_VARIABLE, FILE_SYSTEM_VARIABLE, EPOCH_VARIABLE, CLUSTER_VARIABLE = (
@@ -134,7 +135,9 @@ def _name_system(nodes: Sequence[NodeLine]) -> str:
 
 
 def _describe_storage(nodes: Sequence[NodeLine], target: str) -> str:
-    """Returns the file system and the directory in it. Node-local storage includes the host names."""
+    """Returns the file system and the directory in it, or the bucket. Node-local storage includes the host names."""
+    if is_bucket(target):
+        return target.rstrip("/")
     if not nodes:
         return f"unknown {target}"
     file_system = nodes[0].file_system

@@ -34,6 +34,7 @@ class RunLine(RecordLine):
     clock: Any = None
     plan: dict[str, Any] = field(default_factory=dict)
     directory: str = ""  # where the run stores its files
+    store: dict[str, Any] = field(default_factory=dict)  # of a bucket: kind, bucket, endpoints, client, server
     simulated: dict[str, Any] = field(default_factory=dict)  # for simulated runs: system, mount, seed, faults
 
 
@@ -164,6 +165,7 @@ class OperationCounts:
     written: int = 0
     short: int = 0
     failed: int = 0
+    retries: int = 0  # requests to an object store that were sent again
 
 
 @dataclass(frozen=True)

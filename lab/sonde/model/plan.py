@@ -71,6 +71,11 @@ class Plan:
         return Path(self.document["target"]["path"])
 
     @property
+    def target_name(self) -> str:
+        """The target as the plan names it: a path, or s3://bucket/prefix."""
+        return str(self.document["target"]["path"])
+
+    @property
     def phases(self) -> Sequence[Mapping[str, Any]]:
         phases: Sequence[Mapping[str, Any]] = self.document["phases"]
         return phases

@@ -43,7 +43,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
         return ()
     planned = end.bytes.planned
     of = f" of {quantities.display_volume(planned)} planned" if planned and planned != end.bytes.transferred else ""
-    odd = [(end.ops.short, "short"), (end.ops.failed, "failed")]
+    odd = [(end.ops.short, "short"), (end.ops.failed, "failed"), (end.ops.retries, "retried")]
     extra = "".join(f", {quantities.display_count(n)} {name}" for n, name in odd if n)
     result = [
         ("Transferred", f"{quantities.display_volume(end.bytes.transferred)}{of}"),

@@ -14,6 +14,7 @@ from sonde.model.bundled_files import find_bundled_files, is_file_reference
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.file_trust import require_unshared_file
 from sonde.model.plan import Plan, read_document
+from sonde.model.target_names import make_absolute
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, select_new_events
 from sonde.store.rows import epoch_seconds
@@ -39,7 +40,7 @@ def load_probe_plan(probe: ProbeEntry, name: str) -> Plan:
         document = read_document(str(bundled[name]))
     target = document.setdefault("target", {})
     if isinstance(target, dict):
-        target["path"] = str(Path(probe.on).absolute())
+        target["path"] = make_absolute(str(probe.on))
     return Plan.from_document(document, name, probe.set)
 
 

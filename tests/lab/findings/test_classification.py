@@ -159,6 +159,15 @@ def test_residency_defaults_to_that_after_the_treatment() -> None:
     assert classify_phase(phase_record)[0] is Classification.BURST
 
 
+def test_numbers_of_a_bucket_describe_the_object_store() -> None:
+    bucket = FileSystemFacts(type="s3", source="http://host/bucket", network=True)
+    for op in ("write", "read", "stat", "create"):
+        phase_record = phase(op=op, residency=None)
+        classification, clause = classify(run(phase_record, bucket), phase_record)
+        assert classification is Classification.BURST
+        assert clause.startswith("by the object store, whose own caches are not known")
+
+
 NOISY = Finding(id="noisy_node", severity="warning", phase="p", text="other processes used 2.0 cores")
 SUSPECT = Finding(id="cache_suspect", severity="warning", phase="p", text="the data was there before")
 

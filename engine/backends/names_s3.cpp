@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/names_s3.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sonde::backends {
+namespace {
+
+class S3Names final : public NameOperations {
+ public:
+    explicit S3Names(objects::StoreClient& client) : client_(client) {}
+
+    // A prefix exists as soon as somebody names it, so entering sends no request.
+    Directory enter(Directory parent, const char* name) noexcept override {
+        const auto unused =
+            std::find_if(entered_.begin(), entered_.end(), [](const EnteredPrefix& prefix) { return !prefix.is_used; });
+        const auto index = unused - entered_.begin();
+        if (unused == entered_.end()) {
+            entered_.emplace_back();
+        }
+        std::string key = key_of(parent, name);
+        EnteredPrefix& prefix = entered_[static_cast<std::size_t>(index)];
+        prefix = {.key = key.empty() ? key : key + "/",
+                  .is_used = true,
+                  .token = {},
+                  .page = {},
+                  .next = 0,
+                  .is_begun = false};
+        return static_cast<Directory>(index);
+    }
+    void leave(Directory directory) noexcept override { entered_[static_cast<std::size_t>(directory)].is_used = false; }
+
+    int make_file(Directory parent, const char* name, const NewFile& how) noexcept override {
+        return how.node || how.fsync ? -EOPNOTSUPP : client_.put(key_of(parent, name), how.content, how.exclusive);
+    }
+    int look(Directory parent, const char* name, const Look& /*how*/) noexcept override {
+        return client_.head(key_of(parent, name));
+    }
+    int examine(Directory parent, const char* name, const Look& /*how*/, Facts& facts) noexcept override {
+        facts.kind = EntryKind::file;
+        const int result = client_.head(key_of(parent, name));
+        facts.bytes = client_.exchange().content_length();
+        return result;
+    }
+    std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+        const std::string key = key_of(parent, name);
+        objects::StoreRequest call;
+        call.key = key;
+        call.into = into;
+        call.first = 0;
+        return client_.perform(call);
+    }
+    int remove_file(Directory parent, const char* name) noexcept override {
+        return client_.remove(key_of(parent, name));
+    }
+
+    std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept override;
+    bool next(std::span<const std::byte> entries, std::size_t& position, DirectoryEntry& entry) const noexcept override;
+
+    // What an object store does not have; the rules of a plan keep these calls away.
+    int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
+    int open_close(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
+    int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return -EOPNOTSUPP; }
+    int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
+    int sync(Directory /*directory*/) noexcept override { return -EOPNOTSUPP; }
+
+ private:
+    struct EnteredPrefix {
+        std::string key;  ///< ends with '/', or empty
+        bool is_used = false;
+        std::string token;  ///< of the next page
+        std::vector<objects::ListedObject> page;
+        std::size_t next = 0;
+        bool is_begun = false;
+    };
+
+    std::string key_of(Directory parent, const char* name) const {
+        const std::string_view path = name;
+        if (parent == anywhere) {
+            return std::string(objects::key_of(path));
+        }
+        return entered_[static_cast<std::size_t>(parent)].key + name;
+    }
+
+    objects::StoreClient& client_;
+    std::vector<EnteredPrefix> entered_;
+};
+
+/// Entries in the buffer: one byte for the kind, then the name with its zero byte.
+std::int64_t S3Names::list(Directory directory, std::span<std::byte> buffer) noexcept {
+    EnteredPrefix& prefix = entered_[static_cast<std::size_t>(directory)];
+    if (prefix.next == prefix.page.size()) {
+        if (prefix.is_begun && prefix.token.empty()) {
+            return 0;
+        }
+        prefix.is_begun = true;
+        prefix.next = 0;
+        if (const int failed = client_.list(prefix.key, true, prefix.token, prefix.page); failed < 0) {
+            return failed;
+        }
+    }
+    std::size_t used = 0;
+    for (; prefix.next < prefix.page.size(); ++prefix.next) {
+        const objects::ListedObject& object = prefix.page[prefix.next];
+        std::string_view name(object.key);
+        name.remove_prefix(std::min(prefix.key.size(), name.size()));
+        name = name.substr(0, name.size() - (object.is_prefix ? 1 : 0));
+        if (used + name.size() + 2 > buffer.size()) {
+            break;
+        }
+        buffer[used++] = static_cast<std::byte>(object.is_prefix ? EntryKind::directory : EntryKind::file);
+        std::memcpy(buffer.data() + used, name.data(), name.size());
+        used += name.size();
+        buffer[used++] = std::byte{0};
+    }
+    return static_cast<std::int64_t>(used);
+}
+
+bool S3Names::next(std::span<const std::byte> entries, std::size_t& position, DirectoryEntry& entry) const noexcept {
+    if (position >= entries.size()) {
+        return false;
+    }
+    entry.kind = static_cast<EntryKind>(entries[position]);
+    entry.name = reinterpret_cast<const char*>(entries.data() + position + 1);
+    position += std::strlen(entry.name) + 2;
+    return true;
+}
+
+}  // namespace
+
+std::unique_ptr<NameOperations> make_s3_names(objects::StoreClient& client) {
+    return std::make_unique<S3Names>(client);
+}
+
+}  // namespace sonde::backends

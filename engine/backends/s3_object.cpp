@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/s3_object.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace sonde::backends {
+
+namespace {
+
+constexpr std::uint64_t most_parts = 10'000;  // of S3
+
+}  // namespace
+
+int S3Object::open(objects::StoreClient& client, const OpenRequest& request, std::uint32_t length) {
+    key_ = objects::key_of(request.path);
+    length_ = length;
+    exclusive_ = request.exclusive;
+    upload_.clear();
+    tags_.clear();
+    explanation_.clear();
+    if (!request.write || request.size <= length) {
+        return 0;
+    }
+    const std::uint64_t parts = (request.size + length - 1) / length;
+    if (parts > most_parts) {
+        explanation_ = "the object would have " + std::to_string(parts) + " parts, but S3 allows " +
+                       std::to_string(most_parts) + ": make data.access.transfer larger";
+        return -EFBIG;
+    }
+    upload_ = client.begin_upload(key_);
+    tags_.resize(parts);
+    return upload_.empty() ? -EREMOTEIO : 0;
+}
+
+int S3Object::close(objects::StoreClient& client) {
+    if (upload_.empty()) {
+        return 0;
+    }
+    // Parts follow each other without gaps: a phase that ended early leaves a shorter object.
+    const auto missing = std::find(tags_.begin(), tags_.end(), std::string());
+    const auto last = std::find_if(tags_.rbegin(), tags_.rend(), [](const std::string& tag) { return !tag.empty(); });
+    const auto uploaded = static_cast<std::size_t>(missing - tags_.begin());
+    const bool has_gap = last != tags_.rend() && last.base() > missing;
+    int result = 0;
+    if (uploaded == 0 || has_gap) {
+        result = client.abort_upload(key_, upload_);
+        if (has_gap) {
+            explanation_ = "a part in the middle of the object is missing, so the upload was aborted";
+            result = -EIO;
+        }
+    } else {
+        result = client.complete_upload(key_, upload_, {tags_.data(), uploaded}, exclusive_);
+    }
+    upload_.clear();
+    return result;
+}
+
+objects::StoreRequest S3Object::call_of(const IoRequest& operation, std::string& query) const {
+    objects::StoreRequest call;
+    call.key = key_;
+    if (!operation.write) {
+        call.into = {operation.buffer, operation.length};
+        call.first = static_cast<std::int64_t>(operation.offset);
+        return call;
+    }
+    call.method = objects::Method::put;
+    call.body = {operation.buffer, operation.length};
+    call.exclusive = exclusive_ && upload_.empty();
+    if (!upload_.empty()) {
+        query = objects::part_query(part_of(operation) + 1, upload_);
+        call.query = query;
+    }
+    return call;
+}
+
+void S3Object::add_part(const IoRequest& operation, const std::string& entity_tag) {
+    if (operation.write && !upload_.empty() && part_of(operation) < tags_.size()) {
+        tags_[part_of(operation)] = entity_tag.empty() ? "\"\"" : entity_tag;
+    }
+}
+
+}  // namespace sonde::backends

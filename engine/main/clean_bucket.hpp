@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// `clean` of a bucket: removes what killed runs left below a prefix.
+#pragma once
+
+#include "files/manifest.hpp"
+#include "main/commands.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace sonde {
+
+/// One entry per run that was found below the prefix, as in the report on directories, appended to `report`. Returns
+/// the exit code. The service is that of the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_CA_BUNDLE).
+int clean_bucket(const CleanArguments& arguments, nlohmann::ordered_json& report);
+
+/// Why a run must not be removed: it goes on, or nobody can tell. Empty when its process has ended.
+std::string explain_active_run(const files::Manifest& manifest, bool elsewhere);
+
+}  // namespace sonde

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request to an object store and its response, on a connection that is kept. Signed by libcurl (AWS SigV4).
+#pragma once
+
+#include "objects/curl_library.hpp"
+#include "objects/store_settings.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sonde::objects {
+
+enum class Method { get, head, put, remove, post };
+
+/// What is asked. Everything it points to is valid until the response has arrived.
+struct StoreRequest {
+    Method method = Method::get;
+    std::string_view key;             ///< of the object; empty: the bucket
+    std::string_view query;           ///< encoded, names in ascending order ("list-type=2&prefix=a"); empty: none
+    std::span<const std::byte> body;  ///< put and post
+    std::span<std::byte> into;        ///< get: the content goes here
+    std::string* text = nullptr;      ///< get and post: the content goes here instead
+    std::int64_t first = -1;          ///< get: bytes from here on, as many as `into` holds; < 0: the whole object
+    bool exclusive = false;           ///< put and post: fails with EEXIST when the object is there
+};
+
+/// How a request ended.
+struct Ending {
+    std::int64_t value = 0;     ///< bytes of the content, or -errno
+    bool is_temporary = false;  ///< the same request may succeed later: connection lost, server busy
+};
+
+class Exchange {
+ public:
+    /// Throws std::runtime_error when libcurl cannot be used. `settings` must outlive it.
+    Exchange(const StoreSettings& settings, std::size_t endpoint);
+    ~Exchange();
+    Exchange(const Exchange&) = delete;
+    Exchange& operator=(const Exchange&) = delete;
+
+    /// Prepares a request for curl_easy_perform() or a multi handle.
+    void prepare(const StoreRequest& call);
+    /// Evaluates the response after libcurl has finished with `code`.
+    Ending conclude(int code);
+    /// prepare(), one try, conclude().
+    Ending perform(const StoreRequest& call);
+
+    void* handle() const { return easy_; }
+    /// Of the last response.
+    const std::string& entity_tag() const { return entity_tag_; }
+    std::uint64_t content_length() const { return content_length_; }
+    const std::string& server() const { return server_; }
+    /// Why the last request failed: "503 SlowDown: Please reduce your request rate".
+    const std::string& failure() const { return failure_; }
+    void set_user_data(void* data) const { curl_.set(easy_, CurlOption::user_data, data); }
+
+ private:
+    static std::size_t take_content(char* data, std::size_t size, std::size_t count, void* self);
+    static std::size_t take_header(char* data, std::size_t size, std::size_t count, void* self);
+    static std::size_t give_content(char* data, std::size_t size, std::size_t count, void* self);
+    static int rewind_content(void* self, std::int64_t offset, int origin);
+
+    void set_method(Method method);
+    void set_constant_options(const StoreSettings& settings);
+    Ending conclude_failed_transfer(int code);
+    Ending conclude_rejected_request();
+
+    const CurlLibrary& curl_;
+    void* easy_ = nullptr;
+    CurlList* headers_ = nullptr;
+    CurlList* exclusive_headers_ = nullptr;
+    std::string base_;  ///< URL of the bucket
+    std::string url_;
+    StoreRequest call_;
+    Method method_ = Method::get;
+    std::size_t sent_ = 0, received_ = 0;
+    bool overflow_ = false;
+    int status_ = 0;
+    std::uint64_t content_length_ = 0;
+    std::string entity_tag_, server_, rejection_, failure_;
+    std::array<char, 256> curl_text_{};
+};
+
+/// The first `<name>…</name>` of an XML text, with its five entities decoded; empty when there is none.
+std::string find_element(std::string_view xml, std::string_view name);
+
+}  // namespace sonde::objects

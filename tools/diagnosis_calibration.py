@@ -24,16 +24,17 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 import diagnosis_figures  # noqa: E402
-from diagnosis_trials import COVERED, HEALTHY, UNCOVERED, Trial, draw_trial, list_machines  # noqa: E402
+from diagnosis_trials import COVERED, HEALTHY, PAIR, UNCOVERED, Trial, draw_trial, list_machines  # noqa: E402
 from sonde.diagnose.diagnosis import DiagnosisStopRule, choose_next, conclude, is_decided, rank_hypotheses  # noqa: E402
 from sonde.diagnose.diagnosis_model import DiagnosisModel, build_model  # noqa: E402
 from sonde.diagnose.likelihood import ExperimentResult  # noqa: E402
 from sonde.diagnose.noise import NoiseModel  # noqa: E402
+from sonde.diagnose.second_cause import SECOND_RULE, find_two_causes  # noqa: E402
 from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 STORED = ROOT / "build" / "diagnosis"
-# One round on each machine: kinds of trials.
-ROUND = (COVERED, COVERED, UNCOVERED, COVERED, COVERED, HEALTHY)
+# One round on each machine: kinds of trials. The first of each also does the checklist, which takes longer.
+ROUND = (COVERED, COVERED, UNCOVERED, COVERED, COVERED, HEALTHY, PAIR)
 # The order of the Edison talk (slides 18 to 33), then what it did not need.
 CHECKLIST = (
     *("mpiio-against-posix", "old-against-new-file", "read-after-write", "every-target", "server-cache"),
@@ -43,8 +44,8 @@ CHECKLIST = (
 RULE = DiagnosisStopRule()
 
 
-def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> dict[str, Any]:
-    """Runs the adaptive diagnosis and the fixed checklist."""
+def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial, has_checklist: bool) -> dict[str, Any]:
+    """Runs the adaptive diagnosis, and the fixed checklist where it is asked for."""
     if trial.left_out:
         model = model.leave_out(trial.left_out)
     results: list[ExperimentResult] = []
@@ -72,8 +73,39 @@ def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> dict
         "is_sure": answer.status in ("decided", "contradicted"),
         "experiments": len(results),
         "cost_s": round(cost),
-        "checklist_s": round(run_checklist(model, simulator, trial)),
+        "checklist_s": round(run_checklist(model, simulator, trial)) if has_checklist else 0,
         "forecasts": forecasts,
+    }
+
+
+def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> dict[str, Any]:
+    """Runs the adaptive diagnosis, and then asks for a second cause."""
+    results: list[ExperimentResult] = []
+    cost = 0.0
+    while (
+        value := choose_next(model, model.compute_posterior(results), results, RULE, trial.truth.seed)[0]
+    ) is not None:
+        cost += value.cost_s
+        results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
+    causes = find_two_causes(model, results)
+    while causes is not None and (value := causes.choose_next(SECOND_RULE, trial.truth.seed)[0]) is not None:
+        cost += value.cost_s
+        results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
+        causes = find_two_causes(model, results)
+    named = []
+    if causes is not None:
+        named = [(causes.first.hypothesis.id, causes.first.part), (causes.second.hypothesis.id, causes.second.part)]
+    return {
+        "kind": trial.kind,
+        "planted": trial.name,
+        "answer": " + ".join(hypothesis for hypothesis, _ in named),
+        "is_right": set(named) == set(trial.answers),
+        "is_hypothesis_right": {item for item, _ in named} == {item for item, _ in trial.answers},
+        "is_sure": causes is not None and is_decided(causes.second, SECOND_RULE),
+        "experiments": len(results),
+        "cost_s": round(cost),
+        "checklist_s": 0,
+        "forecasts": [],
     }
 
 
@@ -126,7 +158,11 @@ def run_trials(
                     index = number * ROUND.count(kind) + ROUND[:position].count(kind)
                     trial = draw_trial(models[name][0], kind, index, options.seed * 1000 + machine_number)
                     if trial is not None:
-                        yield {"key": key, "machine": name, **run_trial(*models[name], trial)}
+                        if kind == PAIR:
+                            outcome = run_pair_trial(*models[name], trial)
+                        else:
+                            outcome = run_trial(*models[name], trial, has_checklist=position == 0)
+                        yield {"key": key, "machine": name, **outcome}
 
 
 def read_stored() -> dict[str, dict[str, Any]]:
@@ -146,7 +182,7 @@ def main() -> int:
     """Runs trials, and prints or writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=25, help="no further round on a machine after this time")
-    parser.add_argument("--rounds", type=int, default=40, help="rounds of six trials on each machine")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of seven trials on each machine")
     parser.add_argument("--drawn", type=int, default=2, help="machines drawn at random")
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other faults")
     parser.add_argument("--write", action="store_true", help="write figures, tables and diagram")

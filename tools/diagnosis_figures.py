@@ -18,6 +18,7 @@ _TITLES = {
     "covered": "fault of the model",
     "healthy": "healthy machine",
     "uncovered": "cause that no hypothesis covers",
+    "pair": "two faults of the model, both named",
 }
 _LIMITS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
 
@@ -28,6 +29,8 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for kind in _TITLES:
         items = [item for item in outcomes if item["kind"] == kind]
         if items:
+            compared = [item for item in items if item["checklist_s"]]
+            checklist_s = sum(item["checklist_s"] for item in compared)
             kinds[kind] = {
                 "trials": len(items),
                 "right": sum(item["is_right"] for item in items),
@@ -35,13 +38,11 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "sure": sum(item["is_sure"] for item in items),
                 "surely_wrong": sum(item["is_sure"] and not item["is_right"] for item in items),
                 "experiments": statistics.median(item["experiments"] for item in items),
-                "cost_share": round(
-                    sum(item["cost_s"] for item in items) / sum(item["checklist_s"] for item in items), 3
-                ),
+                "cost_share": round(sum(item["cost_s"] for item in compared) / checklist_s, 3) if checklist_s else None,
             }
     planted: dict[str, dict[str, Any]] = {}
     for item in outcomes:
-        if item["kind"] != "healthy":
+        if item["kind"] not in ("healthy", "pair"):
             text = str(item["planted"])
             name = f"uncovered: {text.split(':t')[0]}" if item["kind"] == "uncovered" else text.split(":")[0]
             row = planted.setdefault(name, {"trials": 0, "hypothesis_right": 0, "right": 0, "taken_for": {}})
@@ -82,7 +83,8 @@ def format_tables(figures: Mapping[str, Any]) -> str:
     for kind, row in figures["kinds"].items():
         lines.append(
             f"| {_TITLES[kind]} | {row['trials']} | {row['right']} ({100 * row['right'] / row['trials']:.0f} %)"
-            f" | {row['surely_wrong']} | {row['experiments']:g} | {row['cost_share']:.2f} |"
+            f" | {row['surely_wrong']} | {row['experiments']:g}"
+            f" | {'' if row['cost_share'] is None else format(row['cost_share'], '.2f')} |"
         )
     lines += ["", "| planted | trials | hypothesis right | part too | taken for |", "|---|--:|--:|--:|---|"]
     for name, row in figures["planted"].items():

@@ -24,6 +24,7 @@ from sonde.model.system import read_system
 SHIPPED = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
 COVERED, HEALTHY, UNCOVERED, PAIR = "covered", "healthy", "uncovered", "pair"
 _ATTEMPTS = 200
+_STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # positions between the weakest and the strongest simulated strength
 
 _MACHINE = """
 schema = "sonde-system/2"
@@ -188,17 +189,22 @@ def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generat
     if chosen.group is not None and chosen.group.kind == "node":
         members = members[:4]  # nodes that take part in every experiment
     part = str(generator.choice(members))
-    return chosen.describe_fault(_draw_amount(chosen, generator), part), (chosen.id, part)
+    return chosen.describe_fault(_draw_amount(model, chosen, generator), part), (chosen.id, part)
 
 
-def _draw_amount(hypothesis: Hypothesis, generator: np.random.Generator) -> str:
-    """Draws one of three strengths in the upper half of the simulated range: the weakest are within the noise."""
+def _draw_amount(model: DiagnosisModel, hypothesis: Hypothesis, generator: np.random.Generator) -> str:
+    """Draws one of five strengths of the whole simulated range that changes a rate by more than the noise.
+
+    What changes nothing is no fault that anyone complains about.
+    """
     texts = hypothesis.grid.amounts
     if len(texts) == 1:
         return texts[0]
-    amounts = [float(text) for text in texts]
-    low, high = amounts[len(amounts) // 2] if len(amounts) > 2 else amounts[0], amounts[-1]
-    return f"{low * (high / low) ** float(generator.choice((0.15, 0.5, 0.85))):.4g}"
+    visible = model.find_visible(model.hypotheses.index(hypothesis))
+    positions = [share for share in _STRENGTHS if visible[round(share * (len(visible) - 1))]] or [1.0]
+    position = float(generator.choice(positions)) * (len(texts) - 1)
+    logs = np.log([float(text) for text in texts])
+    return f"{np.exp(np.interp(position, range(len(texts)), logs)):.4g}"
 
 
 def _draw_strange_change(
@@ -206,7 +212,7 @@ def _draw_strange_change(
 ) -> Trial | None:
     """Draws factors on two or three kinds of measurements, which some experiment separates from every hypothesis."""
     phases = list_phases(model.experiments)
-    traits = [phase.traits for item in model.experiments if item.plan for phase in item.description.phases]
+    traits = [phase.traits for item in model.experiments for phase in item.description.rate_phases]
     covered = [
         {item.id: model.predictions[item.id][index] for item in model.experiments}
         for index, hypothesis in enumerate(model.hypotheses)

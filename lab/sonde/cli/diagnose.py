@@ -4,12 +4,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sonde.charts.study import write_study
-from sonde.cli.diagnose_output import print_answer, print_explanation, print_next
+from sonde.cli.diagnose_output import (
+    find_run,
+    open_session,
+    print_explanation,
+    print_library,
+    print_next,
+    print_second_cause,
+    print_state,
+)
 from sonde.cli.options import VerbGroup, archive_option, existing_archive_option, json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
@@ -28,9 +35,8 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import messages, print_json, results
 
-_CACHE = "diagnose"
 state_argument = click.argument("state_file", type=click.Path(path_type=Path), metavar="FILE")
 
 
@@ -140,7 +146,7 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
             f"{state_file} is about a real machine: do what `sonde diagnose next` says, and enter its result with"
             " `sonde diagnose answer`."
         )
-    session = _open_session(state, archive)
+    session = open_session(state, archive)
     done = 0
     while steps is None or done < steps:
         choice = session.choose_next(DiagnosisStopRule())
@@ -151,7 +157,7 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
         done += 1
         if not as_json:
             messages().print(f"{len(session.state.results)}. {session.describe_last_result()}", soft_wrap=True)
-    return _print_state(session, as_json)
+    return print_state(session, as_json)
 
 
 @command.command("next")
@@ -169,7 +175,7 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
       sonde diagnose next case.json
       sonde diagnose next case.json --plan next.json
     """
-    session = _open_session(read_state(state_file), archive)
+    session = open_session(read_state(state_file), archive)
     choice = session.choose_next(DiagnosisStopRule())
     if plan_file is not None:
         if choice.experiment is None:
@@ -214,56 +220,78 @@ def answer_command(
     description = find_experiment(experiment)
     if bool(changes) == bool(run_name):
         raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
-    session = _open_session(state, archive)
+    session = open_session(state, archive)
     if run_name:
         if not reference:
             raise UserError("--run needs --reference: the same experiment when it was fast.")
-        session.add_stored_run(description, _find_run(archive, run_name), _find_run(archive, reference))
+        session.add_stored_run(description, find_run(archive, run_name), find_run(archive, reference))
     else:
         session.add_result(parse_hand_result(description, changes), "hand")
     write_state(state_file, session.state)
-    return _print_state(session, as_json)
+    return print_state(session, as_json)
 
 
 @command.command("evidence")
 @state_argument
-@click.option("--run", "run_name", metavar="RUN", required=True, help="A stored run from the slow time, of any plan.")
-@click.option("--reference", metavar="RUN", required=True, help="A stored run from the time when it was fast.")
+@click.option("--run", "run_name", metavar="RUN", default="", help="A stored run from the slow time, of any plan.")
+@click.option("--reference", metavar="RUN", default="", help="A stored run from the time when it was fast.")
+@click.option(
+    "--log",
+    "logs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="LOG",
+    help="A log of a server from the slow time; give those of all servers in one command.",
+)
 @archive_option
 @json_option
-def evidence_command(state_file: Path, run_name: str, reference: str, archive: Archive, as_json: bool) -> int:
-    """Enter what stored runs show without an experiment: changed facts about the machine, and slow targets.
+def evidence_command(
+    state_file: Path, run_name: str, reference: str, logs: tuple[Path, ...], archive: Archive, as_json: bool
+) -> int:
+    """Enter what needs no experiment: changed facts and slow targets of stored runs, and messages of servers.
 
     \b
     Examples:
-      sonde diagnose evidence case.json --run last
       sonde diagnose evidence case.json --run last --reference 20260101T000000Z-ior-00000000
+      sonde diagnose evidence case.json --log oss1/messages --log oss2/messages.gz
     """
-    session = _open_session(read_state(state_file), archive)
-    sentences = session.add_archive_runs(_find_run(archive, run_name), _find_run(archive, reference))
+    if bool(run_name) != bool(reference) or not (run_name or logs):
+        raise UserError("Give --run with --reference, or --log with the logs of all servers, or both.")
+    session = open_session(read_state(state_file), archive)
+    sentences = []
+    if run_name:
+        sentences += session.add_archive_runs(find_run(archive, run_name), find_run(archive, reference))
+    if logs:
+        sentences.append(session.add_logs(logs))
     write_state(state_file, session.state)
     if not as_json:
         for sentence in sentences:
             results().print(sentence, soft_wrap=True, markup=False)
-    return _print_state(session, as_json)
+    return print_state(session, as_json)
 
 
 @command.command("show")
 @state_argument
 @click.option("--explain", metavar="HYPOTHESIS", default="", help="Evidence for and against one hypothesis.")
+@click.option("--second", "asks_second", is_flag=True, help="Ask whether there is a second cause beside the first.")
 @archive_option
 @json_option
-def show_command(state_file: Path, explain: str, archive: Archive, as_json: bool) -> int:
-    """Show the ranking, or the evidence for and against one hypothesis.
+def show_command(state_file: Path, explain: str, asks_second: bool, archive: Archive, as_json: bool) -> int:
+    """Show the ranking, the evidence for and against one hypothesis, or a second cause.
 
     \b
     Examples:
       sonde diagnose show case.json
       sonde diagnose show case.json --explain client-software
+      sonde diagnose show case.json --second
     """
-    session = _open_session(read_state(state_file), archive)
+    if explain and asks_second:
+        raise UserError("Give either --explain or --second.")
+    session = open_session(read_state(state_file), archive)
+    if asks_second:
+        return print_second_cause(session, as_json)
     if not explain:
-        return _print_state(session, as_json)
+        return print_state(session, as_json)
     rows = session.explain(explain)
     if as_json:
         print_json({"hypothesis": explain, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
@@ -287,7 +315,7 @@ def confirm_command(state_file: Path, changes: tuple[str, ...], archive: Archive
       sonde diagnose confirm practice.json
       sonde diagnose confirm case.json write=-2% read=+1%
     """
-    session = _open_session(read_state(state_file), archive)
+    session = open_session(read_state(state_file), archive)
     confirmation = session.confirm(changes)
     write_state(state_file, session.state)
     if as_json:
@@ -309,7 +337,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose report case.json --out case.html
       sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
-    session = _open_session(read_state(state_file), archive)
+    session = open_session(read_state(state_file), archive)
     path = write_study(build_diagnosis_page(session), out)
     results().print(str(path), soft_wrap=True, markup=False)
     return EXIT_OK
@@ -329,7 +357,7 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose bundle case.json --out case.tar.gz
       sonde diagnose bundle case.json --out case.tar.gz --archive /project/archive
     """
-    session = _open_session(read_state(state_file), archive)
+    session = open_session(read_state(state_file), archive)
     try:
         names = build_bundle(session, archive, out)
     except OSError as error:
@@ -359,43 +387,5 @@ def list_command(as_json: bool) -> int:
             }
         )
         return EXIT_OK
-    table = plain_table()
-    table.add_column("cause or experiment")
-    table.add_column("meaning")
-    for cause in causes:
-        table.add_row(cause.id, cause.title)
-    for experiment in experiments:
-        table.add_row(experiment.id, experiment.title)
-    results().print(table)
-    return EXIT_OK
-
-
-def _find_run(archive: Archive, name: str) -> Path:
-    """The folder of the run of that name. Raises UserError."""
-    folders = archive.find(name)
-    if len(folders) != 1:
-        raise UserError(
-            f'"{name}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
-        )
-    return folders[0]
-
-
-def _open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
-    display = messages()
-    if not display.is_terminal:
-        return DiagnosisSession.open(state, archive.root / _CACHE)
-    with display.status("Simulating what each hypothesis predicts") as status:
-        return DiagnosisSession.open(
-            state,
-            archive.root / _CACHE,
-            lambda done, total: status.update(f"Simulating what each hypothesis predicts: {done} of {total}"),
-        )
-
-
-def _print_state(session: DiagnosisSession, as_json: bool) -> int:
-    if as_json:
-        document: dict[str, Any] = session.to_json()
-        print_json(document)
-    else:
-        print_answer(session)
+    print_library(causes, experiments)
     return EXIT_OK

@@ -6,21 +6,84 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.diagnosis_session import DiagnosisSession, NextChoice
+from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
     EvidenceRow,
     describe_advice,
     describe_answer,
+    describe_second_cause,
     describe_triage,
     describe_what_would_change,
     format_duration,
     format_probability,
     name_candidate,
 )
+from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.units import counted
-from sonde.terminal.screen import plain_table, results
+from sonde.store.archive import Archive
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _MOST_ROWS = 8
+_CACHE = "diagnose"
+
+
+def find_run(archive: Archive, name: str) -> Path:
+    """The folder of the run of that name. Raises UserError."""
+    folders = archive.find(name)
+    if len(folders) != 1:
+        raise UserError(
+            f'"{name}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
+        )
+    return folders[0]
+
+
+def open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
+    """Opens a diagnosis with progress on a terminal; simulations are cached next to the archive."""
+    display = messages()
+    if not display.is_terminal:
+        return DiagnosisSession.open(state, archive.root / _CACHE)
+    with display.status("Simulating what each hypothesis predicts") as status:
+        return DiagnosisSession.open(
+            state,
+            archive.root / _CACHE,
+            lambda done, total: status.update(f"Simulating what each hypothesis predicts: {done} of {total}"),
+        )
+
+
+def print_state(session: DiagnosisSession, as_json: bool) -> int:
+    """Prints the answer, or its document."""
+    if as_json:
+        print_json(session.to_json())
+    else:
+        print_answer(session)
+    return EXIT_OK
+
+
+def print_second_cause(session: DiagnosisSession, as_json: bool) -> int:
+    """Prints which two causes together explain the results best, and which experiment says most about the second."""
+    causes, experiment = session.find_second_cause()
+    if as_json:
+        print_json(causes.to_json() | {"next": experiment})
+        return EXIT_OK
+    out = results()
+    for sentence in describe_second_cause(causes):
+        out.print(sentence, soft_wrap=True, markup=False)
+    if experiment is not None:
+        title = session.model.find_experiment(experiment).description.title
+        out.print(f"Next, for the second cause: {title} ({experiment}).", soft_wrap=True, markup=False)
+    return EXIT_OK
+
+
+def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisExperiment]) -> None:
+    """Prints causes outside the model, and experiments."""
+    table = plain_table()
+    table.add_column("cause or experiment")
+    table.add_column("meaning")
+    for item in (*causes, *experiments):
+        table.add_row(item.id, item.title)
+    results().print(table)
 
 
 def print_answer(session: DiagnosisSession) -> None:

@@ -77,6 +77,7 @@ class MeasuredPhase:
     )
     like: str = text("contrast: EXPERIMENT.PHASE on which a fault of the model has the same effect")
     operations: bool | None = flag("whether the rate counts operations instead of bytes")
+    messages: tuple[str, ...] = texts("instead of a rate: regular expressions, one of which a line of a log matches")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,5 +109,15 @@ class DiagnosisExperiment:
 
     @property
     def is_contrast(self) -> bool:
-        """Whether its result is the ratio of two rates that a person or a script compares."""
+        """Whether it has no plan: a person or a script compares two rates, or reads messages."""
         return self.plan is None
+
+    @property
+    def rate_phases(self) -> tuple[MeasuredPhase, ...]:
+        """Phases whose result is a rate."""
+        return tuple(phase for phase in self.phases if not phase.messages)
+
+    @property
+    def message_phases(self) -> tuple[MeasuredPhase, ...]:
+        """Phases whose result is whether there are messages of a kind."""
+        return tuple(phase for phase in self.phases if phase.messages)

@@ -118,7 +118,8 @@ def choose_next(
     names = [
         item.id
         for item in model.experiments
-        if runs.get(item.id, 0) < rule.most_repeats and (allowed is None or item.id in allowed)
+        if runs.get(item.id, 0) < (1 if item.description.message_phases else rule.most_repeats)
+        and (allowed is None or item.id in allowed)
     ]
     values = list_values(model, posterior, seed, names)
     useful = [item for item in values if item.bits >= rule.least_bits]

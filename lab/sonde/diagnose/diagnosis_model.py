@@ -40,9 +40,11 @@ from sonde.diagnose.predictions import (
     count_strengths,
     predict_cause,
     predict_contrast,
+    predict_messages,
     predict_nothing,
     widen_prediction,
 )
+from sonde.diagnose.server_messages import SIMULATED_WITH
 from sonde.diagnose.simulation import SimulationRequest, Simulator
 from sonde.diagnose.unknown_causes import UnknownCauses, draw_unknown_causes
 from sonde.stats.ranks import Floats
@@ -51,6 +53,8 @@ from sonde.stats.ranks import Floats
 _LEAST_RUN_S = 60.0
 # Healthy machines of different seeds say how much runs differ by chance.
 _HEALTHY_SEEDS = 3
+# Strengths within the noise are no cause of a complaint: "nothing" stands for them.
+_INVISIBLE_SHARE = 1e-6
 Spread = tuple[Mapping[str, float], Mapping[tuple[str, str], float]]
 
 
@@ -87,16 +91,25 @@ class DiagnosisModel:
     @cached_property
     def prior(self) -> Posterior:
         """The probabilities before any result of an experiment."""
-        counts = [count_strengths(item) for item in self.hypotheses]
-        equal = [np.full(count, 1 / count) for count in counts]
         prior = Posterior.from_priors(
             self.hypotheses,
             [
-                self.unknown_causes.shares if item.kind == UNEXPLAINED else share
-                for item, share in zip(self.hypotheses, equal, strict=True)
+                self.unknown_causes.shares if item.kind == UNEXPLAINED else self._share_strengths(index, item)
+                for index, item in enumerate(self.hypotheses)
             ],
         )
         return prior.update([np.full((1, 1), self.environment.compute_log_factor(item)) for item in self.hypotheses])
+
+    def _share_strengths(self, index: int, hypothesis: Hypothesis) -> Floats:
+        """Divides a hypothesis equally among its strengths that change a rate by more than the noise."""
+        if hypothesis.kind not in (FAULT, CAUSE):
+            return np.ones(1)
+        weights = np.maximum(self.find_visible(index), _INVISIBLE_SHARE)
+        return np.asarray(weights / np.sum(weights))
+
+    def find_visible(self, index: int) -> Floats:
+        """Returns for each strength of a hypothesis 1 where some experiment shows it, else 0."""
+        return _find_visible([values[index] for values in self.predictions.values()], self.noise)
 
     def find_experiment(self, name: str) -> FittedExperiment:
         return next(item for item in self.experiments if item.id == name)
@@ -146,6 +159,11 @@ class HypothesisLibrary:
     causes: Sequence[CauseFile]
     experiments: Sequence[DiagnosisExperiment]
     faults: Collection[str] = frozenset(FAULT_GRIDS)
+
+
+def _find_visible(predictions: Sequence[Prediction], noise: NoiseModel) -> Floats:
+    flags = np.broadcast_arrays(*(item.find_visible(noise) for item in predictions))
+    return np.asarray(np.max(np.stack(flags), axis=0))
 
 
 def _merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
@@ -204,14 +222,14 @@ def assemble_model(
     visible = [
         item
         for item in candidates
-        if item.kind not in (FAULT, CAUSE) or any(value.is_visible for value in predictions[item.id].values())
+        if item.kind not in (FAULT, CAUSE) or np.any(_find_visible(list(predictions[item.id].values()), noise))
     ]
     final = assign_priors(visible)
     covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]
     unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise)
 
     def predict(hypothesis: Hypothesis, experiment: str) -> Prediction:
-        is_covered = hypothesis.kind != UNEXPLAINED
+        is_covered = hypothesis.kind != UNEXPLAINED or bool(predictions[UNEXPLAINED][experiment].messages)
         return predictions[hypothesis.id][experiment] if is_covered else unknown.predictions[experiment]
 
     return DiagnosisModel(
@@ -295,6 +313,9 @@ def _predict(
 ) -> Prediction:
     description = experiment.description
     keys = () if description.is_contrast else experiment.vector_keys
+    if description.message_phases:
+        simulated = effects.get((hypothesis.id, SIMULATED_WITH), [])
+        return predict_messages(description, simulated, hypothesis.grid.amounts if simulated else ())
     if hypothesis.cause is not None:
         return predict_cause(hypothesis.cause, description, keys)
     if hypothesis.kind != FAULT:
@@ -302,5 +323,5 @@ def _predict(
     if description.is_contrast:
         like = description.phases[0].like.partition(".")[0]
         return predict_contrast(hypothesis, description, earlier.get(like))
-    prediction = combine_effects(effects[hypothesis.id, experiment.id])
+    prediction = combine_effects(effects[hypothesis.id, experiment.id], hypothesis.grid.amounts)
     return complete_prediction(prediction, predict_nothing(description, keys), count_strengths(hypothesis))

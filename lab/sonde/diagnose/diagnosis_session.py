@@ -32,6 +32,8 @@ from sonde.diagnose.measurements import RunMeasurement, measure_record, subtract
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_two_causes
+from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_name
@@ -40,6 +42,7 @@ from sonde.model.system import read_system
 
 # Error of a single earlier run as the reference, in units of the noise of one run; of a person's percentages.
 _SINGLE_REFERENCE, _HAND_REFERENCE = 1.0, 0.5
+_LOGGED = {"yes": True, "no": False}
 # A fix is confirmed from this probability on.
 _FIXED = 0.95
 
@@ -183,6 +186,15 @@ class DiagnosisSession:
             sentences.append(f"Rates of targets: {describe_measured(result) or 'none deviates from its peers'}.")
         return sentences
 
+    def add_logs(self, logs: Sequence[Path]) -> str:
+        """Adds which kinds of messages the logs of all servers have; returns it in a sentence. Raises UserError."""
+        if any(item.result.experiment == MESSAGE_EXPERIMENT for item in self.state.results):
+            raise UserError("The logs of servers were entered already; begin another diagnosis to replace them.")
+        result = ExperimentResult(MESSAGE_EXPERIMENT, (RunMeasurement({}, {}, find_messages(logs)),))
+        self.add_result(result, "logs")
+        logged = [kind for kind, is_logged in result.runs[0].messages.items() if is_logged]
+        return f"Messages in the logs about: {', '.join(logged) or 'none of the faults that servers log'}."
+
     def describe_last_result(self) -> str:
         """Returns what the last experiment showed and what is most probable now."""
         result = self.state.results[-1].result
@@ -230,6 +242,15 @@ class DiagnosisSession:
         candidate = self.find_candidate(name)
         index = self.model.hypotheses.index(candidate.hypothesis)
         return list_evidence(self.model, self.state.experiment_results, index)
+
+    def find_second_cause(self) -> tuple[TwoCauses, str | None]:
+        """Returns two causes that explain the results together, and the next experiment. Raises UserError."""
+        results = self.state.experiment_results
+        causes = find_two_causes(self.model, results) if results else None
+        if causes is None:
+            raise UserError("There is no result yet; do the experiment of `sonde diagnose next` first.")
+        value, _ = causes.choose_next(SECOND_RULE, self.state.seed)
+        return causes, value.experiment if value else None
 
     def confirm(self, changes: Sequence[str]) -> Confirmation:
         """Repeats the experiment that spoke most for the answer, after a fix. Raises UserError."""
@@ -293,14 +314,20 @@ class DiagnosisSession:
 
 def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -> ExperimentResult:
     """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time. Raises UserError."""
-    phases = [phase.id for phase in experiment.phases]
+    phases = {phase.id: phase for phase in experiment.phases}
     rates: dict[str, float] = {}
+    messages: dict[str, bool] = {}
     for text in changes:
         phase, separator, value = text.partition("=")
         if not separator or phase not in phases:
             raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
-        rates[phase] = _parse_change(value, text)
-    return ExperimentResult(experiment.id, (RunMeasurement(rates),), _HAND_REFERENCE * 0.1)
+        if not phases[phase].messages:
+            rates[phase] = _parse_change(value, text)
+        elif value in _LOGGED:
+            messages[phase] = _LOGGED[value]
+        else:
+            raise UserError(f'"{text}" does not say whether there are such messages; write {phase}=yes or {phase}=no.')
+    return ExperimentResult(experiment.id, (RunMeasurement(rates, {}, messages),), _HAND_REFERENCE * 0.1)
 
 
 def _parse_change(value: str, text: str) -> float:

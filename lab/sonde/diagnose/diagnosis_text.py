@@ -16,6 +16,7 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
+from sonde.diagnose.second_cause import TwoCauses
 from sonde.stats.ranks import Floats
 
 _DECISIVE, _CLEAR = 10.0, 3.0
@@ -49,6 +50,16 @@ def name_candidate(candidate: RankedHypothesis) -> str:
     if candidate.part_probability < _SURE_PART:
         return f"{hypothesis.title}: perhaps {candidate.part} ({format_probability(candidate.part_probability)})"
     return f"{hypothesis.title}: {candidate.part}"
+
+
+def describe_second_cause(causes: TwoCauses) -> list[str]:
+    """Returns the two causes that explain the results together, in sentences."""
+    first = f"{causes.first.hypothesis.title}{': ' if causes.first.part else ''}{causes.first.part}"
+    second = causes.second
+    known = f"If there are two causes, the first is ({format_probability(causes.first_probability)}): {first}."
+    if second.hypothesis.kind == NOTHING:
+        return [known, f"Beside it nothing else is wrong ({format_probability(second.probability)})."]
+    return [known, f"The second is ({format_probability(second.probability)}): {name_candidate(second)}."]
 
 
 def describe_answer(answer: DiagnosisAnswer) -> list[str]:
@@ -146,6 +157,7 @@ def describe_measured(result: ExperimentResult) -> str:
         values = [run.rates[phase] for run in result.runs if phase in run.rates]
         texts.append(f"{phase} {format_change(float(np.median(values)))}")
     run = result.runs[-1]
+    texts += [f"{kind} messages: {'yes' if is_logged else 'no'}" for kind, is_logged in run.messages.items()]
     for (phase, kind), parts in run.vectors.items():
         slowest = min(parts, key=lambda name: parts[name])
         if parts[slowest] < -0.25 and "median" not in kind:
@@ -162,6 +174,9 @@ def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
         return float(np.sum(strengths * values))
 
     texts = [f"{phase} {format_change(weigh(mean))}" for phase, (mean, _) in prediction.rates.items()]
+    for kind, shares in prediction.messages.items():
+        share = weigh(shares) if len(shares) == len(strengths) else float(np.mean(shares))
+        texts.append(f"{kind} messages with {format_probability(share)}")
     for (phase, kind), vector in prediction.vectors.items():
         change = weigh(vector.inside) - weigh(vector.outside)
         if change < -0.1 and "median" not in kind:

@@ -25,6 +25,7 @@ class FittedExperiment:
     nodes: int
     tasks: int
     stripe_count: int
+    only_target: str = ""  # the storage target of all files, when they are on one
 
     @property
     def id(self) -> str:
@@ -32,13 +33,13 @@ class FittedExperiment:
 
     @property
     def phase_ids(self) -> tuple[str, ...]:
-        """The measured phases in order."""
-        return tuple(phase.id for phase in self.description.phases)
+        """The phases whose rates are measured, in order."""
+        return tuple(phase.id for phase in self.description.rate_phases)
 
     @property
     def operation_phases(self) -> tuple[str, ...]:
         """Measured phases whose rate counts operations."""
-        return tuple(phase.id for phase in self.description.phases if phase.operations)
+        return tuple(phase.id for phase in self.description.rate_phases if phase.operations)
 
     @property
     def vector_kinds(self) -> tuple[str, ...]:
@@ -77,6 +78,9 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
             access["volume"] = access["block"] = max(1, share // transfer) * transfer
         data["access"] = access
         document["data"] = data
+    is_on_one = experiment.files == "one_target" and "data" in document
+    if is_on_one:
+        document["target"] = {"striping": {"count": 1, "start": _find_index(machine, machine.targets[0])}}
     document |= {
         "schema": "sonde-plan/2",
         "id": f"diagnose-{experiment.id}",
@@ -84,7 +88,12 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
         "tasks": {"processes": tasks},
     }
     stripe_count = len(machine.targets) if experiment.files == "all_targets" else 0
-    return FittedExperiment(experiment, document, nodes, tasks, stripe_count)
+    only_target = machine.targets[0] if is_on_one else ""
+    return FittedExperiment(experiment, document, nodes, tasks, stripe_count, only_target)
+
+
+def _find_index(machine: DiagnosedMachine, target: str) -> int:
+    return next(int(item.get("index", 0)) for item in machine.document["targets"] if item["id"] == target)
 
 
 def combine_traits(experiment: DiagnosisExperiment, phase: str) -> dict[str, str]:

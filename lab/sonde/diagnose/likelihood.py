@@ -53,12 +53,14 @@ class MemberMasks:
             self._masks[key] = np.array([[name in members for name in names] for members in touched], dtype=float)
         return self._masks[key]
 
-    def select_exposed(self, nodes: int) -> Floats:
-        """Returns for each member whether an experiment on the first `nodes` nodes can show it."""
+    def select_exposed(self, experiment: FittedExperiment) -> Floats:
+        """Returns for each member whether an experiment uses it: its nodes, or the only target of its files."""
         hypothesis, machine = self._hypothesis, self._machine
+        if hypothesis.group is not None and experiment.only_target and hypothesis.group.kind in ("target", "server"):
+            return np.array([float(experiment.only_target in targets) for targets in hypothesis.group.targets])
         if hypothesis.group is None or hypothesis.group.kind != "node":
             return np.ones(len(hypothesis.members))
-        taking_part = set(machine.nodes[:nodes])
+        taking_part = set(machine.nodes[: experiment.nodes])
         return np.array([float(member in taking_part) for member in hypothesis.members])
 
 
@@ -74,6 +76,8 @@ def compute_log_density(
     part_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of all runs together, with strengths as first and members as second axis."""
+    if prediction.messages:
+        return np.asarray(np.sum(compute_message_densities(prediction, runs), axis=0))
     if hypothesis.kind == UNEXPLAINED:
         return compute_unexplained_densities(prediction, healthy, [runs], noise, reference_sd).T
     members = len(hypothesis.members)
@@ -81,7 +85,19 @@ def compute_log_density(
     def compute(expected: Prediction) -> Floats:
         return _compute_joint_density(expected, runs, masks, members, noise, reference_sd, part_sd)
 
-    return _combine_members(compute, prediction, healthy, masks, members, experiment)
+    return _combine_members(compute, prediction, healthy, masks, experiment)
+
+
+def compute_message_densities(prediction: Prediction, runs: Sequence[RunMeasurement]) -> Floats:
+    """Log probabilities that servers logged the kinds of messages of each run; axes: runs, strengths, one member."""
+    rows = []
+    for run in runs:
+        row = np.zeros(1)
+        for kind, share in prediction.messages.items():
+            if kind in run.messages:
+                row = row + np.log(share if run.messages[kind] else 1 - share)
+        rows.append(row)
+    return np.stack(rows)[:, :, None]
 
 
 def _combine_members(
@@ -89,12 +105,11 @@ def _combine_members(
     prediction: Prediction,
     healthy: Prediction,
     masks: MemberMasks,
-    members: int,
     experiment: FittedExperiment,
 ) -> Floats:
     """Densities of the prediction for members that take part in the experiment, of a healthy machine for the others."""
     total = compute(prediction)
-    exposed = masks.select_exposed(experiment.nodes) if members > 1 else np.ones(members)
+    exposed = masks.select_exposed(experiment)
     if np.all(exposed):
         return total
     return np.asarray(np.where(exposed > 0, total, compute(healthy)))
@@ -134,6 +149,8 @@ def compute_separate_densities(
     reference_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of each run alone: axes are runs, strengths and members. All runs have the same phases."""
+    if prediction.messages:
+        return compute_message_densities(prediction, runs)
     if hypothesis.kind == UNEXPLAINED:
         groups = [[run] for run in runs]
         return compute_unexplained_densities(prediction, healthy, groups, noise, reference_sd)[:, :, None]
@@ -142,7 +159,7 @@ def compute_separate_densities(
     def compute(expected: Prediction) -> Floats:
         return _compute_density(expected, runs, masks, members, noise, reference_sd)
 
-    return _combine_members(compute, prediction, healthy, masks, members, experiment)
+    return _combine_members(compute, prediction, healthy, masks, experiment)
 
 
 def _compute_density(

@@ -22,17 +22,20 @@ _FLOOR_S = 1e-12
 class RunMeasurement:
     """One run: log rates by phase, and by (phase, kind) the log rate of each part by its id.
 
-    The values of a vector are not yet relative to the median.
+    The values of a vector are not yet relative to the median. `messages` says of kinds of messages whether servers
+    logged one.
     """
 
     rates: Mapping[str, float]
     vectors: Mapping[tuple[str, str], Mapping[str, float]] = field(default_factory=dict)
+    messages: Mapping[str, bool] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the form that files store."""
         return {
             "rates": dict(self.rates),
             "vectors": [[phase, kind, dict(values)] for (phase, kind), values in self.vectors.items()],
+            "messages": dict(self.messages),
         }
 
     @classmethod
@@ -43,6 +46,7 @@ class RunMeasurement:
                 (str(phase), str(kind)): {str(name): float(value) for name, value in values.items()}
                 for phase, kind, values in document.get("vectors", ())
             },
+            {str(kind): bool(value) for kind, value in document.get("messages", {}).items()},
         )
 
 

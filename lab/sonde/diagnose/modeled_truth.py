@@ -16,6 +16,7 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement, average, subtract
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import compute_cause_change
+from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE, SIMULATED_WITH
 from sonde.diagnose.simulation import SimulationRequest, Simulator
 from sonde.model.errors import UserError
 
@@ -38,6 +39,8 @@ class ModeledTruth:
     ) -> ExperimentResult:
         """Returns the result of one repeat; the same seed and `number` give the same result."""
         generator = np.random.default_rng([self.seed, number, *experiment.id.encode()])
+        if experiment.description.message_phases:
+            return self._read_messages(experiment, simulator, generator)
         if experiment.description.is_contrast:
             return self._compare_sides(experiment, number, simulator, noise, generator)
         run = self._measure(experiment, number, simulator)
@@ -63,6 +66,17 @@ class ModeledTruth:
 
     def _measure(self, experiment: FittedExperiment, number: int, simulator: Simulator) -> RunMeasurement:
         return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + number % _SEEDS)
+
+    def _read_messages(
+        self, experiment: FittedExperiment, simulator: Simulator, generator: np.random.Generator
+    ) -> ExperimentResult:
+        """Messages that the simulated servers logged; some are missing, and some have other reasons."""
+        run = _require_measurement(simulator, _fit_like(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
+        messages = {}
+        for phase in experiment.description.message_phases:
+            share = LOGGED_WITH_CAUSE if run.messages.get(phase.id) else LOGGED_BY_CHANCE
+            messages[phase.id] = bool(generator.random() < share)
+        return ExperimentResult(experiment.id, (RunMeasurement({}, {}, messages),))
 
     def _compute_change(self, experiment: FittedExperiment, phase: str) -> float:
         """The change that the cause makes to a phase; of a contrast its ratio."""

@@ -105,9 +105,12 @@ def draw_outcome(
     weights = np.exp(posterior.log_weights[index] - np.max(posterior.log_weights[index]))
     flat = generator.choice(weights.size, p=(weights / np.sum(weights)).ravel())
     strength, member = divmod(int(flat), weights.shape[1])
+    if prediction.messages:
+        shares = {kind: item[min(strength, len(item) - 1)] for kind, item in prediction.messages.items()}
+        return RunMeasurement({}, {}, {kind: bool(generator.random() < share) for kind, share in shares.items()})
     if posterior.hypotheses[index].kind == UNEXPLAINED:
         return _draw_unexplained(prediction, strength, experiment, machine, noise, generator)
-    source = prediction if masks.select_exposed(experiment.nodes)[member] else healthy
+    source = prediction if masks.select_exposed(experiment)[member] else healthy
     strength = strength if source is prediction else 0
     rates = list(source.rates)
     deviations = noise.draw_run(generator, len(rates))

@@ -18,7 +18,7 @@ from sonde.stats.ranks import Floats
 
 _LOG_ROOT = 0.5 * log(2 * pi)
 # Shares and widths of the two components of the noise of one part: most runs, and a part that was busy by chance.
-_PART_OUTLIER_SHARE, _PART_OUTLIER_FACTOR = 0.05, 4.0
+_PART_OUTLIER_SHARE, PART_OUTLIER_FACTOR = 0.05, 4.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class NoiseModel:
 
     def draw_parts(self, generator: np.random.Generator, parts: int) -> Floats:
         """Draws the factors of parts relative to their peers."""
-        widths = np.where(generator.random(parts) < _PART_OUTLIER_SHARE, _PART_OUTLIER_FACTOR, 1.0) * self.part_sd
+        widths = np.where(generator.random(parts) < _PART_OUTLIER_SHARE, PART_OUTLIER_FACTOR, 1.0) * self.part_sd
         return np.asarray(generator.normal(0.0, 1.0, parts) * widths)
 
     def compute_run_density(self, deviations: Floats, extra_sd: Floats) -> Floats:
@@ -90,7 +90,7 @@ class NoiseModel:
         """Log density of the deviations of parts from their predicted values."""
         extra_variance = np.square(extra_sd)
         narrow = _log_normal(deviations, self.part_sd**2 + extra_variance)
-        wide = _log_normal(deviations, (self.part_sd * _PART_OUTLIER_FACTOR) ** 2 + extra_variance)
+        wide = _log_normal(deviations, (self.part_sd * PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         return np.asarray(np.logaddexp(log(1 - _PART_OUTLIER_SHARE) + narrow, log(_PART_OUTLIER_SHARE) + wide))
 
     def compute_phase_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
@@ -105,7 +105,7 @@ class NoiseModel:
         extra_variance = np.square(extra_sd)
         narrow = compute_normal_distribution(deviations / np.sqrt(self.part_sd**2 + extra_variance))
         wide = compute_normal_distribution(
-            deviations / np.sqrt((self.part_sd * _PART_OUTLIER_FACTOR) ** 2 + extra_variance)
+            deviations / np.sqrt((self.part_sd * PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         )
         return np.asarray((1 - _PART_OUTLIER_SHARE) * narrow + _PART_OUTLIER_SHARE * wide)
 

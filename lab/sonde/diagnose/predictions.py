@@ -17,16 +17,22 @@ from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
 from sonde.diagnose.measurements import NODES, RunMeasurement, average, subtract
+from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
+from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE
 from sonde.stats.ranks import Floats
 
 # Strengths between two simulated ones, and strengths of a cause outside the model.
 _BETWEEN, _CAUSE_STRENGTHS = 2, 7
+STRENGTH_STEP = _BETWEEN + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of the statement of a cause, as a standard deviation of logarithms.
 _MODEL_SD, _CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
 # The part of an effect that is unknown: a fault that slows by a factor of 10 slows by 8 to 12.
 _RELATIVE_SD = 0.08
-# A hypothesis whose largest predicted change is below this would not show.
-_VISIBLE = 0.04
+# The error between two simulated strengths, as a share of the deviation of a simulated strength from what its neighbors
+# predict. A smooth effect deviates by a quarter at half of the distance, an effect with a bend by up to a half.
+_BETWEEN_SHARE = 0.5
+# A cause of a complaint changes some rate by at least this many standard deviations of one run.
+_VISIBLE_SDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -41,35 +47,39 @@ class VectorPrediction:
 
 @dataclass(frozen=True)
 class Prediction:
-    """For each strength (first axis) of a hypothesis: log ratios of the rates of phases and their errors, by phase."""
+    """For each strength (first axis) of a hypothesis: log ratios of the rates of phases and their errors, by phase.
+
+    `messages` are the probabilities that servers log a kind of message; an experiment has these or rates.
+    """
 
     rates: Mapping[str, tuple[Floats, Floats]]
     vectors: Mapping[tuple[str, str], VectorPrediction] = field(default_factory=dict)
+    messages: Mapping[str, Floats] = field(default_factory=dict)
 
-    @property
-    def largest_change(self) -> float:
-        """The largest predicted deviation from the healthy machine."""
-        values = [float(np.max(np.abs(mean))) for mean, _ in self.rates.values()]
-        values += [float(np.max(np.abs(item.inside - item.outside))) for item in self.vectors.values()]
-        return max(values, default=0.0)
-
-    @property
-    def is_visible(self) -> bool:
-        return self.largest_change >= _VISIBLE
+    def find_visible(self, noise: NoiseModel) -> Floats:
+        """Returns for each strength 1 where it changes a rate, or a part, by more than the noise, else 0."""
+        changes = [np.abs(mean) / noise.run_sd for mean, _ in self.rates.values()]
+        part_sd = noise.part_sd * PART_OUTLIER_FACTOR
+        changes += [np.abs(item.inside - item.outside) / part_sd for item in self.vectors.values()]
+        return np.asarray(np.max(changes, axis=0) >= _VISIBLE_SDS, dtype=float) if changes else np.zeros(1)
 
 
 @dataclass(frozen=True)
 class SimulatedEffect:
-    """SimulatedEffect of one simulated strength, as means and errors over seeds."""
+    """Effect of one simulated strength: means over seeds with the errors of one further seed.
+
+    `messages` is the share of seeds with a message, by kind.
+    """
 
     rates: Mapping[str, tuple[float, float]]
     vectors: Mapping[tuple[str, str], tuple[float, float, float, float]]
+    messages: Mapping[str, float] = field(default_factory=dict)
 
 
 def count_strengths(hypothesis: Hypothesis) -> int:
     """Strengths of a hypothesis: its simulated ones and those in between."""
     if hypothesis.kind == FAULT:
-        return (len(hypothesis.grid.amounts) - 1) * (_BETWEEN + 1) + 1
+        return (len(hypothesis.grid.amounts) - 1) * STRENGTH_STEP + 1
     return _CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
 
 
@@ -77,7 +87,7 @@ def predict_nothing(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple
     """The prediction of a healthy machine."""
     zero, sd = np.zeros(1), np.full(1, _MODEL_SD)
     vector = VectorPrediction(zero, zero, np.full(1, _VECTOR_SD), np.full(1, _VECTOR_SD))
-    return Prediction({phase.id: (zero, sd) for phase in experiment.phases}, dict.fromkeys(vector_keys, vector))
+    return Prediction({phase.id: (zero, sd) for phase in experiment.rate_phases}, dict.fromkeys(vector_keys, vector))
 
 
 def predict_cause(
@@ -85,7 +95,7 @@ def predict_cause(
 ) -> Prediction:
     """The prediction that a cause states, at strengths from its largest to its smallest factor."""
     rates: dict[str, tuple[Floats, Floats]] = {}
-    for phase in experiment.phases:
+    for phase in experiment.rate_phases:
         change = compute_cause_change(cause, combine_traits(experiment, phase.id))
         reference = combine_reference_traits(experiment, phase.id)
         if reference is not None:
@@ -111,7 +121,7 @@ def predict_contrast(hypothesis: Hypothesis, experiment: DiagnosisExperiment, li
     """
     strengths = count_strengths(hypothesis)
     rates: dict[str, tuple[Floats, Floats]] = {}
-    for phase in experiment.phases:
+    for phase in experiment.rate_phases:
         mean, sd = np.zeros(strengths), np.full(strengths, _MODEL_SD)
         changed = set(phase.against or ())
         if like is not None and changed & set(hypothesis.grid.absent_with):
@@ -129,10 +139,12 @@ def compute_effect(
 ) -> SimulatedEffect:
     """Compares runs with a fault with healthy runs of the same seeds. `targets` and `nodes` are what it slows."""
     differences = [subtract(item, reference) for item, reference in zip(simulated, healthy, strict=True)]
+    # The mean of few seeds has an error too, and their spread is known badly.
+    factor = float(np.sqrt((len(simulated) + 1) / max(1, len(simulated) - 1)))
     rates: dict[str, tuple[float, float]] = {}
     for phase in dict.fromkeys(phase for item in differences for phase in item.rates):
         values = np.array([item.rates[phase] for item in differences if phase in item.rates])
-        rates[phase] = float(np.mean(values)), float(np.std(values))
+        rates[phase] = float(np.mean(values)), factor * float(np.std(values))
     vectors: dict[tuple[str, str], tuple[float, float, float, float]] = {}
     for key in dict.fromkeys(key for item in differences for key in item.vectors):
         touched = nodes if key[1] == NODES else targets
@@ -142,38 +154,76 @@ def compute_effect(
         )
         if not len(outside):
             inside, outside = outside, inside  # it slows all of them alike
-        peers = float(np.mean(outside)), float(np.std(outside))
-        touched_parts = (float(np.mean(inside)), float(np.std(inside))) if len(inside) else peers
+        peers = float(np.mean(outside)), factor * float(np.std(outside))
+        touched_parts = (float(np.mean(inside)), factor * float(np.std(inside))) if len(inside) else peers
         vectors[key] = touched_parts[0], peers[0], touched_parts[1], peers[1]
-    return SimulatedEffect(rates, vectors)
+    kinds = dict.fromkeys(kind for item in simulated for kind in item.messages)
+    messages = {kind: sum(item.messages.get(kind, False) for item in simulated) / len(simulated) for kind in kinds}
+    return SimulatedEffect(rates, vectors, messages)
 
 
-def combine_effects(effects: Sequence[SimulatedEffect]) -> Prediction:
+class _StrengthScale:
+    """Strengths between simulated ones, evenly in their logarithms."""
+
+    def __init__(self, amounts: Sequence[str]) -> None:
+        count = len(amounts)
+        self._positions = np.log([float(text) for text in amounts]) if count > 1 else np.zeros(1)
+        self._fine = np.arange((count - 1) * STRENGTH_STEP + 1) / STRENGTH_STEP
+
+    def interpolate(self, values: Sequence[float]) -> Floats:
+        """Returns values at all strengths of those at simulated ones."""
+        return np.asarray(np.interp(self._fine, np.arange(len(values)), values))
+
+    def compute_errors(self, values: Sequence[float]) -> Floats:
+        """Error of interpolated values, from how well each simulated strength follows from its neighbors."""
+        count = len(values)
+        if count < 3:
+            return np.zeros(len(self._fine))
+        held_out = [
+            abs(values[index] - float(np.interp(self._positions[index], self._positions[[index - 1, index + 1]],
+                                                [values[index - 1], values[index + 1]])))
+            for index in range(1, count - 1)
+        ]  # fmt: skip
+        by_interval = [max(held_out[max(0, index - 1) : index + 1]) for index in range(count - 1)]
+        interval = np.minimum(self._fine.astype(int), count - 2)
+        share = self._fine - interval
+        return np.asarray(_BETWEEN_SHARE * 4 * share * (1 - share) * np.array(by_interval)[interval])
+
+
+def combine_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[str]) -> Prediction:
     """Interpolates the effects of rising strengths to a prediction."""
-    positions = np.arange(len(effects), dtype=float)
-    fine = np.linspace(0, len(effects) - 1, (len(effects) - 1) * (_BETWEEN + 1) + 1)
+    scale = _StrengthScale(amounts)
 
-    def interpolate(values: Sequence[float]) -> Floats:
-        return np.asarray(np.interp(fine, positions, values))
-
-    def widen(sd: Floats, mean: Floats, floor: float) -> Floats:
-        return np.asarray(np.sqrt(sd**2 + floor**2 + (_RELATIVE_SD * mean) ** 2))
+    def predict(values: Sequence[float], errors: Sequence[float], floor: float) -> tuple[Floats, Floats]:
+        mean, sd = scale.interpolate(values), scale.interpolate(errors)
+        between = scale.compute_errors(values)
+        return mean, np.asarray(np.sqrt(sd**2 + between**2 + floor**2 + (_RELATIVE_SD * mean) ** 2))
 
     rates = {}
     for phase in effects[0].rates:
         if all(phase in effect.rates for effect in effects):
-            mean = interpolate([effect.rates[phase][0] for effect in effects])
-            rates[phase] = mean, widen(interpolate([effect.rates[phase][1] for effect in effects]), mean, _MODEL_SD)
+            means, errors = zip(*(effect.rates[phase] for effect in effects), strict=True)
+            rates[phase] = predict(means, errors, _MODEL_SD)
     vectors = {}
     for key in effects[0].vectors:
         if all(key in effect.vectors for effect in effects):
-            inside, outside, inside_sd, outside_sd = (
-                interpolate([effect.vectors[key][index] for effect in effects]) for index in range(4)
-            )
-            vectors[key] = VectorPrediction(
-                inside, outside, widen(inside_sd, inside, _VECTOR_SD), widen(outside_sd, outside, _VECTOR_SD)
-            )
+            columns = list(zip(*(effect.vectors[key] for effect in effects), strict=True))
+            inside, inside_sd = predict(columns[0], columns[2], _VECTOR_SD)
+            outside, outside_sd = predict(columns[1], columns[3], _VECTOR_SD)
+            vectors[key] = VectorPrediction(inside, outside, inside_sd, outside_sd)
     return Prediction(rates, vectors)
+
+
+def predict_messages(
+    experiment: DiagnosisExperiment, effects: Sequence[SimulatedEffect] = (), amounts: Sequence[str] = ()
+) -> Prediction:
+    """The probabilities that servers log each kind of message; without `effects`, by chance."""
+    messages = {}
+    for phase in experiment.message_phases:
+        shares = [effect.messages.get(phase.id, 0.0) for effect in effects]
+        share = _StrengthScale(amounts).interpolate(shares) if shares else np.zeros(1)
+        messages[phase.id] = LOGGED_BY_CHANCE + (LOGGED_WITH_CAUSE - LOGGED_BY_CHANCE) * share
+    return Prediction({}, {}, messages)
 
 
 def compute_healthy_spread(
@@ -213,6 +263,7 @@ def widen_prediction(
             )
             for key, item in prediction.vectors.items()
         },
+        prediction.messages,
     )
 
 

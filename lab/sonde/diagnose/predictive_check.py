@@ -64,7 +64,7 @@ def _compute_tails(
     experiment = model.find_experiment(result.experiment)
     prediction, masks = model.predictions[result.experiment][index], model.masks[index]
     healthy = model.get_healthy_prediction(result.experiment)
-    exposed = masks.select_exposed(experiment.nodes)
+    exposed = masks.select_exposed(experiment)
     exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
     noise = model.noise
     tails = []

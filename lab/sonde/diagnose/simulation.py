@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from typing import Any
 from sonde.diagnose.experiment_plan import FittedExperiment
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement, measure_record
+from sonde.diagnose.server_messages import SIMULATED_WITH, compile_message_patterns, find_messages
 from sonde.launch.simulator import find_simulator
 from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader
 
-_FORMAT = "1"  # of what is measured in a record; part of the cache's names
+_FORMAT = "2"  # of what is measured in a record; part of the cache's names
 _WORKERS = 2
 _LIMIT_S = 600
 _UNUSED_LINES = (b'{"type":"series"', b'{"type":"histogram"')
@@ -103,6 +104,8 @@ class Simulator:
             json.dumps([experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds, experiment.nodes]),
             json.dumps([request.faults, request.seed]),
         ]
+        if experiment.id == SIMULATED_WITH:
+            parts += [str(pattern.pattern) for pattern in compile_message_patterns().values()]
         return _digest("\0".join(parts).encode())
 
     def _run(self, request: SimulationRequest) -> RunMeasurement | str:
@@ -118,6 +121,8 @@ class Simulator:
             ]  # fmt: skip
             for fault in request.faults:
                 command += ["--fault", fault]
+            if logs_messages := experiment.id == SIMULATED_WITH:
+                command += ["--traces", str(folder / "traces")]
             try:
                 outcome = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
             except subprocess.TimeoutExpired:
@@ -130,7 +135,9 @@ class Simulator:
                 reason = outcome.stderr.strip().splitlines()[-1:] or ["it printed no reason"]
                 raise MachineError(f"The simulation of {experiment.id} failed: {reason[0]}.")
             record = _read_needed_lines(folder / "record.ndjson")
-        return measure_record(record, experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds)
+            messages = find_messages([folder / "traces" / "messages"]) if logs_messages else {}
+        measured = measure_record(record, experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds)
+        return replace(measured, messages=messages)
 
     def _read_cached(self, key: str) -> Mapping[str, Any] | None:
         if self.cache is None:

@@ -112,7 +112,7 @@ def _draw_changes(experiments: Sequence[FittedExperiment], generator: np.random.
         for item in experiments
         for phase in item.phase_ids
     ]
-    stated = [dict(phase.traits) for item in experiments if item.plan for phase in item.description.phases]
+    stated = [dict(phase.traits) for item in experiments for phase in item.description.rate_phases]
     stated = [{name: value for name, value in traits.items() if name not in DEFAULT_TRAITS} for traits in stated]
     stated = [traits for traits in stated if traits]
     changes = np.zeros((_ATTEMPTS if stated else 0, len(sides)))

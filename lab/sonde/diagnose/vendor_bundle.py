@@ -61,7 +61,7 @@ def build_bundle(session: DiagnosisSession, archive: Archive, out: Path) -> list
     """Writes the archive and returns the names in it. Raises OSError."""
     records: dict[str, list[dict[str, Any]]] = {}
     for stored in session.state.results:
-        if stored.origin not in ("model", "hand"):
+        if stored.origin not in ("model", "hand", "logs"):
             for folder in archive.find(stored.origin):
                 records[stored.origin] = _read_lines(folder / RECORD_FILE)
     hosts = tuple(

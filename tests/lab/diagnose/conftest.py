@@ -11,7 +11,7 @@ from sonde.diagnose.library import list_causes, list_experiments
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.simulation import Simulator
 
-EXPERIMENTS = ("every-target", "warm-cache", "names", "quiet-time", "previous-software")
+EXPERIMENTS = ("every-target", "warm-cache", "names", "quiet-time", "previous-software", "server-messages")
 FAULTS = ("slow-target", "slow-node", "slow-link", "mds-saturated", "noisy-neighbor")
 
 

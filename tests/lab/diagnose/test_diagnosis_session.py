@@ -15,7 +15,7 @@ from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import DiagnosisState
-from sonde.diagnose.diagnosis_text import describe_answer, name_candidate
+from sonde.diagnose.diagnosis_text import describe_answer, describe_second_cause, name_candidate
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictive_check import PredictiveCheck
@@ -119,3 +119,31 @@ def test_redaction_is_the_same_everywhere() -> None:
     assert redaction.redact_text("n12 n1 n1-n12 login.example.org") == "node-2 node-1 node-1-node-2 host-3"
     document = redaction.redact_document({"n1": ["n12"], "nid": "7@o2ib", "title": "ours"})
     assert document == {"node-1": ["node-2"]}
+
+
+def test_logs_are_evidence_once(session: DiagnosisSession, tmp_path: Path) -> None:
+    log_file = tmp_path / "messages"
+    log_file.write_text("Mar 17 09:00:00 mds kernel: mdt: This server is not able to keep up with request traffic.\n")
+    before = session.find_candidate("mds-saturated").probability
+    assert session.add_logs([log_file]) == "Messages in the logs about: metadata."
+    assert session.find_candidate("mds-saturated").probability > 3 * before
+    assert "metadata messages: yes" in session.describe_last_result()
+    with pytest.raises(UserError, match="were entered already"):
+        session.add_logs([log_file])
+
+
+def test_messages_are_entered_by_hand_as_yes_or_no() -> None:
+    experiment = find_experiment("server-messages")
+    result = parse_hand_result(experiment, ["rebuild=yes", "drive=no"])
+    assert result.runs[0].messages == {"rebuild": True, "drive": False}
+    with pytest.raises(UserError, match="write rebuild=yes or rebuild=no"):
+        parse_hand_result(experiment, ["rebuild=-40%"])
+
+
+def test_single_cause_has_no_second_one(session: DiagnosisSession) -> None:
+    session.run_on_model("names")
+    causes, _ = session.find_second_cause()
+    sentences = describe_second_cause(causes)
+    assert sentences[0].endswith("a storage target is slow: t5.")
+    assert sentences[1].startswith("Beside it nothing else is wrong")
+    assert causes.to_json()["first"]["part"] == "t5"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions between simulated strengths, and which strengths change anything."""
+
+from __future__ import annotations
+
+from math import hypot, sqrt
+
+import numpy as np
+import pytest
+
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.experiment_plan import fit_experiment
+from sonde.diagnose.library import find_experiment
+from sonde.diagnose.likelihood import MemberMasks
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.predictions import Prediction, SimulatedEffect, combine_effects, compute_effect
+from sonde.diagnose.simulation import Simulator
+
+AMOUNTS = ("1", "10", "100")
+
+
+def combine_rates(*changes: float) -> tuple[list[float], list[float]]:
+    effects = [SimulatedEffect({"write": (change, 0.0)}, {}) for change in changes]
+    mean, sd = combine_effects(effects, AMOUNTS).rates["write"]
+    return mean.tolist(), sd.tolist()
+
+
+def test_even_effect_is_interpolated_without_further_error() -> None:
+    """The effect follows the logarithm of the strength, so each strength follows from its neighbors."""
+    mean, sd = combine_rates(-0.3, -0.6, -0.9)
+    assert mean == pytest.approx([-0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9])
+    assert sd == pytest.approx([hypot(0.03, 0.08 * value) for value in mean])
+
+
+def test_bend_widens_strengths_between_simulated_ones() -> None:
+    """The middle strength is 0.9 from what its neighbors predict; a third of the way counts 8/9 of half of that."""
+    _, sd = combine_rates(0.0, 0.0, -1.8)
+    assert sd[1] == pytest.approx(sd[2])
+    assert sd[1] == pytest.approx(hypot(0.03, 0.9 * 0.5 * 8 / 9))
+    assert sd[3] == pytest.approx(0.03)
+    assert sd[0] == pytest.approx(0.03)
+
+
+def test_spread_of_few_seeds_is_that_of_a_further_one() -> None:
+    healthy = [RunMeasurement({"read": 0.0})] * 3
+    runs = [RunMeasurement({"read": value}) for value in (-0.1, 0.0, 0.1)]
+    effect = compute_effect(runs, healthy, frozenset(), frozenset())
+    assert effect.rates["read"] == pytest.approx((0.0, sqrt(2) * float(np.std([-0.1, 0.0, 0.1]))))
+
+
+def test_strength_within_the_noise_is_invisible() -> None:
+    noise = NoiseModel(run_sd=0.1)
+    prediction = Prediction({"write": (np.array([-0.19, -0.21]), np.zeros(2)), "read": (np.zeros(2), np.zeros(2))})
+    assert prediction.find_visible(noise).tolist() == [0, 1]
+
+
+def test_invisible_strength_has_no_prior(model: DiagnosisModel) -> None:
+    index = next(index for index, item in enumerate(model.hypotheses) if item.fault == "noisy-neighbor")
+    visible = model.find_visible(index)
+    shares = np.exp(model.prior.log_weights[index][:, 0])
+    assert set(visible.tolist()) <= {0.0, 1.0}
+    assert shares[visible > 0] == pytest.approx(np.full(int(sum(visible)), np.max(shares)))
+    assert np.all(shares[visible == 0] < 1e-3 * np.max(shares))
+
+
+def test_experiment_on_one_target_shows_only_its_parts(model: DiagnosisModel, simulator: Simulator) -> None:
+    experiment = fit_experiment(find_experiment("one-target"), simulator.machine)
+    assert experiment.only_target == "t0"
+    by_fault = {item.fault: item for item in model.hypotheses}
+    exposed = {
+        name: MemberMasks(by_fault[name], simulator.machine).select_exposed(experiment)
+        for name in ("slow-target", "slow-link", "noisy-neighbor")
+    }
+    assert exposed["slow-target"].tolist() == [1] + [0] * 7
+    assert exposed["slow-link"].tolist() == [1, 0, 0, 0]
+    assert exposed["noisy-neighbor"].tolist() == [1]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two causes at once: both are named, and a single cause has no second one."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.second_cause import TwoCauses, find_two_causes
+from sonde.diagnose.simulation import Simulator
+
+NAMES = ("every-target", "names", "warm-cache")
+
+
+def find_causes(model: DiagnosisModel, simulator: Simulator, *faults: str) -> TwoCauses:
+    truth = ModeledTruth(faults, seed=8)
+    results: list[ExperimentResult] = [
+        truth.run_experiment(model.find_experiment(name), number, simulator, model.noise)
+        for number, name in enumerate(NAMES)
+    ]
+    causes = find_two_causes(model, results)
+    assert causes is not None
+    return causes
+
+
+@pytest.mark.parametrize(
+    ("faults", "answers"),
+    [
+        (("slow-target t5 6", "mds-saturated 0.8"), {("slow-target:t0-t7", "t5"), ("mds-saturated", "")}),
+        (("slow-target t2 6", "slow-node n3 12"), {("slow-target:t0-t7", "t2"), ("slow-node:n1-n4", "n3")}),
+    ],
+)
+def test_two_faults_are_both_named(
+    model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...], answers: set[tuple[str, str]]
+) -> None:
+    causes = find_causes(model, simulator, *faults)
+    assert {
+        (causes.first.hypothesis.id, causes.first.part),
+        (causes.second.hypothesis.id, causes.second.part),
+    } == answers
+
+
+def test_single_fault_has_no_second_cause(model: DiagnosisModel, simulator: Simulator) -> None:
+    causes = find_causes(model, simulator, "slow-target t5 6")
+    assert (causes.first.hypothesis.id, causes.first.part) == ("slow-target:t0-t7", "t5")
+    assert causes.second.hypothesis.id == "nothing"

@@ -200,7 +200,7 @@ def build_model(
     eligible = [cause for cause in library.causes if is_within_complaint(cause, complaint or {})]
     hypotheses = [item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in library.faults]
     simulated = [item for item in experiments if not item.description.is_contrast]
-    effects, spreads, refused = _simulate_faults(hypotheses, simulated, simulator, step)
+    effects, spreads, refused = simulate_faults(hypotheses, simulated, simulator, step)
     candidates = [item for item in hypotheses if item.id not in refused]
     predictions: dict[str, dict[str, Prediction]] = {item.id: {} for item in candidates}
     for experiment in [*simulated, *(item for item in experiments if item.description.is_contrast)]:
@@ -244,7 +244,7 @@ def assemble_model(
     )
 
 
-def _simulate_faults(
+def simulate_faults(
     hypotheses: Sequence[Hypothesis],
     experiments: Sequence[FittedExperiment],
     simulator: Simulator,

@@ -7,7 +7,7 @@ the larger of both (one bottleneck hides the other). The prediction is the middl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -21,13 +21,13 @@ from sonde.diagnose.likelihood import ExperimentResult, compute_log_density
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.predictions import STRENGTH_STEP, Prediction, VectorPrediction
+from sonde.diagnose.predictions import Prediction, VectorPrediction
 from sonde.stats.ranks import Floats
 
 # Probability that there is no second cause, once the first is known; an assumption.
 _ALONE_PRIOR = 0.5
 # How many hypotheses, and parts of each, are tried as the first cause.
-_FIRST_CANDIDATES, _PARTS = 6, 2
+_FIRST_CANDIDATES, _PARTS = 4, 2
 # Error of a part's predicted value on a machine that has another fault too.
 _VECTOR_SD = 0.15
 # Experiments for both causes count.
@@ -87,34 +87,35 @@ class TwoCauses:
 def find_two_causes(model: DiagnosisModel, results: Sequence[ExperimentResult]) -> TwoCauses | None:
     """Returns the most probable first cause with what is known about a second; None when no hypothesis is a cause."""
     names = list(dict.fromkeys(result.experiment for result in results))
-    candidates: list[tuple[KnownCause, int, Posterior]] = []
-    evidence: list[float] = []
+    weighed: dict[tuple[int, int, int], tuple[float, Posterior]] = {}
+
+    def weigh(index: int, member: int, strengths: Iterable[int]) -> None:
+        for strength in strengths:
+            cause = KnownCause(model.hypotheses[index], member, int(strength))
+            conditioned = condition_model(model, cause, index, names)
+            remaining = [_subtract_cause(model, result, cause, index) for result in results]
+            posterior, score = _weigh_second_causes(model, conditioned, remaining, index)
+            prior = float(model.prior.log_weights[index][cause.strength, member])
+            weighed[index, member, cause.strength] = score + prior, posterior
+
     for index, weights in _rank_first_causes(model, results):
-        visible = np.flatnonzero(model.find_visible(index))
-        strengths = visible[visible % STRENGTH_STEP == 0] if np.any(visible % STRENGTH_STEP == 0) else visible
         for member in np.argsort(-np.max(weights, axis=0))[:_PARTS]:
-            for strength in strengths:
-                cause = KnownCause(model.hypotheses[index], int(member), int(strength))
-                conditioned = condition_model(model, cause, index, names)
-                remaining = [_subtract_cause(model, result, cause, index) for result in results]
-                posterior, score = _weigh_second_causes(model, conditioned, remaining, index)
-                candidates.append((cause, index, posterior))
-                evidence.append(score + float(model.prior.log_weights[index][strength, member]))
-    if not candidates:
+            weigh(index, int(member), np.flatnonzero(model.find_visible(index)))
+    if not weighed:
         return None
-    shares = np.exp(np.array(evidence) - np.logaddexp.reduce(evidence))
-    cause, index, posterior = candidates[int(np.argmax(shares))]
-    same = [
-        float(share)
-        for share, (other, _, _) in zip(shares, candidates, strict=True)
-        if (other.hypothesis.id, other.member) == (cause.hypothesis.id, cause.member)
-    ]
+    evidence: dict[tuple[int, int], float] = {}
+    for (index, member, _), (score, _) in weighed.items():
+        evidence[index, member] = float(np.logaddexp(evidence.get((index, member), -np.inf), score))
+    index, member = max(evidence, key=lambda key: evidence[key])
+    total = np.logaddexp.reduce(list(evidence.values()))
+    best = max((key for key in weighed if key[:2] == (index, member)), key=lambda key: weighed[key][0])
+    cause = KnownCause(model.hypotheses[index], member, best[2])
     return TwoCauses(
         cause,
-        sum(same),
+        float(np.exp(evidence[index, member] - total)),
         condition_model(model, cause, index, [item.id for item in model.experiments]),
         tuple(_subtract_cause(model, result, cause, index) for result in results),
-        posterior,
+        weighed[best][1],
     )
 
 

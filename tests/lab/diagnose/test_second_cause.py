@@ -11,7 +11,7 @@ from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.second_cause import TwoCauses, find_two_causes
 from sonde.diagnose.simulation import Simulator
 
-NAMES = ("every-target", "names", "warm-cache")
+NAMES = ("every-target", "names", "warm-cache", "server-messages")
 
 
 def find_causes(model: DiagnosisModel, simulator: Simulator, *faults: str) -> TwoCauses:

@@ -81,8 +81,10 @@ def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisEx
     table = plain_table()
     table.add_column("cause or experiment")
     table.add_column("meaning")
-    for item in (*causes, *experiments):
-        table.add_row(item.id, item.title)
+    for cause in causes:
+        table.add_row(cause.id, cause.title)
+    for experiment in experiments:
+        table.add_row(experiment.id, experiment.title)
     results().print(table)
 
 

@@ -92,15 +92,15 @@ def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) ->
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
         causes = find_two_causes(model, results)
-    named = []
+    answers = []
     if causes is not None:
-        named = [(causes.first.hypothesis.id, causes.first.part), (causes.second.hypothesis.id, causes.second.part)]
+        answers = [(causes.first.hypothesis.id, causes.first.part), (causes.second.hypothesis.id, causes.second.part)]
     return {
         "kind": trial.kind,
         "planted": trial.name,
-        "answer": " + ".join(hypothesis for hypothesis, _ in named),
-        "is_right": set(named) == set(trial.answers),
-        "is_hypothesis_right": {item for item, _ in named} == {item for item, _ in trial.answers},
+        "answer": " + ".join(hypothesis for hypothesis, _ in answers),
+        "is_right": set(answers) == set(trial.answers),
+        "is_hypothesis_right": {item for item, _ in answers} == {item for item, _ in trial.answers},
         "is_sure": causes is not None and is_decided(causes.second, SECOND_RULE),
         "experiments": len(results),
         "cost_s": round(cost),

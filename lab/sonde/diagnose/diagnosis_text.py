@@ -56,10 +56,10 @@ def describe_second_cause(causes: TwoCauses) -> list[str]:
     """Returns the two causes that explain the results together, in sentences."""
     first = f"{causes.first.hypothesis.title}{': ' if causes.first.part else ''}{causes.first.part}"
     second = causes.second
-    known = f"If there are two causes, the first is ({format_probability(causes.first_probability)}): {first}."
+    first_sentence = f"If there are two causes, the first is ({format_probability(causes.first_probability)}): {first}."
     if second.hypothesis.kind == NOTHING:
-        return [known, f"Beside it nothing else is wrong ({format_probability(second.probability)})."]
-    return [known, f"The second is ({format_probability(second.probability)}): {name_candidate(second)}."]
+        return [first_sentence, f"Beside it nothing else is wrong ({format_probability(second.probability)})."]
+    return [first_sentence, f"The second is ({format_probability(second.probability)}): {name_candidate(second)}."]
 
 
 def describe_answer(answer: DiagnosisAnswer) -> list[str]:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from sonde.diagnose.library import list_experiments
-from sonde.logs.scan import READ_ERRORS, open_log
+from sonde.logs.log_file import READ_ERRORS, open_logs
 from sonde.model.errors import UserError
 
 # The experiment during whose simulation messages are collected, and the one that asks for them.
@@ -37,8 +37,11 @@ def find_messages(logs: Sequence[Path]) -> dict[str, bool]:
     messages = dict.fromkeys(patterns, False)
     for path in logs:
         try:
-            with open_log(path) as file:
-                for line in file:
+            (opened,) = open_logs([path])
+            if isinstance(opened, OSError):
+                raise opened
+            with opened:
+                for line in opened:
                     for kind, pattern in patterns.items():
                         messages[kind] = messages[kind] or pattern.search(line) is not None
         except READ_ERRORS as error:

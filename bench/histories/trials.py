@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sonde.stats.ranks import Floats
-from sonde.trends.budget import FIRST_ANSWER, resample
+from sonde.trends.budget import FIRST_ANSWER, resample_noise
 from sonde.trends.detectors import Alarm, DetectorSettings
 from sonde.trends.watch import watch_rows
 
@@ -53,7 +53,8 @@ def study_noise(rates: ArrayLike) -> Floats:
 def probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.Generator) -> Floats:
     """`rows` histories from each noise."""
     medians = [
-        np.median([resample(noise, rows, PROBES, random, BLOCK) for _ in range(repeats)], axis=0) for noise in noises
+        np.median([resample_noise(noise, rows, PROBES, random, BLOCK) for _ in range(repeats)], axis=0)
+        for noise in noises
     ]
     return np.concatenate(medians)
 

@@ -29,7 +29,7 @@ from sonde.design.layout.live.superblocks import read_superblock
 from sonde.design.routes.table_reader import read_host_tables
 from sonde.dialects.io500.ini import DEFAULTS, read_ini
 from sonde.dialects.io500.verify import verify_result
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.preload import read_elf
 from sonde.launch.sites import read_sites
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
@@ -50,8 +50,8 @@ from sonde.sources.formats import read_results
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.columns import read_columns
 from sonde.store.index import RUNS, WRITING
-from sonde.store.packs import UNREADABLE, members_of
-from sonde.store.rows import rows_of
+from sonde.store.packs import UNREADABLE, iterate_members
+from sonde.store.rows import read_folder_rows
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import read_summary, summarize
 from sonde.telemetry.data import load_telemetry
@@ -92,7 +92,7 @@ def _read_record(path: Path) -> None:
     """As `sonde show` and `sonde list` do after a run was lost."""
     run = read_run(path.parent)
     for phase in run.record.phases.values():
-        assess(run, phase)
+        assess_phase_rate(run, phase)
     summarize(run.record, {}, None, "")
     read_environment(path.parent)
     merge_stage_records([path.read_bytes()] * 2, [0.0, 1.5])
@@ -100,7 +100,7 @@ def _read_record(path: Path) -> None:
 
 def _read_summary(path: Path) -> None:
     """As the index does, which lists what it cannot read with the reason."""
-    rows_of(path.parent, path.parent.name, 0)
+    read_folder_rows(path.parent, path.parent.name, 0)
     read_summary(path.parent)
 
 
@@ -128,7 +128,7 @@ def _read_system(path: Path) -> None:
 
 
 def _read_pack(path: Path) -> None:
-    for member in members_of(path):
+    for member in iterate_members(path):
         while member.content.read(1 << 20):
             pass
 

@@ -18,7 +18,7 @@ from real_systems import Storage
 from room import no_throttle
 from user import MIB, User, in_tree
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.target_operations import find_slow_targets_by_latency
 from sonde.findings.targets import SlowTarget, collect_target_rates, find_slow_targets
 from sonde.model.record import PhaseRecord
@@ -86,7 +86,7 @@ def test_unknown_layout_of_dispersed_files_is_reported(storage: Storage, user: U
     # a third on each of four bricks: one target could not stand for them
     assert storage.held("disperse", files[0].name).keys() == {f"{brick}/disperse" for brick in storage.bricks}
     assert run.phases[0].layout is None
-    sentence = assess(run, run.phases[0]).slow_targets
+    sentence = assess_phase_rate(run, run.phases[0]).slow_targets
     assert sentence.startswith("Which target holds which byte is not known: the attribute `trusted.glusterfs.pathinfo`")
     storage.room.run("rm", "-r", str(storage.places["disperse"] / "kept"))
 
@@ -101,7 +101,7 @@ def test_silent_monitors_report_the_pool_instead_of_osds(storage: Storage, user:
     user.first_in_path(slow.parent)
     run, _ = kept_files(storage.mount_path, user, 2, "1MiB")
     assert {name for row in layout_rows(run.phases[0]) for name, _ in row["targets"]} == {"pool bytes"}
-    assert assess(run, run.phases[0]).slow_targets == (
+    assert assess_phase_rate(run, run.phases[0]).slow_targets == (
         "Which OSD holds which byte is not known, so the pool stands for all of them:"
         " `ceph osd pool ls detail`: no answer within 10 s, so it was ended."
     )

@@ -146,7 +146,7 @@ def python(lab: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
 
 def test_added_launcher_is_listed_and_states_why_unusable(tmp_path: Path) -> None:
     lab = added(tmp_path, "a launcher")
-    code = "from sonde.launch.launchers import list; print(list.launcher_names()); list.make_launcher('rocket', 2)"
+    code = "from sonde.launch.launchers import list; print(list.list_launcher_names()); list.make_launcher('rocket', 2)"
     done = python(lab, "-c", code)
     assert "'rocket'" in done.stdout
     assert "There is no rocket on PATH." in done.stderr

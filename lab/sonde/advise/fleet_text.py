@@ -10,7 +10,7 @@ from rich.console import Console
 
 from sonde.advise.fleet import FleetSurvey
 from sonde.model.units import counted, format_bytes
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 
 _MOST_ROWS = 10
 _DIRECTIONS = (("read_bytes", "read"), ("written_bytes", "written"))
@@ -67,7 +67,7 @@ def describe_mix(survey: FleetSurvey) -> list[tuple[str, str]]:
 
 
 def _print_losses(console: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    table = plain_table()
+    table = make_plain_table()
     table.add_column(title)
     for heading in ("jobs", "process-hours", "in I/O", "lost", "from", "to"):
         table.add_column(heading, justify="right")
@@ -78,7 +78,7 @@ def _print_losses(console: Console, title: str, rows: Sequence[Mapping[str, Any]
 
 
 def _print_accesses(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for heading in ("Access", "time in calls", "jobs", "bytes", "acceptance test"):
         table.add_column(heading, justify="left" if heading in ("Access", "acceptance test") else "right")
     for row in rows[:_MOST_ROWS]:

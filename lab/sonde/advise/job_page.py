@@ -17,7 +17,7 @@ from sonde.advise.settings import ReadySetting
 from sonde.advise.slow_targets import TargetSurvey
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import Study, StudySection, write_study
 from sonde.charts.time_chart import Line, build_time_chart
 from sonde.model.escaping import escape_line
@@ -59,13 +59,15 @@ def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[StudySec
         parts = [_render_settings(item.settings)] if item.settings else []
         files = [_file_row(file) for file in item.files[:_MOST_FILES]]
         if files:
-            parts.append(table(_FILE_TITLES, files))
+            parts.append(render_table(_FILE_TITLES, files))
         yield StudySection(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
     if job.timeline is not None:
         yield _make_time_section(job.timeline, job)
     yield _make_size_section(job)
     rows = [_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
-    yield StudySection("Files", [f"The {len(rows)} files with the longest time in calls."], [table(_FILE_TITLES, rows)])
+    yield StudySection(
+        "Files", [f"The {len(rows)} files with the longest time in calls."], [render_table(_FILE_TITLES, rows)]
+    )
     facts = [*(pattern.text for pattern in result.facts), *describe_targets(survey)]
     if facts:
         yield StudySection("Also noticed", facts, [])
@@ -133,7 +135,7 @@ def _make_size_section(job: JobIo) -> StudySection:
     ]
     calls = job.read.calls + job.write.calls
     sentences = [f"{counted(calls, 'call')} through POSIX by size. A class ends at the size that names it."]
-    return StudySection("Sizes", sentences, [table(["Up to", "Reads", "Writes"], rows)] if rows else [])
+    return StudySection("Sizes", sentences, [render_table(["Up to", "Reads", "Writes"], rows)] if rows else [])
 
 
 _FILE_TITLES = ["File", "Time in calls", "Read", "Written", "Opens", "Shared", "Targets"]

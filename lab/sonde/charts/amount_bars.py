@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.plot import share
+from sonde.charts.plot import format_share
 from sonde.model.escaping import escape_line
 
 
@@ -35,7 +35,7 @@ def render_amount_bars(
     )
     body = Markup("").join(
         Markup('<li><span class="cname">{}</span><span class="astack">{}</span></li>').format(
-            escape_line(name), Markup("").join(_amount(amount, top) for amount in amounts)
+            escape_line(name), Markup("").join(_render_amount(amount, top) for amount in amounts)
         )
         for name, amounts in rows
     )
@@ -49,12 +49,14 @@ def render_amount_bars(
     ).format(text, body, legend)
 
 
-def _amount(amount: Amount, top: float) -> Markup:
+def _render_amount(amount: Amount, top: float) -> Markup:
     whisker = Markup("")
     if amount.low is not None and amount.high is not None:
         low, high = min(amount.low / top, 1.0), min(amount.high / top, 1.0)
-        whisker = Markup('<u style="left:{};width:{}"></u>').format(share(low), share(max(high - low, 0.001)))
+        whisker = Markup('<u style="left:{};width:{}"></u>').format(
+            format_share(low), format_share(max(high - low, 0.001))
+        )
     return Markup(
         '<span class="arow"><span class="ctrack" aria-hidden="true"><b class="{}" style="left:0;width:{}"></b>{}</span>'
         '<span class="cvalue">{}</span></span>'
-    ).format(amount.tone, share(max(amount.value / top, 0.002)), whisker, escape_line(amount.label))
+    ).format(amount.tone, format_share(max(amount.value / top, 0.002)), whisker, escape_line(amount.label))

@@ -38,7 +38,7 @@ class Axis:
         return min(1.0, max(0.0, share))
 
 
-def _step(span: float, wanted: int) -> float:
+def _choose_step(span: float, wanted: int) -> float:
     """The round number 1, 2 or 5 times a power of ten that cuts `span` into at most `wanted` parts."""
     rough = span / wanted
     power = 10.0 ** math.floor(math.log10(rough))
@@ -54,7 +54,7 @@ def build_amount_axis(high: float, unit: str, wanted: int = 4) -> Axis:
     factor, prefix = next((f, p) for f, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")) if high >= f)
     factor = factor or 1.0
     top = high * 1.04 / factor
-    step = _step(top, wanted)
+    step = _choose_step(top, wanted)
     places = max(0, -math.floor(math.log10(step) + 1e-9))
     marks = [step * i for i in range(int(top / step + 1e-9) + 1)]
     ticks = tuple(Tick(mark / top, f"{mark:.{places}f}" if mark else "0") for mark in marks)
@@ -68,7 +68,7 @@ def build_time_axis(end_s: float, wanted: int = 8) -> Axis:
     units = (("h", 3600.0, 7200.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-3), ("µs", 1e-6, 0.0))
     unit, size = next((unit, size) for unit, size, from_s in units if end_s >= from_s)
     span = end_s / size
-    step = _step(span, wanted)
+    step = _choose_step(span, wanted)
     places = max(0, -math.floor(math.log10(step) + 1e-9))
     ticks = tuple(
         Tick(step * i / span, f"{step * i:.{places}f}", minor=i % 2 == 1) for i in range(int(span / step + 1e-9) + 1)
@@ -92,11 +92,11 @@ def build_latency_axis(low_ns: float, high_ns: float) -> Axis:
             if low <= value <= high:
                 position = math.log(value / low) / math.log(high / low)
                 is_dense = decades > 5 and power % 2 == 1
-                ticks.append(Tick(position, _short_ns(value), minor=is_dense or factor in (3, 5)))
+                ticks.append(Tick(position, _format_short_ns(value), minor=is_dense or factor in (3, 5)))
     return Axis(low, high, tuple(ticks), "", log=True)
 
 
-def _short_ns(value: float) -> str:
+def _format_short_ns(value: float) -> str:
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")):
         if value >= size * 0.999:
             return f"{value / size:.0f}{quantities.NO_BREAK_SPACE}{unit}"
@@ -110,7 +110,7 @@ def build_count_axis(high: float) -> Axis:
     powers = range(0, math.floor(math.log10(top)) + 1)
     step = 1 if len(powers) <= 4 else 2 if len(powers) <= 8 else 3
     ticks = tuple(
-        Tick(math.log(10.0**p / low) / math.log(top / low), _short_count(10**p)) for p in powers if p % step == 0
+        Tick(math.log(10.0**p / low) / math.log(top / low), _format_short_count(10**p)) for p in powers if p % step == 0
     )
     return Axis(low, top, ticks, "operations", log=True)
 
@@ -120,7 +120,7 @@ def build_members_axis(most: float) -> Axis:
     return Axis(0.0, most * 1.08, (Tick(0.0, "0"), Tick(1 / 1.08, f"{round(most):,}")))
 
 
-def _short_count(value: int) -> str:
+def _format_short_count(value: int) -> str:
     for size, suffix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= size:
             return f"{value // size}{suffix}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.plot import share
+from sonde.charts.plot import format_share
 from sonde.model.escaping import escape_line
 
 
@@ -37,7 +37,7 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
     reach = max(
         (abs(value) for row in rows for value in (row.change, row.low, row.high) if value is not None), default=0
     )
-    left_reach, right_reach = _scale(rows, reach)
+    left_reach, right_reach = _compute_scale_limits(rows, reach)
     step = next((step for step in _STEPS if (left_reach + right_reach) / step <= 2 * _TICKS), _STEPS[-1])
     marks = [step * index for index in range(-int(left_reach / step + 1e-9), int(right_reach / step + 1e-9) + 1)]
 
@@ -45,12 +45,14 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
         return (min(max(value, -left_reach), right_reach) + left_reach) / (left_reach + right_reach)
 
     grid = Markup("").join(
-        Markup('<i class="{}" style="left:{}"></i>').format("zero" if abs(mark) < 1e-9 else "", share(to_share(mark)))
+        Markup('<i class="{}" style="left:{}"></i>').format(
+            "zero" if abs(mark) < 1e-9 else "", format_share(to_share(mark))
+        )
         for mark in marks
     )
     scale = Markup("").join(
         Markup('<span class="{}" style="left:{}">{}</span>').format(
-            "minor" if round(mark / step) % 2 else "", share(to_share(mark)), _percent(mark)
+            "minor" if round(mark / step) % 2 else "", format_share(to_share(mark)), _format_percent(mark)
         )
         for mark in marks
     )
@@ -58,7 +60,7 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
     for group, members in itertools.groupby(rows, key=lambda row: row.group):
         if group:
             body += Markup('<li class="group">{}</li>').format(escape_line(group))
-        body += Markup("").join(_row(row, grid, to_share(0.0), to_share) for row in members)
+        body += Markup("").join(_render_row(row, grid, to_share(0.0), to_share) for row in members)
     return Markup(
         '<figure class="chart" data-chart="changes"><div class="cbars" role="img" aria-label="{}">'
         '<div class="cscale" aria-hidden="true"><div>{}</div></div><ol>{}</ol></div><figcaption>'
@@ -70,7 +72,7 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
     ).format(text, scale, body)
 
 
-def _scale(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
+def _compute_scale_limits(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
     """How far the scale goes to either side, as shares: nothing falls by more than 100 %."""
     values = [value for row in rows for value in (row.change, row.low, row.high) if value is not None]
     left_reach = min(1.0, max(0.2, -min(values, default=0.0) * 1.08))
@@ -78,16 +80,18 @@ def _scale(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
     return (left_reach, right_reach) if reach else (1.0, 1.0)
 
 
-def _row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:
+def _render_row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:
     assert callable(to_share)
     end = to_share(row.change)
     bar = Markup('<b class="{}" style="left:{};width:{}"></b>').format(
-        row.tone, share(min(zero, end)), share(max(abs(end - zero), 0.002))
+        row.tone, format_share(min(zero, end)), format_share(max(abs(end - zero), 0.002))
     )
     whisker = Markup("")
     if row.low is not None and row.high is not None:
         low, high = to_share(row.low), to_share(row.high)
-        whisker = Markup('<u style="left:{};width:{}"></u>').format(share(low), share(max(high - low, 0.001)))
+        whisker = Markup('<u style="left:{};width:{}"></u>').format(
+            format_share(low), format_share(max(high - low, 0.001))
+        )
     remark = Markup("<small>{}</small>").format(escape_line(row.remark)) if row.remark else Markup("")
     return Markup(
         '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
@@ -95,5 +99,5 @@ def _row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:
     ).format(escape_line(row.name), grid, bar, whisker, row.tone, escape_line(row.label), remark)
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return f"{100 * value:+.0f} %".replace("-", "−") if abs(value) > 1e-9 else "0"

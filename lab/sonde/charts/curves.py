@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis
-from sonde.charts.plot import Chart, Panel, Tip, fixed, table
+from sonde.charts.plot import Chart, Panel, Tip, format_coordinate, render_table
 from sonde.model.escaping import escape_line
 from sonde.model.units import format_ops, format_rate
 
@@ -58,15 +58,22 @@ def build_curve_chart(figure: Curves) -> Chart:
     for index, curve in enumerate(figure.curves):
         tone = f"c{index % COLORS}"
         for position, low, high in zip(curve.places, curve.low, curve.high, strict=False):
-            panel.path(f"curve whisker {tone}", _upright(panel, position, low, high))
-        panel.path(f"curve {tone}", _line(panel, curve), curve.name)
+            panel.path(f"curve whisker {tone}", _make_upright_path(panel, position, low, high))
+        panel.path(f"curve {tone}", _make_line_path(panel, curve), curve.name)
         dots = "".join(
-            f"M{fixed(panel.px(x))} {fixed(panel.py(y))}h0" for x, y in zip(curve.places, curve.values, strict=True)
+            f"M{format_coordinate(panel.scale_x(x))} {format_coordinate(panel.scale_y(y))}h0"
+            for x, y in zip(curve.places, curve.values, strict=True)
         )
         panel.path(f"curve points {tone}", dots)
-    panel.tips = _tips(figure, places, axis)
+    panel.tips = _make_tooltips(figure, places, axis)
     return Chart(
-        "curves", figure.title, figure.summary, [panel], figure.x_unit, _caption(figure), _table(figure, places)
+        "curves",
+        figure.title,
+        figure.summary,
+        [panel],
+        figure.x_unit,
+        _make_caption(figure),
+        _make_table(figure, places),
     )
 
 
@@ -93,10 +100,12 @@ def _build_values_axis(figure: Curves) -> Axis:
     step = max(1, math.ceil(decades / 4))
     marks = [low * 10.0**power for power in range(0, decades + 1, step)]
     plain = Axis(low, high, log=True)
-    return Axis(low, high, tuple(Tick(plain.scale(mark), _short(mark)) for mark in marks), figure.unit, True)
+    return Axis(
+        low, high, tuple(Tick(plain.scale(mark), _format_short_power(mark)) for mark in marks), figure.unit, True
+    )
 
 
-def _short(mark: float) -> str:
+def _format_short_power(mark: float) -> str:
     """A power of ten in little room: 100, 10k, 1M."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if mark >= size:
@@ -112,35 +121,38 @@ def format_value(value: float, unit: str) -> str:
     return f"{number} {unit}".strip()
 
 
-def _line(panel: Panel, curve: Curve) -> str:
-    pairs = [f"{fixed(panel.px(x))} {fixed(panel.py(y))}" for x, y in zip(curve.places, curve.values, strict=True)]
+def _make_line_path(panel: Panel, curve: Curve) -> str:
+    pairs = [
+        f"{format_coordinate(panel.scale_x(x))} {format_coordinate(panel.scale_y(y))}"
+        for x, y in zip(curve.places, curve.values, strict=True)
+    ]
     return "M" + "L".join(pairs)
 
 
-def _upright(panel: Panel, position: float, low: float, high: float) -> str:
-    x = fixed(panel.px(position))
-    return f"M{x} {fixed(panel.py(low))}V{fixed(panel.py(high))}"
+def _make_upright_path(panel: Panel, position: float, low: float, high: float) -> str:
+    x = format_coordinate(panel.scale_x(position))
+    return f"M{x} {format_coordinate(panel.scale_y(low))}V{format_coordinate(panel.scale_y(high))}"
 
 
-def _value_at(curve: Curve, position: float, unit: str) -> str | None:
+def _find_value(curve: Curve, position: float, unit: str) -> str | None:
     """The value of a curve at a place, with its unit; None where it has none."""
     return next(
         (format_value(value, unit) for x, value in zip(curve.places, curve.values, strict=True) if x == position), None
     )
 
 
-def _tips(figure: Curves, places: Sequence[float], axis: Axis) -> list[Tip]:
+def _make_tooltips(figure: Curves, places: Sequence[float], axis: Axis) -> list[Tip]:
     positions = [axis.scale(value) for value in places]
     edges = [0.0, *((previous + following) / 2 for previous, following in itertools.pairwise(positions)), 1.0]
     tips = []
     for number, position in enumerate(places):
-        values = [(curve.name, _value_at(curve, position, figure.unit)) for curve in figure.curves]
+        values = [(curve.name, _find_value(curve, position, figure.unit)) for curve in figure.curves]
         rows = [figure.name_of(position), *(f"{name}: {value}" for name, value in values if value is not None)]
         tips.append(Tip(edges[number], edges[number + 1], "\n".join(rows)))
     return tips
 
 
-def _caption(figure: Curves) -> Markup:
+def _make_caption(figure: Curves) -> Markup:
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
             index % COLORS, escape_line(curve.name)
@@ -150,8 +162,9 @@ def _caption(figure: Curves) -> Markup:
     return Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(figure.summary), keys)
 
 
-def _table(figure: Curves, places: Sequence[float]) -> Markup:
+def _make_table(figure: Curves, places: Sequence[float]) -> Markup:
     rows = [
-        [figure.name_of(value), *(_value_at(curve, value, figure.unit) for curve in figure.curves)] for value in places
+        [figure.name_of(value), *(_find_value(curve, value, figure.unit) for curve in figure.curves)]
+        for value in places
     ]
-    return table([figure.x_unit, *(curve.name for curve in figure.curves)], rows)
+    return render_table([figure.x_unit, *(curve.name for curve in figure.curves)], rows)

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import build_time_axis
-from sonde.charts.plot import share
+from sonde.charts.plot import format_share
 from sonde.model.escaping import escape_line
 
 # Half as fast and twice as fast are the ends of the scale.
@@ -59,12 +59,14 @@ def render_heat_map(heat: HeatMap) -> Markup:
     total = max(14.0, height * len(chosen))
     names = Markup("").join(
         Markup('<span class="{}" style="top:{}">{}</span>').format(
-            "slow" if row in heat.marked else "", share((index + 0.5) / len(chosen)), escape_line(heat.rows[row], 60)
+            "slow" if row in heat.marked else "",
+            format_share((index + 0.5) / len(chosen)),
+            escape_line(heat.rows[row], 60),
         )
         for index, row in _select_labels(chosen, heat.marked, height)
     )
     below = Markup("").join(
-        Markup('<span style="left:{}">{}</span>').format(share(position), escape_line(label, 40))
+        Markup('<span style="left:{}">{}</span>').format(format_share(position), escape_line(label, 40))
         for position, label in heat.columns
     )
     left_out = len(heat.rows) - len(chosen)

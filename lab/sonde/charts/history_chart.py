@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, format_rate_in
-from sonde.charts.dates import build_date_axis, day
-from sonde.charts.plot import Chart, Panel, Tip, fixed, share, table
+from sonde.charts.dates import build_date_axis, format_day
+from sonde.charts.plot import Chart, Panel, Tip, format_coordinate, format_share, render_table
 from sonde.model import quantities
 
 # Dots that fall on the same half pixel of a wide screen are drawn once.
@@ -70,7 +70,7 @@ def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Char
     """The chart from `begin` to `end`, so that several of them lie above each other on one time scale."""
     axis = build_date_axis(begin, end)
     values = np.asarray(history.values, dtype=float)
-    scale = build_amount_axis(_top(values), history.unit)
+    scale = build_amount_axis(_choose_top_value(values), history.unit)
     panel = Panel(axis, scale, _HEIGHT, scale.unit)
     for segment in history.segments:
         panel.box(
@@ -80,39 +80,39 @@ def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Char
             segment.low,
             min(segment.high, scale.high),
         )
-    panel.path("dots", _dots(panel, np.asarray(history.times, dtype=float), values), "Runs")
+    panel.path("dots", _make_dots_path(panel, np.asarray(history.times, dtype=float), values), "Runs")
     for segment in history.segments:
-        panel.horizontal("level", segment.level, segment.start, segment.end)
+        panel.draw_horizontal("level", segment.level, segment.start, segment.end)
     _draw_events(panel, history.events)
     _draw_marks(panel, history.marks)
-    panel.tips = _tips(history, axis)
+    panel.tips = _make_tooltips(history, axis)
     return Chart(
         kind="history",
         title=history.title,
         summary=history.summary,
         panels=[panel],
         caption=Markup('<span class="said">{}</span>').format(history.summary),
-        table=_table(history),
+        table=_make_table(history),
     )
 
 
-def _top(values: np.ndarray) -> float:
+def _choose_top_value(values: np.ndarray) -> float:
     """The highest run, unless a single one stands far above all others."""
     return float(min(values.max(), 1.6 * np.quantile(values, 0.99)))
 
 
-def _dots(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
-    x = np.round(_GRID * np.array([panel.px(time) for time in times])) / _GRID
-    y = np.round(_GRID * np.array([panel.py(value) for value in values])) / _GRID
+def _make_dots_path(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
+    x = np.round(_GRID * np.array([panel.scale_x(time) for time in times])) / _GRID
+    y = np.round(_GRID * np.array([panel.scale_y(value) for value in values])) / _GRID
     places = dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True))
-    return "".join(f"M{fixed(x)} {fixed(top)}h0" for x, top in places)
+    return "".join(f"M{format_coordinate(x)} {format_coordinate(top)}h0" for x, top in places)
 
 
 def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
     occupied: list[tuple[float, int]] = []
     for mark in sorted(marks, key=lambda change_mark: change_mark.is_own):
         css = ("change down" if mark.down else "change up") if mark.is_own else "elsewhere"
-        panel.vertical(css, mark.time)
+        panel.draw_vertical(css, mark.time)
         if mark.is_own:
             position = panel.x.scale(mark.time)
             row = next(
@@ -132,15 +132,15 @@ def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
         position = panel.x.scale(event.time)
         if not 0 <= position <= 1:
             continue
-        panel.vertical("event", event.time)
+        panel.draw_vertical("event", event.time)
         if position - last > _LABEL_WIDTH:  # a label that would cover the one before is left out
             panel.labels.append(
-                Markup('<span class="lb event" style="left:{}">{}</span>').format(share(position), event.label)
+                Markup('<span class="lb event" style="left:{}">{}</span>').format(format_share(position), event.label)
             )
             last = position
 
 
-def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
+def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[Tip]:
     """One tip for each interval of the time axis that holds runs or events."""
     times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
     edges = np.linspace(axis.low, axis.high, min(_MOST_TIPS, max(2, len(times))) + 1)
@@ -150,7 +150,8 @@ def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
         events = [event.text for event in history.events if left_edge <= event.time < right_edge]
         text = ""
         if inside.any():
-            text = f"{day(float(times[inside][0]))}\n{format_rate_in(float(np.median(values[inside])), history.unit)}"
+            rate = format_rate_in(float(np.median(values[inside])), history.unit)
+            text = f"{format_day(float(times[inside][0]))}\n{rate}"
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
             text = "\n".join(filter(None, (text, *events)))
@@ -158,13 +159,13 @@ def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
     return tips
 
 
-def _table(history: HistoryCurve) -> Markup:
+def _make_table(history: HistoryCurve) -> Markup:
     rows = [
         (
-            f"{day(segment.start)} – {day(segment.end)}",
+            f"{format_day(segment.start)} – {format_day(segment.end)}",
             format_rate_in(segment.level, history.unit),
             f"{format_rate_in(segment.low, history.unit)} – {format_rate_in(segment.high, history.unit)}",
         )
         for segment in history.segments
     ]
-    return table(["Time", "Level", "Eight of ten runs"], rows, "Levels of the history")
+    return render_table(["Time", "Level", "Eight of ten runs"], rows, "Levels of the history")

@@ -21,7 +21,7 @@ class Field:
     link: str = ""
 
 
-def _tone(field: Field) -> str:
+def _choose_field_style(field: Field) -> str:
     """Five steps each way. Unsure fields stay without color, whatever their number."""
     if not field.sure:
         return "plain"
@@ -30,7 +30,7 @@ def _tone(field: Field) -> str:
     return f"{'down' if field.change < 0 else 'up'}{step}"
 
 
-def matrix(
+def render_matrix(
     rows: Sequence[str],
     columns: Sequence[tuple[str, str]],
     fields: Mapping[tuple[str, tuple[str, str]], Field],
@@ -48,7 +48,7 @@ def matrix(
     lower = Markup("").join(Markup('<th scope="col">{}</th>').format(escape_line(op)) for _, op in ordered)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            escape_line(row), Markup("").join(_field(fields.get((row, column))) for column in ordered)
+            escape_line(row), Markup("").join(_render_field(fields.get((row, column))) for column in ordered)
         )
         for row in rows
     )
@@ -59,11 +59,11 @@ def matrix(
     ).format(text, upper, lower, body)
 
 
-def _field(field: Field | None) -> Markup:
+def _render_field(field: Field | None) -> Markup:
     if field is None:
         return Markup('<td class="none">·</td>')
     arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""
     text: str | Markup = escape_line(field.text)
     if field.link:
         text = Markup('<a href="{}">{}</a>').format(field.link, text)
-    return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, text)
+    return Markup('<td class="{}">{}{}</td>').format(_choose_field_style(field), arrow, text)

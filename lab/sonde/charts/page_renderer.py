@@ -19,7 +19,7 @@ def render_page(view: object, name: str, owner: str = HOME) -> str:
 
     The shared templates and the style sheet are in this package.
     """
-    style = Markup(_template("style.css", HOME))  # nosec B704 # a file of this package
+    style = Markup(_load_template("style.css", HOME))  # nosec B704 # a file of this package
     return _make_environment(owner).get_template(name).render(view=view, style=style)
 
 
@@ -28,9 +28,9 @@ def _make_environment(owner: str) -> Environment:
     """The templates of a package. A site has hundreds of pages: each template is compiled once."""
     return Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
-        loader=FunctionLoader(lambda wanted: _template(wanted, owner) or _template(wanted, HOME)),
+        loader=FunctionLoader(lambda wanted: _load_template(wanted, owner) or _load_template(wanted, HOME)),
         autoescape=True,
-        finalize=_visible,
+        finalize=_make_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -38,12 +38,12 @@ def _make_environment(owner: str) -> Environment:
 
 
 @functools.cache
-def _template(name: str, owner: str) -> str | None:
+def _load_template(name: str, owner: str) -> str | None:
     """The text of a template of that package; None when it has none of that name."""
     file = resources.files(owner).joinpath("templates", name)
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _visible(value: object) -> object:
+def _make_visible(value: object) -> object:
     """Text that was not made here on purpose (Markup) cannot hide or reorder anything."""
     return value if isinstance(value, Markup) else escape_line(value, 20_000)

@@ -22,14 +22,20 @@ ROW = 15
 NOTHING = Markup("")
 
 
-def fixed(value: float) -> str:
+def format_coordinate(value: float) -> str:
     """Coordinate with at most one decimal: short, and finer than any screen."""
     return f"{value:.1f}".removesuffix(".0")
 
 
-def share(value: float) -> str:
+def format_share(value: float) -> str:
     """CSS percentage with two decimals."""
     return f"{value * 100:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+def make_rectangle_path(left: float, right: float, top: float, bottom: float) -> str:
+    """SVG path data of a rectangle between two x and two y coordinates."""
+    start_x, end_x = format_coordinate(left), format_coordinate(right)
+    return f"M{start_x} {format_coordinate(top)}H{end_x}V{format_coordinate(bottom)}H{start_x}Z"
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,11 @@ class Panel:
     tips: Sequence[Tip] = ()
     rows: int = 0
 
-    def px(self, value: float) -> float:
+    def scale_x(self, value: float) -> float:
         """Horizontal place of a value in the drawing."""
         return self.x.scale(value) * WIDTH
 
-    def py(self, value: float) -> float:
+    def scale_y(self, value: float) -> float:
         """Vertical place of a value in the drawing (0 = top)."""
         return (1 - self.y.scale(value)) * self.height
 
@@ -69,26 +75,28 @@ class Panel:
 
     def box(self, css: str, x0: float, x1: float, y0: float, y1: float) -> None:
         """A rectangle between two x and two y values."""
-        left_x, right_x = self.px(x0), self.px(x1)
-        top, bottom = self.py(y1), self.py(y0)
-        self.path(css, f"M{fixed(left_x)} {fixed(top)}H{fixed(right_x)}V{fixed(bottom)}H{fixed(left_x)}Z")
+        left_x, right_x = self.scale_x(x0), self.scale_x(x1)
+        top, bottom = self.scale_y(y1), self.scale_y(y0)
+        self.path(css, make_rectangle_path(left_x, right_x, top, bottom))
 
-    def vertical(self, css: str, value: float) -> None:
+    def draw_vertical(self, css: str, value: float) -> None:
         """A line from bottom to top."""
-        self.path(css, f"M{fixed(self.px(value))} 0V{self.height}")
+        self.path(css, f"M{format_coordinate(self.scale_x(value))} 0V{self.height}")
 
-    def horizontal(self, css: str, value: float, x0: float | None = None, x1: float | None = None) -> None:
+    def draw_horizontal(self, css: str, value: float, x0: float | None = None, x1: float | None = None) -> None:
         """A line at one y value, from `x0` to `x1`; the whole width without them."""
-        left_x = 0.0 if x0 is None else self.px(x0)
-        right_x = WIDTH if x1 is None else self.px(x1)
-        self.path(css, f"M{fixed(left_x)} {fixed(self.py(value))}H{fixed(right_x)}")
+        left_x = 0.0 if x0 is None else self.scale_x(x0)
+        right_x = WIDTH if x1 is None else self.scale_x(x1)
+        self.path(
+            css, f"M{format_coordinate(left_x)} {format_coordinate(self.scale_y(value))}H{format_coordinate(right_x)}"
+        )
 
     def name_bar(self, css: str, start: float, stop: float, text: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
         position = self.x.scale(start)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};width:{}">{}</span>').format(
-                css, share(position), share(self.x.scale(stop) - position), escape_line(text)
+                css, format_share(position), format_share(self.x.scale(stop) - position), escape_line(text)
             )
         )
 
@@ -97,7 +105,7 @@ class Panel:
         self.rows = max(self.rows, row + 1)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};top:{}px">{}</span>').format(
-                css, share(at_x), -ROW * (row + 1), escape_line(text)
+                css, format_share(at_x), -ROW * (row + 1), escape_line(text)
             )
         )
 
@@ -109,24 +117,27 @@ class Panel:
             if value is None:
                 open_ = False
                 continue
-            height = fixed(self.py(value))
+            height = format_coordinate(self.scale_y(value))
             if not open_:
-                parts.append(f"M{fixed(self.px(edges[index]))} {height}")
+                parts.append(f"M{format_coordinate(self.scale_x(edges[index]))} {height}")
             else:
                 parts.append(f"V{height}")
-            parts.append(f"H{fixed(self.px(edges[index + 1]))}")
+            parts.append(f"H{format_coordinate(self.scale_x(edges[index + 1]))}")
             open_ = True
         return "".join(parts)
 
     def area(self, edges: Sequence[float], low: Sequence[float | None], high: Sequence[float | None]) -> str:
         """Path data of the area between two step lines; closed at every gap."""
         parts: list[str] = []
-        for start, stop in _stretches(low, high):
+        for start, stop in _find_complete_stretches(low, high):
             span = range(start, stop)
             parts.append(self.steps(edges[start : stop + 1], high[start:stop]))
             for index in reversed(span):
-                right_x, left_x = fixed(self.px(edges[index + 1])), fixed(self.px(edges[index]))
-                parts.append(f"L{right_x} {fixed(self.py(low[index] or 0.0))}H{left_x}")
+                right_x, left_x = (
+                    format_coordinate(self.scale_x(edges[index + 1])),
+                    format_coordinate(self.scale_x(edges[index])),
+                )
+                parts.append(f"L{right_x} {format_coordinate(self.scale_y(low[index] or 0.0))}H{left_x}")
             parts.append("Z")
         return "".join(parts)
 
@@ -134,16 +145,16 @@ class Panel:
         """The panel with its y axis; the x axis belongs to the chart."""
         grid = Markup("").join(
             Markup('<path class="grid{}" d="M0 {}H1000"></path>').format(
-                "" if tick.position > 0 else " base", fixed((1 - tick.position) * self.height)
+                "" if tick.position > 0 else " base", format_coordinate((1 - tick.position) * self.height)
             )
             for tick in self.y.ticks
         )
         scale = Markup("").join(
-            Markup('<span style="bottom:{}">{}</span>').format(share(tick.position), tick.label)
+            Markup('<span style="bottom:{}">{}</span>').format(format_share(tick.position), tick.label)
             for tick in self.y.ticks
         )
         title = Markup('<div class="pn">{}</div>').format(escape_line(self.name)) if self.name else Markup("")
-        tips = Markup("").join(_tip(tip) for tip in self.tips)
+        tips = Markup("").join(_render_tooltip(tip) for tip in self.tips)
         svg = Markup(
             '<svg viewBox="0 0 1000 {}" preserveAspectRatio="none" aria-hidden="true" focusable="false">{}{}</svg>'
         ).format(self.height, grid, Markup("").join(self.marks))
@@ -153,10 +164,13 @@ class Panel:
         ).format(title, self.height, ROW * self.rows, scale, svg, Markup("").join(self.labels), tips)
 
 
-def _tip(tip: Tip) -> Markup:
+def _render_tooltip(tip: Tip) -> Markup:
     # Tips of the right half open to the left, so that they stay on the page.
     return Markup('<i class="{}" style="left:{};width:{}" data-tip="{}"></i>').format(
-        "r" if tip.start > 0.5 else "l", share(tip.start), share(max(0.0, tip.end - tip.start)), escape_tip(tip.text)
+        "r" if tip.start > 0.5 else "l",
+        format_share(tip.start),
+        format_share(max(0.0, tip.end - tip.start)),
+        escape_tip(tip.text),
     )
 
 
@@ -165,7 +179,7 @@ def escape_tip(text: str) -> str:
     return "\n".join(escape_line(row, 300) for row in text.split("\n"))
 
 
-def _stretches(low: Sequence[float | None], high: Sequence[float | None]) -> Iterable[tuple[int, int]]:
+def _find_complete_stretches(low: Sequence[float | None], high: Sequence[float | None]) -> Iterable[tuple[int, int]]:
     """Runs of indices at which both are known."""
     start: int | None = None
     for index in range(len(high) + 1):
@@ -195,13 +209,13 @@ class Chart:
         axis = self.panels[-1].x
         ticks = Markup("").join(
             Markup('<span{} style="left:{}">{}</span>').format(
-                Markup(' class="minor"') if tick.minor else Markup(""), share(tick.position), tick.label
+                Markup(' class="minor"') if tick.minor else Markup(""), format_share(tick.position), tick.label
             )
             for tick in axis.ticks
         )
         scale = Markup('<div class="x" aria-hidden="true">{}</div>').format(ticks) if axis.ticks else Markup("")
         unit = Markup('<div class="xu" aria-hidden="true">{}</div>').format(self.x_unit) if self.x_unit else Markup("")
-        table = (
+        render_table = (
             Markup('<details class="values"><summary>{}</summary>{}</details>').format("Values", self.table)
             if self.table
             else Markup("")
@@ -218,7 +232,7 @@ class Chart:
             scale,
             unit,
             self.caption,
-            table,
+            render_table,
         )
 
 
@@ -226,7 +240,9 @@ _ROW, _ROW_END = Markup("<tr>"), Markup("</tr>")
 _TEXT_CELL, _NUMBER_CELL, _CELL_END = Markup("<td>"), Markup('<td class="n">'), Markup("</td>")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = "", text_columns: int = 1) -> Markup:
+def render_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = "", text_columns: int = 1
+) -> Markup:
     """A table; the first `text_columns` columns are words, the others numbers set flush right."""
     head = Markup("").join(
         Markup("<th{}>{}</th>").format(Markup("") if index < text_columns else Markup(' class="n"'), name)
@@ -237,7 +253,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = 
     for row in rows:
         pieces.append(_ROW)
         for index, cell in enumerate(row):
-            pieces += (_TEXT_CELL if index < text_columns else _NUMBER_CELL, _cell(cell), _CELL_END)
+            pieces += (_TEXT_CELL if index < text_columns else _NUMBER_CELL, _render_cell(cell), _CELL_END)
         pieces.append(_ROW_END)
     body = Markup("").join(pieces)
     caption = Markup("<caption>{}</caption>").format(text) if text else Markup("")
@@ -247,7 +263,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = 
     ).format(text or "Values", caption, head, body)
 
 
-def _cell(value: object) -> Markup:
+def _render_cell(value: object) -> Markup:
     if isinstance(value, Markup):
         return value
     return escape(escape_line("" if value is None else value))

@@ -28,7 +28,7 @@ class Overlay:
 
 def build_profile_chart(overlay: Overlay) -> Chart:
     """Both sides over the share of the time, so that runs of different length lie on each other."""
-    before, after = (np.array([_resampled(item) for item in side]) for side in (overlay.before, overlay.after))
+    before, after = (np.array([_resample_rates(item) for item in side]) for side in (overlay.before, overlay.after))
     edges = np.linspace(0, 1, _BINS + 1).tolist()
     marks = (0, 0.25, 0.5, 0.75, 1)
     axis = Axis(0, 1, tuple(Tick(mark, f"{100 * mark:.0f} %", minor=mark in (0.25, 0.75)) for mark in marks))
@@ -45,7 +45,7 @@ def build_profile_chart(overlay: Overlay) -> Chart:
     return Chart("profile", overlay.title, overlay.summary, [panel], "share of the time", caption)
 
 
-def _resampled(rates: Sequence[float]) -> list[float]:
+def _resample_rates(rates: Sequence[float]) -> list[float]:
     """`_BINS` rates whatever the number of slices."""
     values = np.asarray(rates, dtype=float)
     if values.size > _BINS:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_latency_axis
 from sonde.charts.curves import COLORS
-from sonde.charts.plot import Chart, Panel, fixed, table
+from sonde.charts.plot import Chart, Panel, format_coordinate, render_table
 from sonde.model.escaping import escape_line
 from sonde.model.units import format_latency
 
@@ -37,7 +37,9 @@ def build_scatter_chart(title: str, text: str, series: Sequence[Dots], x_unit: s
     panel = Panel(Axis(0.0, last, ticks), build_latency_axis(min(times), max(times)), _HEIGHT, "time of a call")
     for index, item in enumerate(series):
         dots = dict.fromkeys(
-            f"M{fixed(panel.px(x))} {fixed(panel.py(y * _NS))}h0" for x, y in zip(item.x, item.y, strict=True) if y > 0
+            f"M{format_coordinate(panel.scale_x(x))} {format_coordinate(panel.scale_y(y * _NS))}h0"
+            for x, y in zip(item.x, item.y, strict=True)
+            if y > 0
         )
         panel.path(f"curve points fine c{index % COLORS}", "".join(dots), item.name)
     keys = Markup("").join(
@@ -48,12 +50,14 @@ def build_scatter_chart(title: str, text: str, series: Sequence[Dots], x_unit: s
     )
     caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(text), keys)
     rows = [
-        (dots.name, *(_quantile(dots.y, share) for share in (0.5, 0.9, 0.99, 1.0))) for dots in series if len(dots.y)
+        (dots.name, *(_format_quantile(dots.y, share) for share in (0.5, 0.9, 0.99, 1.0)))
+        for dots in series
+        if len(dots.y)
     ]
-    values = table(["", "Half below", "90 % below", "99 % below", "Longest"], rows)
+    values = render_table(["", "Half below", "90 % below", "99 % below", "Longest"], rows)
     return Chart("calls", title, text, [panel], x_unit, caption, values)
 
 
-def _quantile(values: Sequence[float], share: float) -> str:
+def _format_quantile(values: Sequence[float], share: float) -> str:
     ordered = sorted(values)
     return format_latency(ordered[min(len(ordered) - 1, int(share * len(ordered)))] * _NS)

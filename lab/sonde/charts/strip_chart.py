@@ -16,7 +16,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_in
-from sonde.charts.plot import Chart, Panel, Tip, fixed, table
+from sonde.charts.plot import Chart, Panel, Tip, format_coordinate, render_table
 from sonde.model import quantities
 from sonde.stats.density import estimate_log_density
 from sonde.stats.spread import compute_variation
@@ -41,7 +41,7 @@ class Period:
     values: Floats
 
 
-def periods(times: Floats, values: Floats) -> tuple[str, list[Period]]:
+def split_into_periods(times: Floats, values: Floats) -> tuple[str, list[Period]]:
     """The word for the length of a period, and the periods that hold runs, the oldest first. The shortest length with
     at most 26 of them is taken. `times` are seconds since 1970."""
     for word, name in _LENGTHS:
@@ -52,33 +52,33 @@ def periods(times: Floats, values: Floats) -> tuple[str, list[Period]]:
     raise AssertionError("the last length always fits")
 
 
-def _week(moment: datetime) -> str:
+def _name_week(moment: datetime) -> str:
     return f"{moment - timedelta(days=moment.weekday()):%Y-%m-%d}"
 
 
-def _quarter(moment: datetime) -> str:
+def _name_quarter(moment: datetime) -> str:
     return f"{moment.year}-Q{(moment.month + 2) // 3}"
 
 
 _LENGTHS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
     ("day", lambda moment: f"{moment:%Y-%m-%d}"),
-    ("week", _week),
+    ("week", _name_week),
     ("month", lambda moment: f"{moment:%Y-%m}"),
-    ("quarter", _quarter),
+    ("quarter", _name_quarter),
     ("year", lambda moment: f"{moment:%Y}"),
 )
 
 
 def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> Chart | None:
     """The chart of one series; `unit` is B/s or op/s. None when all runs fall into one period."""
-    word, result = periods(times, values)
+    word, result = split_into_periods(times, values)
     if len(result) < 2:
         return None
     highest = float(min(values.max(), 1.6 * np.quantile(values, 0.99)))
     scale = build_amount_axis(highest, unit)
-    panel = Panel(Axis(0.0, float(len(result)), _ticks(result)), scale, _HEIGHT, scale.unit)
+    panel = Panel(Axis(0.0, float(len(result)), _choose_ticks(result)), scale, _HEIGHT, scale.unit)
     for index, item in enumerate(result):
-        _draw(panel, index, item)
+        _draw_period(panel, index, item)
     panel.tips = [
         Tip(index / len(result), (index + 1) / len(result), "\n".join(_describe_period(period, unit)))
         for index, period in enumerate(result)
@@ -97,11 +97,11 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
         summary=text,
         panels=[panel],
         caption=Markup("<span>{}</span>").format(caption),
-        table=_table(word, result, unit),
+        table=_make_table(word, result, unit),
     )
 
 
-def _ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
+def _choose_ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
     """Every name while there is room for it, else every second, third, …"""
     every = math.ceil(len(periods) / 7)
     return tuple(
@@ -111,7 +111,7 @@ def _ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
     )
 
 
-def _draw(panel: Panel, index: int, period: Period) -> None:
+def _draw_period(panel: Panel, index: int, period: Period) -> None:
     """One period: the shape, the dots in it, the middle half and the median."""
     center = index + 0.5
     inside = np.sort(period.values[period.values <= panel.y.high])
@@ -123,37 +123,41 @@ def _draw(panel: Panel, index: int, period: Period) -> None:
         places = np.geomspace(inside[0], inside[-1], _STEPS)
         density = estimate_log_density(inside, places)
         reach = density / density.max() * _HALF
-        panel.path("band all", _outline(panel, center, places, reach))
+        panel.path("band all", _make_outline_path(panel, center, places, reach))
         widths = np.interp(inside, places, reach)
-    panel.path("dots small", _dots(panel, center, inside, widths))
+    panel.path("dots small", _make_dots_path(panel, center, inside, widths))
     if inside.size >= _FEWEST_FOR_SHAPE:
         lower, upper = np.quantile(inside, [0.25, 0.75])
         panel.box("middle", center - 0.045, center + 0.045, float(lower), float(upper))
-    panel.horizontal("level", float(np.median(period.values)), center - 0.3, center + 0.3)
+    panel.draw_horizontal("level", float(np.median(period.values)), center - 0.3, center + 0.3)
 
 
-def _outline(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
-    right_side = [(panel.px(center + wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
-    left_side = [(panel.px(center - wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
+def _make_outline_path(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
+    right_side = [
+        (panel.scale_x(center + wide), panel.scale_y(value)) for value, wide in zip(places, reach, strict=True)
+    ]
+    left_side = [
+        (panel.scale_x(center - wide), panel.scale_y(value)) for value, wide in zip(places, reach, strict=True)
+    ]
     points = [*right_side, *reversed(left_side)]
-    return "M" + "L".join(f"{fixed(x)} {fixed(y)}" for x, y in points) + "Z"
+    return "M" + "L".join(f"{format_coordinate(x)} {format_coordinate(y)}" for x, y in points) + "Z"
 
 
-def _dots(panel: Panel, center: float, values: Floats, widths: Floats) -> str:
+def _make_dots_path(panel: Panel, center: float, values: Floats, widths: Floats) -> str:
     """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
     sequence in base 2 spreads neighbors evenly."""
-    aside = np.array([_van_der_corput(number + 1) for number in range(values.size)]) * 2 - 1
+    aside = np.array([_compute_van_der_corput(number + 1) for number in range(values.size)]) * 2 - 1
     spots = dict.fromkeys(
         (
-            round(_GRID * panel.px(center + move * wide * 0.9)) / _GRID,
-            round(_GRID * panel.py(float(value))) / _GRID,
+            round(_GRID * panel.scale_x(center + move * wide * 0.9)) / _GRID,
+            round(_GRID * panel.scale_y(float(value))) / _GRID,
         )
         for value, move, wide in zip(values, aside.tolist(), widths.tolist(), strict=True)
     )
-    return "".join(f"M{fixed(x)} {fixed(y)}h0" for x, y in spots)
+    return "".join(f"M{format_coordinate(x)} {format_coordinate(y)}h0" for x, y in spots)
 
 
-def _van_der_corput(number: int) -> float:
+def _compute_van_der_corput(number: int) -> float:
     result, part = 0.0, 0.5
     while number:
         result += part * (number & 1)
@@ -173,21 +177,21 @@ def _describe_period(period: Period, unit: str) -> list[str]:
     return sentences
 
 
-def _table(word: str, periods: Sequence[Period], unit: str) -> Markup:
+def _make_table(word: str, periods: Sequence[Period], unit: str) -> Markup:
     rows = [
         (
             period.name,
             f"{period.values.size:,}",
             *(format_rate_in(float(value), unit) for value in np.quantile(period.values, [0.0, 0.25, 0.5, 0.75, 1.0])),
-            _variation(period.values),
+            _compute_variation_interval(period.values),
         )
         for period in periods
     ]
     columns = [word.capitalize(), "Runs", "Lowest", "Lower quarter", "Median", "Upper quarter", "Highest", "COV"]
-    return table(columns, rows, f"Runs of each {word}")
+    return render_table(columns, rows, f"Runs of each {word}")
 
 
-def _variation(values: Floats) -> str:
+def _compute_variation_interval(values: Floats) -> str:
     """Standard deviation over mean, with its interval where there are values enough for one."""
     if values.size < 2 or values.mean() <= 0:
         return "-"

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sonde.charts.axes import build_amount_axis, build_time_axis
 from sonde.charts.curves import COLORS, format_value
-from sonde.charts.plot import Chart, Panel, table
+from sonde.charts.plot import Chart, Panel, render_table
 from sonde.model.escaping import escape_line
 from sonde.stats.ranks import Floats
 
@@ -59,7 +59,7 @@ def build_time_chart(title: str, text: str, lines: Sequence[Line], unit: str) ->
         )
         for line, edges, middle, _, _ in drawing
     ]
-    values = table(["", "Time", "First quarter", "Second", "Third", "Last"], rows)
+    values = render_table(["", "Time", "First quarter", "Second", "Third", "Last"], rows)
     return Chart("overlaid", title, text, [panel], axis.unit, caption, values)
 
 

@@ -11,7 +11,7 @@ import click
 from sonde.cli.options import json_option
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, ReportError, UserError
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 if TYPE_CHECKING:
     from sonde.advise.storage_rates import StorageRates
@@ -82,7 +82,7 @@ def command(
     if not logs:
         raise UserError("Name a log: sonde advise job.darshan")
     rates = _read_rates(storage)
-    with messages().status("reading logs", spinner="dots") as status:
+    with get_messages_console().status("reading logs", spinner="dots") as status:
         jobs, refused = read_jobs(logs, lambda log: status.update(f"reading {log}"))
     advised = [advise(job, rates) for job in jobs]
     survey = survey_targets(jobs)
@@ -97,7 +97,7 @@ def command(
     if as_json:
         print_json(build_log_set_document(advised, refused, survey, pages))
     else:
-        print_log_set(results(), advised, refused, survey, pages)
+        print_log_set(get_results_console(), advised, refused, survey, pages)
     return 0
 
 
@@ -118,7 +118,7 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
 
     rates = _read_rates(storage)
     folder = table or Path(f"{logs.resolve().name}-jobs")
-    with messages().status("looking for logs", spinner="dots") as status:
+    with get_messages_console().status("looking for logs", spinner="dots") as status:
         count = extract_logs(
             logs,
             folder,
@@ -126,7 +126,7 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
             rates,
             on_progress=lambda done, total: status.update(f"read {done:,} of {total:,} logs"),
         )
-    messages().print(
+    get_messages_console().print(
         f"{folder}: {count.total:,} logs, {count.added:,} read now, {count.refused:,} of them refused.", soft_wrap=True
     )
     if part is None:
@@ -134,5 +134,5 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
         if as_json:
             print_json(build_fleet_document(survey))
         else:
-            print_fleet(results(), survey)
+            print_fleet(get_results_console(), survey)
     return 0

@@ -18,10 +18,10 @@ from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 from sonde.trends.baseline_gate import LEAST, compute_limit
 from sonde.trends.comparison_text import format_number_name, format_value
-from sonde.trends.sides import BASELINE, SideNumber, collect_numbers, find_side
+from sonde.trends.sides import BASELINE, ComparedNumber, collect_numbers, find_side
 
 
 @click.group("baseline", cls=VerbGroup)
@@ -99,14 +99,14 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     if as_json:
         print_json([{"name": baseline, "runs": count} for baseline, count in sorted(counts.items())])
     elif counts:
-        table = plain_table()
+        table = make_plain_table()
         table.add_column("baseline")
         table.add_column("runs", justify="right")
         for baseline, count in sorted(counts.items()):
             table.add_row(baseline, str(count))
-        results().print(table)
+        get_results_console().print(table)
     else:
-        results().print("There is no baseline; `sonde baseline set NAME RUN...` makes one.")
+        get_results_console().print("There is no baseline; `sonde baseline set NAME RUN...` makes one.")
     return 0
 
 
@@ -128,7 +128,9 @@ def remove_command(name: str, archive: Archive) -> int:
         raise UserError(_unknown_baseline(name))
     for folder in folders:
         change_tags(folder, remove=[tag])
-    results().print(f"The baseline {name} is deleted; its {counted(len(folders), 'run')} stay in the archive.")
+    get_results_console().print(
+        f"The baseline {name} is deleted; its {counted(len(folders), 'run')} stay in the archive."
+    )
     return 0
 
 
@@ -155,13 +157,13 @@ def _baseline_runs(archive: Archive, tag: str) -> list[Path]:
     return [archive.root / row["folder"] for row in rows]
 
 
-def _gate_limit(number: SideNumber) -> float | None:
+def _gate_limit(number: ComparedNumber) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
     values = number.select_judged().values
     return compute_limit(values)[1] if len(values) >= LEAST else None
 
 
-def _missing_limit(number: SideNumber) -> str:
+def _missing_limit(number: ComparedNumber) -> str:
     few = len(number.select_judged().values) == len(number.values)
     return f"needs {LEAST} runs" if few else f"none: {number.about}"
 
@@ -192,10 +194,10 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
             }
         )
         return
-    console = results()
+    console = get_results_console()
     origin = ", simulated" if side.is_simulated else ""
     console.print(f"{tag.removeprefix(BASELINE)}: {counted(len(side.runs), 'run')}{origin}", soft_wrap=True)
-    table = plain_table()
+    table = make_plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")
     for number in numbers:

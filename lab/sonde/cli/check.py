@@ -27,7 +27,7 @@ from sonde.model.units import counted, format_bytes, format_latency, format_ops,
 from sonde.store.archive import Archive
 from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.run_tables import STYLES
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 # How the rate of anything else moved is in the report.
 _VARIATION_CLASSIFICATIONS = (Classification.STORAGE, Classification.BURST, Classification.MEMORY)
@@ -62,7 +62,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     More: sonde help tasks/measure
     """
     target = existing_directory(directory)
-    display = make_display(messages(), quiet)
+    display = make_display(get_messages_console(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     archive.recover()
     try:
@@ -73,7 +73,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     if as_json:
         print_json({**result.to_json(), "report": str(page) if page else None})
     else:
-        print_result(results(), result, page)
+        print_result(get_results_console(), result, page)
     if result.exit_code != EXIT_OK:
         raise make_failure(result.exit_code, _failure_text(result))
     return EXIT_OK
@@ -152,7 +152,7 @@ def _caveat_lines(figures: list[CheckFigure]) -> list[str]:
 
 
 def _figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
-    table = plain_table(show_header=False)
+    table = make_plain_table(show_header=False)
     table.add_column()
     table.add_column(justify="right", no_wrap=True)
     if is_wide:

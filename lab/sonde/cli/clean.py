@@ -15,7 +15,7 @@ from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError, UserError
 from sonde.model.target_names import is_bucket
 from sonde.model.units import counted, format_bytes
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
 @click.command("clean")
@@ -42,7 +42,7 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     """
     target = directory if is_bucket(directory) else existing_directory(directory)
     engine = find_engine()
-    console = messages()
+    console = get_messages_console()
     if console.is_terminal and not as_json:
         with console.status("looking for files of killed runs", spinner="dots"):
             entries = engine.clean(target, dry_run, outside=yes)
@@ -51,7 +51,7 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     if as_json:
         print_json(entries)
     else:
-        _print_removed(results(), entries, dry_run, directory)
+        _print_removed(get_results_console(), entries, dry_run, directory)
     stuck = [entry for entry in entries if entry.get("left")]
     if stuck:
         raise RunFailedError(

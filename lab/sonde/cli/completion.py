@@ -21,11 +21,11 @@ _MAX_ITEMS = 100
 
 def _list_runs(archive: Archive) -> Iterator[str]:
     """Names of runs, the newest first."""
-    from sonde.store.shards import list_shard, stamps
+    from sonde.store.shards import list_shard, read_shard_stamps
 
     yield "last"
     try:
-        months = sorted(stamps(archive.root), reverse=True)
+        months = sorted(read_shard_stamps(archive.root), reverse=True)
     except OSError:
         return
     for month in months:

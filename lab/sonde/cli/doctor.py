@@ -29,7 +29,13 @@ from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.model.units import counted
 from sonde.store.archive import VARIABLE as ARCHIVE
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, output_settings, plain_table, print_json, results
+from sonde.terminal.screen import (
+    get_messages_console,
+    get_output_settings,
+    get_results_console,
+    make_plain_table,
+    print_json,
+)
 
 _STATE_STYLE = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
 # A part that this machine does not have and need not have.
@@ -84,7 +90,7 @@ def command(
         raise UserError("--wrapper says how to build the MPI module: add --build-mpi.")
     if build_mpi:
         built = build_module(find_engine(), wrapper)
-        messages().print(f"sonde: built {built.path} with {built.wrapper}", soft_wrap=True)
+        get_messages_console().print(f"sonde: built {built.path} with {built.wrapper}", soft_wrap=True)
     target = existing_directory(directory) if directory is not None else None
     all_facts = collect_machine_facts(target, archive.root)
     lacking = any(fact.essential and fact.state == NO for fact in all_facts)
@@ -92,16 +98,18 @@ def command(
         counts = {state: sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO)}
         print_json({"works": not lacking, "counts": counts, "facts": [asdict(fact) for fact in all_facts]})
         return EXIT_ENVIRONMENT if lacking else EXIT_OK
-    table = plain_table(show_header=False)
+    table = make_plain_table(show_header=False)
     for fact in all_facts:
         mark, style = _ABSENT_STYLE if fact.state == NO and not fact.essential else _STATE_STYLE[fact.state]
         text = Text(fact.text)
         if fact.remedy:
             text.append(f"\n{fact.remedy}", style="dim")
         table.add_row(Text(mark, style=style), Text(fact.topic, style="bold"), text)
-    results().print(table)
+    get_results_console().print(table)
     works, partly, lacks = (sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO))
-    results().print(f"{counted(len(all_facts), 'check')}: {works} good, {partly} partly, {lacks} not.", style="bold")
+    get_results_console().print(
+        f"{counted(len(all_facts), 'check')}: {works} good, {partly} partly, {lacks} not.", style="bold"
+    )
     return EXIT_ENVIRONMENT if lacking else EXIT_OK
 
 
@@ -110,8 +118,8 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
     files = read_configuration_files()
     rows = [("archive", str(archive.root), "command line" if is_stated else _find_source("archive", ARCHIVE, files))]
     rows += [
-        ("color", output_settings().color, _find_source("color", "NO_COLOR", files)),
-        ("quiet", str(output_settings().is_quiet).lower(), _find_source("quiet", "", files)),
+        ("color", get_output_settings().color, _find_source("color", "NO_COLOR", files)),
+        ("quiet", str(get_output_settings().is_quiet).lower(), _find_source("quiet", "", files)),
     ]
     winning: set[str] = set()
     for file in files:
@@ -128,16 +136,18 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
             }
         )
         return EXIT_OK
-    table = plain_table()
+    table = make_plain_table()
     for title in ("setting", "value", "from"):
         table.add_column(title)
     for row in rows:
         table.add_row(*row)
-    results().print(table)
+    get_results_console().print(table)
     present = {file.path for file in files}
     for path in (user_file(), SITE_FILE):
-        results().print(f"{path}: {'read' if path in present else 'absent'}", style="dim", soft_wrap=True)
-    results().print("The first of these wins: command line, environment, user's file, site's file, default.")
+        get_results_console().print(f"{path}: {'read' if path in present else 'absent'}", style="dim", soft_wrap=True)
+    get_results_console().print(
+        "The first of these wins: command line, environment, user's file, site's file, default."
+    )
     return EXIT_OK
 
 

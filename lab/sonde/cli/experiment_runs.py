@@ -48,9 +48,9 @@ from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.plan import Plan
 from sonde.model.system import System, read_system
 from sonde.model.units import counted, format_ops, format_rate
-from sonde.store.archive import REPORT, Archive, job_end
+from sonde.store.archive import REPORT, Archive, find_end_of_own_job
 from sonde.terminal.run_display import Display, make_display
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _WAIT_S = 0.2  # poll interval while an earlier run is in progress
 
@@ -111,9 +111,9 @@ def run_and_print(request: Request, output: OutputOptions) -> int:
     if output.as_json:
         print_json(results_document(experiment_run))
     elif output.quiet:
-        results().print(experiment_run.outcome.group, soft_wrap=True)
+        get_results_console().print(experiment_run.outcome.group, soft_wrap=True)
     else:
-        print_experiment(results(), experiment_run)
+        print_experiment(get_results_console(), experiment_run)
     if experiment_run.exit_code != EXIT_OK:
         raise make_failure(experiment_run.exit_code, failure_text(experiment_run))
     return EXIT_OK
@@ -128,7 +128,7 @@ def _print_forecast(request: Request, output: OutputOptions) -> int:
     if output.as_json:
         print_json(forecast_document(request.experiment, forecasts))
     else:
-        print_forecast(results(), request.experiment, forecasts)
+        print_forecast(get_results_console(), request.experiment, forecasts)
     return (
         exit_code_of_refusals(item.exit_code for item in forecasts)
         if all(item.refusal for item in forecasts)
@@ -138,7 +138,7 @@ def _print_forecast(request: Request, output: OutputOptions) -> int:
 
 def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
     """Runs an experiment and reads its results. Raises UserError for an unknown location name."""
-    archive, display = output.archive, make_display(messages(), output.quiet)
+    archive, display = output.archive, make_display(get_messages_console(), output.quiet)
     system = read_system(find_system_file(request.locations.system)) if request.locations.system else None
     setup = RunSetup(find_engine(), archive, mpi_module=output.mpi_module, on_stop=display.stopping, system=system)
     heading: list[Callable[[Attempt], None]] = []
@@ -153,14 +153,14 @@ def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
         else EngineExecutor(setup, display.line, locations.launcher, locations.launcher_args, begin_attempt)
     )
     watcher = _make_observer(display, heading, request.experiment.title)
-    if archive.under_way(request.group):
+    if archive.list_runs_under_way(request.group):
         display.say("A run of this experiment is still in progress although its runner ended: waiting for it.")
-    while archive.under_way(request.group):
+    while archive.list_runs_under_way(request.group):
         time.sleep(_WAIT_S)
     archive.recover()
     if request.stored:
         _remove_leftovers(setup.engine, archive, request.group)
-    runner = Runner(request, archive, executor, watcher, job_end())
+    runner = Runner(request, archive, executor, watcher, find_end_of_own_job())
     prepared = runner.prepare_cells()
     forecaster = Forecaster(setup.engine, launcher=locations.launcher)
     # A simulated run needs no space or memory of this machine.
@@ -196,7 +196,7 @@ def _write_page(finished: Results, system: System | None, output: OutputOptions)
     try:
         return write_with_status(write, page, output.quiet)
     except UserError as reason:
-        messages().print(f"sonde: no page was written: {reason}", soft_wrap=True)
+        get_messages_console().print(f"sonde: no page was written: {reason}", soft_wrap=True)
         return None
 
 
@@ -251,7 +251,7 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
 def _median_table(medians: list[CellMedian]) -> Any:
     axes = list(dict.fromkeys(name for median in medians for name in median.axis_values))
     plans = any(median.plan for median in medians)
-    table = plain_table()
+    table = make_plain_table()
     for title in [*(["plan"] if plans else []), *axes, "phase"]:
         table.add_column(title, no_wrap=True)
     for title in ("median", "95 % interval", "±", "runs"):

@@ -12,7 +12,7 @@ from sonde.cli.options import json_option
 from sonde.experiments.shipped_experiments import shipped_experiments, shipped_plans
 from sonde.model.errors import UserError
 from sonde.model.plan import read_document
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
 @click.command("experiments")
@@ -41,12 +41,12 @@ def command(text: str, as_json: bool) -> int:
     if as_json:
         print_json(selected)
         return 0
-    table = plain_table()
+    table = make_plain_table()
     for title in ("name", "kind", "profiles", "title"):
         table.add_column(title, no_wrap=title != "title")
     for item in selected:
         table.add_row(item["name"], item["kind"], " ".join(item["profiles"]) or "-", item["title"])
-    results().print(table)
+    get_results_console().print(table)
     return 0
 
 

@@ -11,9 +11,9 @@ from sonde.cli.options import OutputFile, existing_archive_option
 from sonde.cli.run_selection import open_catalog, progress_bar, select_runs, selection_options
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.store.packing import SUFFIXES, is_pack, pack
+from sonde.store.packing import SUFFIXES, is_pack, pack_runs
 from sonde.store.selection import Selection
-from sonde.terminal.screen import messages, results
+from sonde.terminal.screen import get_messages_console, get_results_console
 
 _TABLES = (".csv", ".json", ".parquet")
 _STATEMENTS = {
@@ -74,14 +74,14 @@ def command(
         raise UserError("No run matches; nothing was written.")
     if is_pack(output):
         with progress_bar("packing") as step:
-            complaints = pack(folders, output, step)
+            complaints = pack_runs(folders, output, step)
         for complaint in complaints:
-            messages().print(f"sonde: {complaint}", soft_wrap=True)
+            get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)
     else:
         _write_rows(archive, folders, output, rows)
     count = f"{len(folders):,} runs" if len(folders) != 1 else folders[0].name
-    messages().print(f"{count} written.", soft_wrap=True)
-    results().print(str(output), soft_wrap=True)
+    get_messages_console().print(f"{count} written.", soft_wrap=True)
+    get_results_console().print(str(output), soft_wrap=True)
     return 0
 
 
@@ -92,5 +92,5 @@ def _write_rows(archive: Archive, folders: list[Path], output: Path, rows: str) 
     catalog = open_catalog(archive.root)
     ids = [folder.name for folder in folders]
     wanted = Selection(ids=ids, calibrations=True)
-    answer = sql.ask(catalog, wanted, _STATEMENTS[rows])
+    answer = sql.execute_query(catalog, wanted, _STATEMENTS[rows])
     write_table(answer.table, output)

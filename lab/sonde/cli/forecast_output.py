@@ -12,7 +12,7 @@ from rich.text import Text
 from sonde.experiments.forecast import Forecast, PhaseForecast, sum_known_seconds
 from sonde.model.experiment import Experiment
 from sonde.model.units import counted, format_bytes, format_wait
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 
 
 def print_forecast(console: Console, experiment: Experiment, forecasts: Sequence[Forecast]) -> None:
@@ -33,7 +33,7 @@ def print_forecast(console: Console, experiment: Experiment, forecasts: Sequence
 
 
 def _print_cell(console: Console, forecast: Forecast) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("  phase", "what"):
         table.add_column(title)
     for title in ("files", "bytes", "of memory", "operations", "time"):

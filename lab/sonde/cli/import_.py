@@ -26,10 +26,10 @@ from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.result_folders import find_results
 from sonde.store.archive import RECORD, Archive
 from sonde.store.imports import add_imported
-from sonde.store.packing import Brought, copy_runs, is_pack, unpack
+from sonde.store.packing import Brought, copy_runs, is_pack, unpack_runs
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import change_tags, check_tag
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 _MAX_LINES = 10
 
@@ -159,7 +159,9 @@ def _import_path(
             raise UserError(f"{path} holds runs; --dry-run is for results of other tools.")
         with progress_bar(f"importing {path.name}") as step:
             brought: Brought = (
-                copy_runs(archive, _folders(path), str(path), step) if path.is_dir() else unpack(archive, path, step)
+                copy_runs(archive, _folders(path), str(path), step)
+                if path.is_dir()
+                else unpack_runs(archive, path, step)
             )
         result.added += brought.added
         result.duplicates += brought.duplicates
@@ -224,7 +226,9 @@ def _preview(runs: Iterator[ImportedRun], result: _ImportResult) -> None:
         result.added.append(Path(run.id()))
         if len(result.added) <= _MAX_LINES:
             rates = ", ".join(f"{phase.phase} {_format_phase_rate(phase)}" for phase in run.phases)
-            messages().print(f"{run.id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True)
+            get_messages_console().print(
+                f"{run.id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True
+            )
 
 
 def _format_phase_rate(phase: ImportedPhase) -> str:
@@ -235,9 +239,11 @@ def _format_phase_rate(phase: ImportedPhase) -> str:
 
 def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool) -> int:
     for complaint in result.complaints[:_MAX_LINES]:
-        messages().print(f"sonde: {complaint}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)
     if len(result.complaints) > _MAX_LINES:
-        messages().print(f"sonde: … and {len(result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True)
+        get_messages_console().print(
+            f"sonde: … and {len(result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True
+        )
     added = len(result.added)
     if as_json:
         print_json(
@@ -255,7 +261,7 @@ def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path]
         counts += f"; {result.duplicates:,} were there already" if result.duplicates else ""
         counts += f"; {counted(result.unreadable_files, 'file')} could not be read" if result.unreadable_files else ""
         counts += f"; {counted(result.other_files, 'file')} in folders held no result" if result.other_files else ""
-        results().print(f"{counts}.", soft_wrap=True)
+        get_results_console().print(f"{counts}.", soft_wrap=True)
     if not added and not result.duplicates:
         empty = [path for path in paths if path.is_dir() and not (result.complaints and _folders(path))]
         folders = ", ".join(map(str, empty))

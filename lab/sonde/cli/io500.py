@@ -27,11 +27,11 @@ from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.lines import RecordLine
 from sonde.model.plan import Plan
 from sonde.model.units import counted
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.store.shards import REPORTS
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import Display, make_display
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 # Settings of a run of a few seconds: every phase, little data.
 _SHORT_SETTINGS = {
@@ -65,7 +65,7 @@ class _TerminalView:
 
     def say(self, text: str) -> None:
         self._display.close()
-        messages().print(text, soft_wrap=True)
+        get_messages_console().print(text, soft_wrap=True)
 
 
 @click.command("io500")
@@ -155,7 +155,7 @@ def command(
         echo(verdict.text)
         return EXIT_OK if verdict.is_intact else EXIT_FAILED
     _require_no_launcher(ini, debug_short)
-    display = make_display(messages(), quiet)
+    display = make_display(get_messages_console(), quiet)
     engine = find_engine()
 
     def setup(count: int) -> RunSetup:
@@ -170,7 +170,7 @@ def command(
         tasks,
         setup,
         f"sonde-{sonde.__version__}",
-        new_id("io500"),
+        make_run_id("io500"),
         has_launcher=launcher != LOCAL,
         extended=mode == "extended",
         dry_run=dry_run,
@@ -230,7 +230,7 @@ def _print_conclusion(
     """Prints Sonde's figures, the report's path and remaining files. Raises the error of a failed run."""
     stored_runs = [row.run for row in outcome.rows if row.run is not None]
     folders = [run.folder for run in stored_runs]
-    console = messages()
+    console = get_messages_console()
     if folders and not quiet:
         echo(format_sonde_table(outcome.rows))
     if folders and not order.cleanup:

@@ -14,7 +14,7 @@ from sonde.launch.preload import check_program, check_settings, find_library, fi
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
 from sonde.terminal.encoding import echo
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 CHOSEN_BY_MEASUREMENT = "*:auto"
 
@@ -85,7 +85,7 @@ def command(
     if params is not None or settings is not None:
         check_settings(library, variables)
     if trace is not None:
-        messages().print(f"sonde: IOBUF_PARAMS={text}", soft_wrap=True)
+        get_messages_console().print(f"sonde: IOBUF_PARAMS={text}", soft_wrap=True)
     sys.stdout.flush()
     sys.stderr.flush()
     try:

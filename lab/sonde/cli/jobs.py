@@ -16,8 +16,8 @@ from sonde.jobs.job_records import OUTPUT, SCRIPT, Job, find_job, read_jobs
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
-from sonde.store.names import sizes_of_groups
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.store.names import count_runs_by_group
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _POLL_INTERVAL_S = 2.0
 
@@ -63,7 +63,7 @@ def _follow_job(job: Job) -> str:
     while True:
         state = job_scheduler.query_states([job])[job.id]
         if state != last_state:
-            messages().print(f"{job.scheduler_id}: {state}", highlight=False)
+            get_messages_console().print(f"{job.scheduler_id}: {state}", highlight=False)
             last_state = state
         if state in job_scheduler.ENDED_STATES:
             return state
@@ -77,26 +77,26 @@ def _job_facts(job: Job, state: str, runs: int) -> dict[str, Any]:
 
 
 def _print_jobs(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -> None:
-    sizes = sizes_of_groups(archive.root) if jobs else Counter[str]()
+    sizes = count_runs_by_group(archive.root) if jobs else Counter[str]()
     facts = [_job_facts(job, states[job.id], sizes[job.group]) for job in jobs]
     if as_json:
         print_json(facts)
         return
-    table = plain_table()
+    table = make_plain_table()
     for title in ("job", "scheduler id", "site", "state", "runs", "submitted"):
         table.add_column(title, justify="right" if title == "runs" else "left", no_wrap=title in ("job", "state"))
     for entry in facts:
         when = entry["submitted"][:16].replace("T", " ")
         table.add_row(entry["id"], entry["scheduler_id"], entry["site"], entry["state"], str(entry["runs"]), when)
-    results().print(table if facts else "No job was submitted.")
+    get_results_console().print(table if facts else "No job was submitted.")
 
 
 def _print_job(archive: Archive, job: Job, state: str, as_json: bool) -> None:
-    facts = _job_facts(job, state, sizes_of_groups(archive.root)[job.group])
+    facts = _job_facts(job, state, count_runs_by_group(archive.root)[job.group])
     if as_json:
         print_json(facts)
         return
-    console = results()
+    console = get_results_console()
     ended = f", exit code {facts['exit_code']}" if facts["exit_code"] is not None else ""
     console.print(f"{job.id}  {state}{ended}", style="bold", soft_wrap=True)
     console.print(f"sonde {' '.join(job.arguments)}", markup=False, highlight=False, soft_wrap=True)

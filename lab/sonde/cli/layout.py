@@ -29,7 +29,7 @@ from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
 @click.group("layout", cls=VerbGroup)
@@ -121,12 +121,12 @@ def plan_command(
         return EXIT_FAILED if plan.unmet else 0
     if as_report:
         report = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
-        results().print(report, markup=False, highlight=False, soft_wrap=True)
+        get_results_console().print(report, markup=False, highlight=False, soft_wrap=True)
     else:
         print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
     if output is not None:
         for name in sorted(_files(plan, binary)):
-            results().print(str(output / name), soft_wrap=True, highlight=False)
+            get_results_console().print(str(output / name), soft_wrap=True, highlight=False)
     return EXIT_FAILED if plan.unmet else 0
 
 
@@ -148,13 +148,13 @@ def _print_alternatives(system: System, against: tuple[str, ...], name: str | No
     if as_json:
         print_json({"requirement": chosen[0].id, "alternatives": [asdict(item) for item in outcomes]})
         return 0
-    table = plain_table()
+    table = make_plain_table()
     for title in ("", "groups", "capacity", "read", "write", "one file", "limit", "drive lost", "rebuild", "bears"):
         table.add_column(title, overflow="fold")
     for row in layout_tables.make_alternative_rows(outcomes):
         table.add_row(*row)
-    results().print(f"{chosen[0].id}, alternatives:", style="bold", soft_wrap=True)
-    results().print(table)
+    get_results_console().print(f"{chosen[0].id}, alternatives:", style="bold", soft_wrap=True)
+    get_results_console().print(table)
     return 0
 
 
@@ -258,7 +258,7 @@ def collect_command() -> int:
     """
     from sonde.design.layout.live.collector import make_collector
 
-    results().print(make_collector(), markup=False, highlight=False, soft_wrap=True, end="")
+    get_results_console().print(make_collector(), markup=False, highlight=False, soft_wrap=True, end="")
     return EXIT_OK
 
 
@@ -318,7 +318,7 @@ def verify_command(
         print_json({"stripe": asdict(geometry), **asdict(assessment), "holds": assessment.holds})
     else:
         for line in layout_tables.describe_measurement(geometry, assessment):
-            results().print(line, soft_wrap=True, highlight=False, markup=False)
+            get_results_console().print(line, soft_wrap=True, highlight=False, markup=False)
     return 0 if assessment.holds else EXIT_FAILED
 
 
@@ -328,7 +328,7 @@ def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
     from sonde.terminal.run_display import make_display
 
     archive.recover()
-    display = make_display(messages(), quiet)
+    display = make_display(get_messages_console(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     display.begin(plan.title, 1, 1, plan)
     try:

@@ -17,7 +17,7 @@ from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.store.summary import read_summary
 from sonde.terminal.run_list import COLUMNS, RunListRow, print_run_list, split_by_group, split_by_run
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 if TYPE_CHECKING:
     from sonde.store.catalog import Catalog
@@ -68,14 +68,14 @@ def command(
     if lines:
         print_run_list(lines)
         if any(len(line.runs) > 1 for line in lines):
-            messages().print("sonde: --runs lists each run of a group.", soft_wrap=True)
+            get_messages_console().print("sonde: --runs lists each run of a group.", soft_wrap=True)
         if count is None and left_out:
             text = f"sonde: {left_out:,} earlier rows are not shown; -n N lists more."
-            messages().print(text, soft_wrap=True)
+            get_messages_console().print(text, soft_wrap=True)
     else:
         run_count = len(catalog.runs(["run"]))
         content = "no run like that" if run_count else "nothing yet; `sonde check DIR` makes the first runs"
-        results().print(f"The archive {archive.root} holds {content}.", soft_wrap=True)
+        get_results_console().print(f"The archive {archive.root} holds {content}.", soft_wrap=True)
     return 0
 
 
@@ -99,9 +99,11 @@ def _select_lines(
 
 def _print_complaints(complaints: Sequence[str]) -> None:
     for complaint in complaints[:_MAX_COMPLAINTS]:
-        messages().print(f"sonde: {complaint}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)
     if len(complaints) > _MAX_COMPLAINTS:
-        messages().print(f"sonde: … and {len(complaints) - _MAX_COMPLAINTS:,} more folders like that.", soft_wrap=True)
+        get_messages_console().print(
+            f"sonde: … and {len(complaints) - _MAX_COMPLAINTS:,} more folders like that.", soft_wrap=True
+        )
 
 
 def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ from sonde.cli.output_options import (
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_name
 from sonde.model.version import __version__
 from sonde.terminal.encoding import echo
-from sonde.terminal.screen import output_session
+from sonde.terminal.screen import open_output_session
 
 # Modules of this folder that are not verbs.
 _SHARED_MODULES = frozenset(
@@ -117,7 +117,7 @@ def verbs() -> tuple[str, ...]:
     return (*(name for name in _ORDERED_VERBS if name in names), *sorted(names - set(_ORDERED_VERBS)))
 
 
-class Verbs(click.Group):
+class VerbGroup(click.Group):
     """Loads a verb's module only when the verb is used, to save import time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -173,7 +173,7 @@ def _print_help_topic(name: str) -> None:
 
 
 @click.group(
-    cls=Verbs,
+    cls=VerbGroup,
     help=_HELP,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A character that the terminal lacks must not cause an error.
             stream.reconfigure(errors="replace")
     try:
-        with _signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), output_session():
+        with _signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), open_output_session():
             result = command.main(
                 args=list(arguments) if arguments is not None else None,
                 prog_name="sonde",

@@ -27,11 +27,11 @@ from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.model.parents import TargetParents
 from sonde.model.system import System, read_system
 from sonde.model.system.parents import find_target_parents
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.store.imports import add_imported
 from sonde.terminal import encoding
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 
 @click.command("obdfilter-survey")
@@ -74,10 +74,10 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
 
 
 def _survey_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines: list[str]) -> None:
-    engine, display, points = find_engine(), make_display(messages(), quiet), survey.points()
+    engine, display, points = find_engine(), make_display(get_messages_console(), quiet), survey.points()
     plans = [plan_of(survey, point) for point in points]
     archive.recover()
-    group = new_id("survey")
+    group = make_run_id("survey")
     setup = RunSetup(engine, archive, on_stop=display.stopping)
     try:
         for number, (point, plan) in enumerate(zip(points, plans, strict=True), 1):
@@ -111,7 +111,7 @@ def _survey_objects(survey: SurveySettings, archive: Archive, system: System | N
     targets = echo.targets()
     full_survey = SurveySettings(**{**vars(survey), "targets": tuple(targets)})
     parents = find_target_parents(system, targets[0].partition("-")[0]) if system else TargetParents()
-    host, group = socket.gethostname(), new_id("survey")
+    host, group = socket.gethostname(), make_run_id("survey")
     with echo.clients(targets) as clients:
         for point in survey.points():
             began, clock = datetime.now(UTC), time.monotonic()

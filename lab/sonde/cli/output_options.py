@@ -11,7 +11,7 @@ import click
 from sonde.cli.completion import complete_names
 from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
 from sonde.model.errors import UserError, suggest_name
-from sonde.terminal.screen import messages, output_settings
+from sonde.terminal.screen import get_messages_console, get_output_settings
 from sonde.terminal.table_export import FORMATS, write_tables
 
 COLORS = ("auto", "always", "never")
@@ -38,7 +38,7 @@ def _make_output_option(names: Sequence[str], member: str, help_text: str, **att
 
     def set_member(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value:
-            setattr(output_settings(), member, value)
+            setattr(get_output_settings(), member, value)
 
     return click.Option(names, expose_value=False, callback=set_member, help=help_text, **attributes)
 
@@ -69,13 +69,13 @@ def _walk_commands(verb: click.Command) -> Iterator[click.Command]:
 
 def write_export() -> None:
     """Writes the tables of the finished verb, if --export asked for that."""
-    settings = output_settings()
+    settings = get_output_settings()
     if not settings.export_format:
         return
     if settings.tables:
         write_tables(settings.tables, settings.export_format)
     for text in () if settings.tables else settings.texts:
-        messages().print(text, soft_wrap=True)
+        get_messages_console().print(text, soft_wrap=True)
 
 
 def read_defaults(verb_names: tuple[str, ...]) -> dict[str, Any]:
@@ -111,11 +111,11 @@ def _apply_general_setting(file: ConfigurationFile, name: str, value: Any) -> No
     if name == "color":
         if value not in COLORS:
             raise UserError(f"{file.path}: color must be one of {', '.join(COLORS)}.")
-        output_settings().color = str(value)
+        get_output_settings().color = str(value)
     elif name == "quiet":
         if not isinstance(value, bool):
             raise UserError(f"{file.path}: quiet must be true or false.")
-        output_settings().is_quiet = value
+        get_output_settings().is_quiet = value
 
 
 def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], path: str = "") -> None:

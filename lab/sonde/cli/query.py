@@ -16,7 +16,7 @@ from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.encoding import encode_line
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _MAX_COMPLAINTS = 10
 
@@ -70,12 +70,12 @@ def command(
         raise UserError('The query is empty; write one like "SELECT count(*) FROM runs".')
     archive.recover()
     catalog = open_catalog(archive.root)
-    console = messages()
+    console = get_messages_console()
     if console.is_terminal:
         with console.status("asking", spinner="dots"):
-            answer = database.ask(catalog, wanted, text, allow_files)
+            answer = database.execute_query(catalog, wanted, text, allow_files)
     else:
-        answer = database.ask(catalog, wanted, text, allow_files)
+        answer = database.execute_query(catalog, wanted, text, allow_files)
     for complaint in answer.complaints[:_MAX_COMPLAINTS]:
         console.print(f"sonde: {complaint}", soft_wrap=True)
     if len(answer.complaints) > _MAX_COMPLAINTS:
@@ -94,7 +94,7 @@ def command(
 
 def _print_answer(answer: Any) -> None:
     """Prints a table, or one value per line if the table is too wide."""
-    console = results()
+    console = get_results_console()
     cells = [list(map(_format_cell, row)) for row in answer.rows]
     widths = [max([len(name), *(len(row[index]) for row in cells)]) for index, name in enumerate(answer.columns)]
     if sum(widths) + 2 * len(widths) > console.width and len(widths) > 1:
@@ -104,7 +104,7 @@ def _print_answer(answer: Any) -> None:
                 console.print(f"{encode_line(name):<{longest}}  {value}", soft_wrap=True)
             console.print()
         return
-    table = plain_table()
+    table = make_plain_table()
     for name, kind in zip(answer.columns, answer.table.schema.types, strict=True):
         is_number = str(kind).startswith(("int", "uint", "double", "float", "decimal"))
         table.add_column(name, justify="right" if is_number else "left")
@@ -132,12 +132,12 @@ def _json_value(value: Any) -> Any:
 
 
 def _print_columns(database: Any) -> int:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("table", "column", "type"):
         table.add_column(title)
     for part in database.TABLES:
-        for name, kind in database.columns_of(part):
+        for name, kind in database.list_columns(part):
             table.add_row(part, name, kind)
     table.add_row("tasks", "…", "and per-task totals, as the phases of a run have them")
-    results().print(table)
+    get_results_console().print(table)
     return 0

@@ -17,7 +17,7 @@ from sonde.store.archive import REPORT, Archive
 from sonde.store.groups import groups
 from sonde.store.shards import REPORTS
 from sonde.store.summary import read_summary
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
 @click.command("report")
@@ -79,7 +79,7 @@ def command(
     if as_json:
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
     else:
-        results().print(str(page), soft_wrap=True)
+        get_results_console().print(str(page), soft_wrap=True)
     return 0
 
 
@@ -102,7 +102,7 @@ def _write_experiment_report(
         print_json({"report": str(page), "tables": [str(table) for table in written], "claims": verdicts})
     else:
         for path in (page, *written):
-            results().print(str(path), soft_wrap=True)
+            get_results_console().print(str(path), soft_wrap=True)
     return 0
 
 
@@ -112,7 +112,7 @@ def _read_system_of_group(name: str) -> System | None:
         return read_system(find_system_file(name)) if name else None
     except UserError as reason:
         text = f"sonde: the system file of the runs cannot be used, so the page has no units and peaks: {reason}"
-        messages().print(text, soft_wrap=True)
+        get_messages_console().print(text, soft_wrap=True)
         return None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sonde.model.errors import MachineError, ReportError, UserError
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 if TYPE_CHECKING:
     from sonde.charts.study import StudySection
@@ -23,7 +23,7 @@ def write_report_or_warn(
     try:
         return write_run_report(runs, output, title, quiet, sections)
     except UserError as reason:
-        messages().print(f"sonde: no report was written: {reason}", soft_wrap=True)
+        get_messages_console().print(f"sonde: no report was written: {reason}", soft_wrap=True)
         return None
 
 
@@ -44,7 +44,7 @@ def write_run_report(
 
 def write_with_status(writer: Callable[[], Path], output: Path, quiet: bool) -> Path:
     """Calls `writer`, which writes the file `output`. Raises UserError on failure."""
-    console = messages()
+    console = get_messages_console()
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         if quiet or not console.is_terminal:

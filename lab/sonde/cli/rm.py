@@ -14,7 +14,7 @@ from sonde.store.archive import Archive
 from sonde.store.groups import remove_empty
 from sonde.store.selection import Selection
 from sonde.terminal.encoding import encode_text
-from sonde.terminal.screen import messages, results
+from sonde.terminal.screen import get_messages_console, get_results_console
 
 _MAX_NAMES = 10
 
@@ -54,11 +54,11 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
         raise UserError(f"{outside} is not in the archive {archive.root}; only runs of the archive are removed.")
     description = f"{len(folders):,} runs" if len(folders) != 1 else f"the run {folders[0].name}"
     for folder in folders[:_MAX_NAMES] if dry_run or len(folders) > 1 else ():
-        messages().print(folder.name, soft_wrap=True)
+        get_messages_console().print(folder.name, soft_wrap=True)
     if len(folders) > _MAX_NAMES:
-        messages().print(f"… and {len(folders) - _MAX_NAMES:,} more", soft_wrap=True)
+        get_messages_console().print(f"… and {len(folders) - _MAX_NAMES:,} more", soft_wrap=True)
     if dry_run or not folders:
-        results().print(
+        get_results_console().print(
             f"Would remove {description}." if folders else "No run matches; nothing was removed.", soft_wrap=True
         )
         return 0
@@ -66,12 +66,12 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
         if not sys.stdin.isatty():
             raise UserError(f"Removing {description} cannot be undone; say --yes to do it without being asked.")
         if not click.confirm(encode_text(f"Remove {description} for good?"), err=True):
-            results().print("Nothing was removed.")
+            get_results_console().print("Nothing was removed.")
             return 0
     with progress_bar("removing") as step:
         for done, folder in enumerate(folders):
             archive.remove(folder)
             step(done + 1, len(folders))
     remove_empty(archive.root)
-    results().print(f"Removed {description}.", soft_wrap=True)
+    get_results_console().print(f"Removed {description}.", soft_wrap=True)
     return 0

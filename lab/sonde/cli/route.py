@@ -34,7 +34,7 @@ from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, MachineError, UserError
 from sonde.model.system import System, read_system
 from sonde.model.units import counted
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 LNET = "lnet"
 # Hosts behind the routers that a health check asks.
@@ -99,10 +99,10 @@ def plan_command(system: str, file_format: str, class_name: str | None, output: 
     if as_json:
         print_json({"plans": [asdict(plan) for plan in plans], "files": files})
         return 0
-    console = results()
+    console = get_results_console()
     for plan in plans:
         console.print(describe_fabric(plan.fabric), style="bold", soft_wrap=True)
-        table = plain_table()
+        table = make_plain_table()
         for title in ("hosts", "rules", "tables", "main table"):
             table.add_column(title)
         for row in make_plan_rows(plan):
@@ -264,7 +264,7 @@ def simulate_command(
         print_json([{"fabric": fabric.name, **asdict(traffic), "paths": [asdict(item) for item in compared]}
                     for fabric, traffic, compared in predictions])  # fmt: skip
         return 0
-    console = results()
+    console = get_results_console()
     for fabric, traffic, compared in predictions:
         console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
         console.print(f"all routers: {describe_flow_result(traffic.all_up)}", soft_wrap=True, highlight=False)
@@ -324,7 +324,7 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
         networks = list(dict.fromkeys(item.other_side.network for item in views))
         raise UserError(f"{name} has no routes to {network}; it has routes to {', '.join(networks)}.")
     if other_views:
-        messages().print(
+        get_messages_console().print(
             f"sonde: only {view.fabric.name} is watched; start another with --to {other_views[0].other_side.network}.",
             soft_wrap=True,
         )
@@ -341,13 +341,16 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
         tuple(address for item in other_side.classes for address in item.addresses)[:_PROBED_HOSTS],
     )
     change = make_route_replacer(fabric.version, plan.mtu)
-    messages().print(
+    get_messages_console().print(
         f"Watching {counted(len(fabric.routers), 'router')}: a dead one is out within {timing.failover_s:g} s.",
         soft_wrap=True,
     )
     try:
         watch_routers(
-            watched, timing, change, lambda message: messages().print(message, soft_wrap=True, highlight=False)
+            watched,
+            timing,
+            change,
+            lambda message: get_messages_console().print(message, soft_wrap=True, highlight=False),
         )
     finally:
         for route in watched.main_routes:

@@ -19,7 +19,7 @@ from sonde.design.routes.route_text import (
 )
 from sonde.design.routes.verify import VerificationResult
 from sonde.model.units import counted
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
 def report_check(
@@ -40,7 +40,7 @@ def report_check(
 def _print_faults(
     name: str, faults: Sequence[RouteFault], comparisons: Sequence[CheckedItem], unknown: Sequence[str]
 ) -> None:
-    console = results()
+    console = get_results_console()
     for fault, locations in group_faults(faults):
         location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
         console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
@@ -51,9 +51,9 @@ def _print_faults(
 
 
 def print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
-    console = results()
+    console = get_results_console()
     console.print(f"\nNative against forwarded, {counted(compared[0].tasks, 'task')} a client", style="bold")
-    table = plain_table()
+    table = make_plain_table()
     for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
         table.add_column(title, justify="left" if title == "operation" else "right")
     for row in make_comparison_rows(compared):
@@ -65,9 +65,9 @@ def print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
 
 
 def print_verified(fabric: Fabric, result: VerificationResult) -> None:
-    console = results()
+    console = get_results_console()
     console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
-    table = plain_table()
+    table = make_plain_table()
     for title in ("router", "predicted", "counted"):
         table.add_column(title, justify="left" if title == "router" else "right")
     for name, predicted, counted_share in zip(

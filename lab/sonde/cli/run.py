@@ -27,7 +27,7 @@ from sonde.model.system import read_system
 from sonde.store.summary import NAME as SUMMARY
 from sonde.terminal.run_display import make_display
 from sonde.terminal.run_tables import print_run
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
 @click.command("run")
@@ -87,8 +87,8 @@ def command(
 def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs the plan once and prints its result. Raises the error of a failed run."""
     for warning in find_plan_warnings(plan) if not output.quiet else ():
-        messages().print(f"sonde: {warning}", soft_wrap=True)
-    display = make_display(messages(), output.quiet)
+        get_messages_console().print(f"sonde: {warning}", soft_wrap=True)
+    display = make_display(get_messages_console(), output.quiet)
     system = run_request.locations.system
     described = read_system(find_system_file(system)) if system else None
     setup = RunSetup(find_engine(), output.archive, launcher, output.mpi_module, display.stopping, system=described)
@@ -125,9 +125,9 @@ def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet:
         document |= {"folder": str(result.folder), "report": str(page) if page else None}
         print_json(document)
     elif quiet:
-        results().print(result.folder.name, soft_wrap=True)
+        get_results_console().print(result.folder.name, soft_wrap=True)
     else:
-        console = results()
+        console = get_results_console()
         console.print()
         print_run(console, result.folder, result.record, read_json(result.folder / SUMMARY))
         if page is not None:

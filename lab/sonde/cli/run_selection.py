@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.store.selection import STATUSES, VALIDITIES, Selection, moment
-from sonde.terminal.screen import messages
+from sonde.store.selection import STATUSES, VALIDITIES, Selection, parse_moment
+from sonde.terminal.screen import get_messages_console
 
 if TYPE_CHECKING:
     from sonde.store.catalog import Catalog
@@ -63,8 +63,8 @@ def selection_options(command: Command) -> Command:
         since, until = options.pop("since"), options.pop("until")
         wanted = Selection(
             **values,
-            since_s=moment(since, "--since") if since else None,
-            until_s=moment(until, "--until") if until else None,
+            since_s=parse_moment(since, "--since") if since else None,
+            until_s=parse_moment(until, "--until") if until else None,
         )
         return command(*args, wanted=wanted, **options)
 
@@ -82,7 +82,7 @@ def is_unrestricted(wanted: Selection) -> bool:
 @contextmanager
 def progress_bar(description: str) -> Iterator[Step]:
     """Shows a progress bar on standard error from the first step on."""
-    console = messages()
+    console = get_messages_console()
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -12,7 +12,7 @@ from sonde.cli.options import existing_archive_option
 from sonde.cli.run_selection import open_catalog, progress_bar
 from sonde.cli.site import reports_option
 from sonde.store.archive import Archive
-from sonde.terminal.screen import results
+from sonde.terminal.screen import get_results_console
 
 
 @click.command("serve")
@@ -50,7 +50,9 @@ def command(port: int, reports: int, archive: Archive) -> int:
 
         build()
         with make_server(Path(folder), port, build) as server:
-            results().print(f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)", soft_wrap=True)
+            get_results_console().print(
+                f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)", soft_wrap=True
+            )
             try:
                 server.serve_forever()
             except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import click
 
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import read_json
 from sonde.model.errors import MachineError
@@ -21,14 +21,14 @@ from sonde.model.system import System, read_system
 from sonde.model.system.parents import add_target_parents
 from sonde.model.trace import is_trace, read_trace
 from sonde.store.archive import RECORD, REPORT, Archive
-from sonde.store.groups import folder_of_group
+from sonde.store.groups import locate_group_folder
 from sonde.store.selection import Selection
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import read_tags
 from sonde.terminal.imported_tables import print_imported_run
 from sonde.terminal.run_list import COLUMNS, print_run_list, split_by_run
 from sonde.terminal.run_tables import print_run
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 from sonde.terminal.target_tables import build_targets_document
 from sonde.terminal.trace_tables import build_trace_document, print_trace
 
@@ -59,7 +59,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
         if as_json:
             print_json(build_trace_document(trace))
         else:
-            print_trace(results(), trace)
+            print_trace(get_results_console(), trace)
         return 0
     machine = read_system(find_system_file(system)) if system else None
     archive.recover()
@@ -71,7 +71,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     if as_json:
         print_json([_run_document(folder, record, machine) for folder, record in runs_read])
         return 0
-    console = results()
+    console = get_results_console()
     for folder, record in runs_read:
         if record is None:
             print_imported_run(console, folder, read_json(folder / SUMMARY) or {})
@@ -87,10 +87,10 @@ def _print_members(archive: Archive, name: str, folders: list[Path]) -> None:
     selected = Selection(ids=[folder.name for folder in folders], calibrations=True)
     rows = open_catalog(archive.root).find(COLUMNS, selected, None).table.to_pylist()
     print_run_list(split_by_run(rows))
-    page = folder_of_group(archive.root, name) / REPORT
+    page = locate_group_folder(archive.root, name) / REPORT
     report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {name}` writes a page"
     text = f"sonde: {name} has {len(folders)} runs; `sonde show RUN` prints the phases of one, and {report}."
-    messages().print(text, soft_wrap=True)
+    get_messages_console().print(text, soft_wrap=True)
 
 
 def _is_imported(folder: Path) -> bool:
@@ -123,7 +123,7 @@ def _run_document(folder: Path, record: RecordReader | None, machine: System | N
             entry |= asdict(phase.end)
         entry["treatments"] = [asdict(item) for item in phase.treatments]
         entry["findings"] = [asdict(item) for item in phase.findings]
-        entry["assessment"] = assess(run, phase).as_json()
+        entry["assessment"] = assess_phase_rate(run, phase).as_json()
         entry |= build_targets_document(run, phase)
         phases.append(entry)
     return {**summary, "folder": str(folder), "phases": phases}

@@ -10,7 +10,7 @@ import click
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar
 from sonde.store.archive import Archive
-from sonde.terminal.screen import print_json, results
+from sonde.terminal.screen import get_results_console, print_json
 
 reports_option = click.option(
     "--reports",
@@ -60,7 +60,7 @@ def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:
             }
         )
         return 0
-    results().print(
+    get_results_console().print(
         f"{out / 'index.html'}  ({report.written:,} pages written, {report.unchanged:,} unchanged,"
         f" {report.removed:,} removed)",
         soft_wrap=True,

@@ -21,7 +21,7 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
 from sonde.model.plan import read_document
 from sonde.model.units import parse_duration
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, results
+from sonde.terminal.screen import get_messages_console, get_results_console
 
 _MIN_TIME_S = 60.0
 
@@ -78,7 +78,7 @@ def command(
     job = _with_arguments(job, archive, site, run_context, arguments)
     script = make_batch_script(job, site, Path.cwd())
     if dry_run:
-        console = results()
+        console = get_results_console()
         for title, text in ((f"What {site.scheduler} gets", make_directives(job, site)), (SCRIPT, script)):
             console.print(f"--- {title}", style="bold", soft_wrap=True)
             console.print(text, markup=False, highlight=False, soft_wrap=True, end="")
@@ -90,8 +90,10 @@ def command(
         remove_tree(job.folder)
         raise
     save_job(job, number)
-    results().print(job.id, soft_wrap=True)
-    messages().print(f"Job {number} of {site.name}; `sonde jobs {number}` prints its state.", soft_wrap=True)
+    get_results_console().print(job.id, soft_wrap=True)
+    get_messages_console().print(
+        f"Job {number} of {site.name}; `sonde jobs {number}` prints its state.", soft_wrap=True
+    )
     return 0
 
 

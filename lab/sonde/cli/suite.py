@@ -15,12 +15,12 @@ from rich.text import Text
 from sonde.cli.options import archive_option, json_option, mpi_module_option, parse_locations, report_option
 from sonde.cli.run_options import OutputOptions
 from sonde.experiments.locations import RunLocations
-from sonde.launch.launchers.list import launcher_names
+from sonde.launch.launchers.list import list_launcher_names
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, UserError
 from sonde.model.units import format_wait
 from sonde.store.archive import Archive
 from sonde.store.tags import check_tag
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 # If no folder has this name, it means the shipped experiments.
 SHIPPED_FOLDER = "experiments"
@@ -40,7 +40,7 @@ SHIPPED_FOLDER = "experiments"
 )
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help="Change one member of every experiment.")
 @click.option("--only", metavar="TEXT", default="", help="Only experiments with this in their name.")
-@click.option("--launcher", type=click.Choice(launcher_names()), default=None, help="Launcher of the processes.")
+@click.option("--launcher", type=click.Choice(list_launcher_names()), default=None, help="Launcher of the processes.")
 @click.option("--resume", is_flag=True, help="Continue interrupted experiments; finished runs stay.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later.")
 @click.option("--note", metavar="TEXT", default="", help="Comment to store with the runs.")
@@ -92,16 +92,16 @@ def command(
     for number, request in enumerate(requests, start=1):
         name = request.experiment.id
         if not output.quiet:
-            messages().print(Text(f"\n{name}  ({number} of {len(requests)})", style="bold"))
+            get_messages_console().print(Text(f"\n{name}  ({number} of {len(requests)})", style="bold"))
         began = time.monotonic()
         try:
             experiment_run = run_request(_resume_if_stored(archive, request, resume), output)
         except UserError as reason:
             rows.append({"experiment": name, "exit_code": reason.exit_code, "text": str(reason)})
-            messages().print(f"sonde: {name}: {reason}", soft_wrap=True)
+            get_messages_console().print(f"sonde: {name}: {reason}", soft_wrap=True)
             continue
         if not output.quiet:
-            print_experiment(results(), experiment_run)
+            print_experiment(get_results_console(), experiment_run)
         elapsed_s = time.monotonic() - began
         rows.append({**results_document(experiment_run), "seconds": elapsed_s, "text": failure_text(experiment_run)})
         if experiment_run.exit_code == EXIT_INTERRUPTED:
@@ -193,7 +193,7 @@ def _suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
 
 
 def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("experiment", "time", "runs", "holds", "fails", "undecided", "not judged", ""):
         table.add_column(title, justify="left" if title in ("experiment", "") else "right", no_wrap=title != "")
     for row in rows:
@@ -209,7 +209,7 @@ def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
             row["text"],
             style=style,
         )
-    results().print()
-    results().print(table)
+    get_results_console().print()
+    get_results_console().print(table)
     good = sum(row["exit_code"] == EXIT_OK for row in rows)
-    results().print(Text(f"{good} of {count} experiments succeeded with all claims.", style="bold"))
+    get_results_console().print(Text(f"{good} of {count} experiments succeeded with all claims.", style="bold"))

@@ -11,7 +11,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK
 from sonde.model.system import find_file_problems, read_system
 from sonde.model.units import counted
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
 @click.group("system", cls=VerbGroup)
@@ -52,12 +52,12 @@ def check_command(system: str, as_json: bool) -> int:
         return EXIT_BAD_INPUT if problems else EXIT_OK
     if problems:
         for problem in problems:
-            messages().print(str(problem), soft_wrap=True, highlight=False, markup=False)
-        messages().print(f"{counted(len(problems), 'problem')}.", style="bold red")
+            get_messages_console().print(str(problem), soft_wrap=True, highlight=False, markup=False)
+        get_messages_console().print(f"{counted(len(problems), 'problem')}.", style="bold red")
         return EXIT_BAD_INPUT
     valid = read_system(path)
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in count_parts(valid).items())
-    results().print(f"{valid.id} is valid: {counts or 'no parts'}.", soft_wrap=True, highlight=False)
+    get_results_console().print(f"{valid.id} is valid: {counts or 'no parts'}.", soft_wrap=True, highlight=False)
     return EXIT_OK
 
 
@@ -85,5 +85,5 @@ def show_command(system: str, part: str | None, as_json: bool) -> int:
         print_json({"part": part, "lines": lines})
         return EXIT_OK
     for line in lines:
-        results().print(line, soft_wrap=True, highlight=False, markup=False)
+        get_results_console().print(line, soft_wrap=True, highlight=False, markup=False)
     return EXIT_OK

@@ -13,7 +13,7 @@ from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.store.tags import change_tags, check_tag, read_tags
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
 @click.command("tag")
@@ -61,10 +61,10 @@ def command(
     if as_json:
         print_json(tagged)
     elif len(tagged) > 20 and (added or removed):
-        results().print(f"{len(tagged):,} runs have their tags now.", soft_wrap=True)
+        get_results_console().print(f"{len(tagged):,} runs have their tags now.", soft_wrap=True)
     else:
         for name, tags in tagged.items():
-            results().print(f"{name}  {' '.join(tags) or '-'}", soft_wrap=True)
+            get_results_console().print(f"{name}  {' '.join(tags) or '-'}", soft_wrap=True)
     return 0
 
 
@@ -75,12 +75,12 @@ def _print_tag_counts(archive: Archive, as_json: bool) -> int:
         print_json(dict(sorted(counts.items())))
         return 0
     if not counts:
-        results().print(f"No run in the archive {archive.root} has a tag.", soft_wrap=True)
+        get_results_console().print(f"No run in the archive {archive.root} has a tag.", soft_wrap=True)
         return 0
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("tag")
     table.add_column("runs", justify="right")
     for tag, count in sorted(counts.items()):
         table.add_row(tag, f"{count:,}")
-    results().print(table)
+    get_results_console().print(table)
     return 0

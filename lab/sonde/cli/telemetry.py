@@ -26,7 +26,7 @@ from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_
 from sonde.telemetry.server_telemetry import ServerTelemetry, summarize_servers
 from sonde.telemetry.source import UnavailableSourceError
 from sonde.telemetry.storage_state import describe_storage_state
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _ROOT = Path("/")
 # Phase -> what the node and the storage servers counted.
@@ -84,12 +84,12 @@ def list_command(as_json: bool) -> int:
     if as_json:
         print_json({"sources": rows, "imported_formats": formats})
         return 0
-    table = plain_table()
+    table = make_plain_table()
     for title in ("source", "where", "here", "counts"):
         table.add_column(title)
     for row in rows:
         table.add_row(row["name"], row["layer"], "yes" if row["available"] else "no", row["description"])
-    console = results()
+    console = get_results_console()
     console.print(table)
     for row in rows:
         if not row["available"]:
@@ -167,9 +167,9 @@ def _make_document(
 
 
 def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: Summaries) -> None:
-    console = results()
+    console = get_results_console()
     console.print(run.title, style="bold")
-    table = plain_table()
+    table = make_plain_table()
     for title in ("phase", "device", "read", "written", "busy", "queue", "processors", "waiting for I/O"):
         table.add_column(title, justify="left" if title in ("phase", "device") else "right")
     for phase, (summary, _) in summaries.items():
@@ -243,10 +243,10 @@ def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, arch
     else:
         for entry in imported:
             skipped = f", {entry['unreadable_lines']} lines skipped" if entry["unreadable_lines"] else ""
-            results().print(
+            get_results_console().print(
                 f"{entry['name']}: {entry['samples']} samples of {entry['host']} ({entry['origin']}){skipped}",
                 soft_wrap=True,
             )
         for problem in problems:
-            messages().print(f"sonde: {problem}", soft_wrap=True)
+            get_messages_console().print(f"sonde: {problem}", soft_wrap=True)
     return EXIT_FAILED if problems else EXIT_OK

@@ -13,7 +13,7 @@ import click
 from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup
-from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool, resolve_plans
+from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool_run, resolve_plans
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.launchers.rank_detection import detect_launcher_rank
@@ -22,7 +22,7 @@ from sonde.model.plan import Plan
 from sonde.store.archive import Archive
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -52,7 +52,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         started = detect_launcher_rank()
         if started is not None and started.rank > 0 and launcher == LOCAL:
             _exec_engine_as_rank(line, mpi_module)
-        display = make_display(messages(), quiet)
+        display = make_display(get_messages_console(), quiet)
         chosen = make_launcher(launcher, tasks, launcher_args)
         setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.stopping)
         plans = resolve_plans(line, setup)
@@ -62,7 +62,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         archive.recover()
         display.begin(plans[0].title, 1, len(plans), plans[0])
         try:
-            result = conduct_tool(
+            result = conduct_tool_run(
                 line,
                 plans,
                 setup,
@@ -107,7 +107,7 @@ def _pass_through(line: ToolCommand, setup: RunSetup) -> int:
 
 def _print_result(result: ToolResult, report: bool, quiet: bool) -> None:
     echo(result.output, end="")
-    console = messages()
+    console = get_messages_console()
     for remark in result.engine_messages.splitlines() if not quiet else ():
         # main prints the final error message once.
         if result.exit_code == EXIT_OK or result.text.rstrip(".") not in remark:

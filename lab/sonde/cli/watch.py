@@ -19,7 +19,7 @@ from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.units import counted, parse_duration
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.comparison_text import format_value
 from sonde.watch.archive_runner import ArchiveRunner, record_incident_events
 from sonde.watch.configuration import read_watch_file
@@ -121,19 +121,21 @@ def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: 
     """
     read_watch_file(watch_file)
     if cron:
-        results().print(make_cron_line(watch_file, archive.root), soft_wrap=True, markup=False)
+        get_results_console().print(make_cron_line(watch_file, archive.root), soft_wrap=True, markup=False)
         return EXIT_OK
     for name, text in make_systemd_units(watch_file, archive.root).items():
         if folder is None:
-            results().print(f"# {name}\n{text}", soft_wrap=True, markup=False)
+            get_results_console().print(f"# {name}\n{text}", soft_wrap=True, markup=False)
             continue
         try:
             write_file(folder / name, text, create=True)
         except OSError as error:
             raise UserError(f"{folder / name} cannot be written: {error.strerror}.") from None
-        results().print(f"Wrote {folder / name}", soft_wrap=True)
+        get_results_console().print(f"Wrote {folder / name}", soft_wrap=True)
     if folder is not None:
-        results().print("Start it: systemctl --user daemon-reload && systemctl --user enable --now sonde-watch.timer")
+        get_results_console().print(
+            "Start it: systemctl --user daemon-reload && systemctl --user enable --now sonde-watch.timer"
+        )
     return EXIT_OK
 
 
@@ -153,9 +155,9 @@ def status_command(archive: Archive, as_json: bool) -> int:
         print_json(state.to_json())
         return EXIT_OK
     if not state.rounds:
-        results().print("Nothing was watched yet; `sonde watch once FILE` runs the first round.")
+        get_results_console().print("Nothing was watched yet; `sonde watch once FILE` runs the first round.")
         return EXIT_OK
-    table = plain_table()
+    table = make_plain_table()
     for title in ("probe", "phase", "directory", "runs", "usual", "limit", "latest", ""):
         table.add_column(title)
     for history in state.histories.values():
@@ -166,16 +168,16 @@ def status_command(archive: Archive, as_json: bool) -> int:
         mark = "slower" if history.incident else ""
         row = (labels["probe"], labels["phase"], labels["directory"], str(len(history.values)), usual, least, latest)
         table.add_row(*row, mark, style="bold red" if mark else None)
-    results().print(table)
+    get_results_console().print(table)
     for incident in state.incidents[-10:]:
         until = f", until {_format_day(incident.closed)}" if incident.closed else ""
         by = f", acknowledged by {incident.acknowledged}" if incident.acknowledged else ""
-        results().print(f"{incident.id} ({incident.status}{until}{by}): {incident.summary}", soft_wrap=True)
+        get_results_console().print(f"{incident.id} ({incident.status}{until}{by}): {incident.summary}", soft_wrap=True)
     for probe, reason in state.skips.items():
-        results().print(f"{probe} was skipped: {reason}", soft_wrap=True)
+        get_results_console().print(f"{probe} was skipped: {reason}", soft_wrap=True)
     for notice in state.notices:
         waiting = ", ".join(name for name in notice.channels if name not in notice.delivered)
-        results().print(f"Notice {notice.id} waits for {waiting}: {notice.last_failure}", soft_wrap=True)
+        get_results_console().print(f"Notice {notice.id} waits for {waiting}: {notice.last_failure}", soft_wrap=True)
     return EXIT_OK
 
 
@@ -193,9 +195,9 @@ def send_test_command(watch_file: Path) -> int:
     problems = send_test_notice(watch, platform.node(), time.time())
     for channel in watch.channels:
         if channel.to != "metrics" and not any(problem.startswith(f"{channel.id}: ") for problem in problems):
-            results().print(f"{channel.id}: sent.", soft_wrap=True)
+            get_results_console().print(f"{channel.id}: sent.", soft_wrap=True)
     for problem in problems:
-        messages().print(f"sonde: {problem}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {problem}", soft_wrap=True)
     return EXIT_FAILED if problems else EXIT_OK
 
 
@@ -217,7 +219,7 @@ def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
         chosen = state.find_incident(incident)
         chosen.acknowledged = person
         store.save(state)
-    results().print(f"{chosen.id} is acknowledged by {person}.", soft_wrap=True)
+    get_results_console().print(f"{chosen.id} is acknowledged by {person}.", soft_wrap=True)
     return EXIT_OK
 
 
@@ -242,7 +244,7 @@ def accept_command(incident: str, archive: Archive) -> int:
             raise UserError(f"{chosen.id} is {chosen.status}; only an open incident can be accepted.")
         state.accept_level(chosen, time.time())
         store.save(state)
-    results().print(f"{chosen.id}: the level since then is the usual one now.", soft_wrap=True)
+    get_results_console().print(f"{chosen.id}: the level since then is the usual one now.", soft_wrap=True)
     return EXIT_OK
 
 
@@ -264,7 +266,9 @@ def silence_command(directory: str, duration: str, archive: Archive) -> int:
         state = store.load()
         state.silences[directory] = until
         store.save(state)
-    results().print(f"No notices about {directory or 'anything'} until {_format_day(until)} UTC.", soft_wrap=True)
+    get_results_console().print(
+        f"No notices about {directory or 'anything'} until {_format_day(until)} UTC.", soft_wrap=True
+    )
     return EXIT_OK
 
 
@@ -300,7 +304,7 @@ def _report_document(report: RoundReport) -> dict[str, Any]:
 
 
 def _print_round(report: RoundReport, problems: list[str]) -> None:
-    console = results()
+    console = get_results_console()
     for run in report.runs:
         console.print(f"Run {run}", soft_wrap=True)
     for decision in report.skipped:
@@ -315,7 +319,7 @@ def _print_round(report: RoundReport, problems: list[str]) -> None:
     elif not report.opened:
         console.print(f"{counted(len(report.runs), 'run')}; nothing became slower.")
     for sentence in [*report.failed, *report.not_judged, *problems]:
-        messages().print(f"sonde: {sentence}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {sentence}", soft_wrap=True)
 
 
 def _format_day(time_s: float | None) -> str:

@@ -23,7 +23,7 @@ from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
 from sonde.model.target_names import make_absolute
 from sonde.model.version import __version__
-from sonde.store.archive import Draft, new_id
+from sonde.store.archive import Draft, make_run_id
 from sonde.telemetry.file_format import SAMPLED_FILE
 
 
@@ -118,7 +118,7 @@ class LaterRecords:
             self._at += 1
 
 
-def conduct_tool(
+def conduct_tool_run(
     line: ToolCommand,
     plans: Sequence[Plan],
     setup: RunSetup,
@@ -128,7 +128,7 @@ def conduct_tool(
     """Runs it and keeps every plan's record, however it ended. `begin` is told the index of each plan but the first
     when its record appears. Raises UserError when nothing was measured."""
     first = plans[0]
-    group = line.group or (new_id(line.tool) if len(plans) > 1 else None)
+    group = line.group or (make_run_id(line.tool) if len(plans) > 1 else None)
     name = line.name or line.tool
     draft = setup.archive.begin(name, first.to_json(), _build_facts(line, setup, first.document, group))
     job = ToolJob(

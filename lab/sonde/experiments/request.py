@@ -16,7 +16,7 @@ from sonde.experiments.results import build_experiment, hash_experiment
 from sonde.model.errors import UserError
 from sonde.model.experiment import Experiment
 from sonde.model.experiment.description import RepeatRule
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.store.groups import check_group, groups, read_group
 
 _LARGEST_SEED = 1 << 31
@@ -81,7 +81,7 @@ def create_request(
     experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
     repeat = experiment_as_run.file.repeat or RepeatRule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
-    group_name = check_group(group) if group else new_id(experiment_as_run.id)
+    group_name = check_group(group) if group else make_run_id(experiment_as_run.id)
     return Request(
         document,
         experiment.origin,

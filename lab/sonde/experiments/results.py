@@ -18,7 +18,7 @@ from sonde.model.errors import RecordError
 from sonde.model.experiment import Experiment, experiment_from_document, with_settings
 from sonde.model.settings import parse_setting
 from sonde.store.archive import Archive
-from sonde.store.groups import folder_of_group, read_group
+from sonde.store.groups import locate_group_folder, read_group
 from sonde.store.summary import Summary, read_summary
 
 FACTS = "experiment"  # member of run.json
@@ -98,7 +98,7 @@ def build_experiment(document: Mapping[str, Any], origin: str, profile: str, set
 
 def read_results(archive: Archive, group: str) -> Results:
     """Reads the results of a group, given by name, unique prefix, or "last". Raises UserError."""
-    from sonde.store.names import folders_of_group  # pyarrow takes long to import
+    from sonde.store.names import find_folders_of_group  # pyarrow takes long to import
 
     stored = read_group(archive.root, group)
     name = str(stored["group"])
@@ -106,7 +106,7 @@ def read_results(archive: Archive, group: str) -> Results:
         stored["document"], str(stored["origin"]), str(stored["profile"]), list(stored["settings"])
     )
     runs, failed, turns_read = list[tuple[int, CellRun]](), dict[str, str](), set[tuple[str, int, bool]]()
-    for folder in folders_of_group(archive.root, name):
+    for folder in find_folders_of_group(archive.root, name):
         try:
             summary = read_summary(folder)
         except RecordError:
@@ -130,7 +130,7 @@ def read_results(archive: Archive, group: str) -> Results:
         dict(stored.get("directories", {})),
         str(stored["profile"]),
         bool(stored.get("simulated")),
-        folder_of_group(archive.root, name),
+        locate_group_folder(archive.root, name),
         _read_system_name(stored),
     )
 
@@ -142,10 +142,10 @@ def _read_system_name(stored: Mapping[str, Any]) -> str:
 
 def find_leftover_directories(archive: Archive, group: str) -> list[Path]:
     """Returns the directories on the storage that killed runs of an experiment left behind."""
-    from sonde.store.names import folders_of_group
+    from sonde.store.names import find_folders_of_group
 
     directories = []
-    for folder in folders_of_group(archive.root, group):
+    for folder in find_folders_of_group(archive.root, group):
         try:
             run = read_summary(folder)
         except RecordError:

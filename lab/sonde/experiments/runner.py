@@ -25,7 +25,7 @@ from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXI
 from sonde.model.experiment.description import Variant
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
-from sonde.store.groups import folder_of_group, write_group
+from sonde.store.groups import locate_group_folder, write_group
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
 
@@ -115,7 +115,7 @@ class Runner:
             lambda cell: self._cell_state(cell).rates,
             lambda cell: cell in self._outcome.refusals or cell in self._outcome.failures,
         )
-        folder = folder_of_group(self._archive.root, self._request.group)
+        folder = locate_group_folder(self._archive.root, self._request.group)
         # Treatments and commands of variants change this machine, which a simulated run does not use.
         treatments = () if self._executor.simulated else experiment.file.treatments
         environment = EnvironmentSetup(treatments, folder, self._observer.on_message)
@@ -226,9 +226,9 @@ class Runner:
         """Loads the runs of earlier sessions from the archive."""
         if not self._request.stored:
             return
-        from sonde.store.names import folders_of_group  # pyarrow takes long to import
+        from sonde.store.names import find_folders_of_group  # pyarrow takes long to import
 
-        for folder in folders_of_group(self._archive.root, self._request.group):
+        for folder in find_folders_of_group(self._archive.root, self._request.group):
             self._record_run(read_summary(folder))
 
     def _record_run(self, run: Summary, total_seconds: float | None = None) -> None:

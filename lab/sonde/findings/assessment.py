@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.findings.caveats import GOOD, caveat_as_json, determine_phase_validity, find_caveats, format_caveat
-from sonde.findings.classification import Classification, classify, classify_in_model, operations_count_files
+from sonde.findings.caveats import GOOD, caveat_to_json, determine_phase_validity, find_caveats, format_caveat
+from sonde.findings.classification import Classification, classify_in_model, classify_number, is_one_file_per_operation
 from sonde.findings.profile import Profile, build_profile
 from sonde.findings.slow_intervals import describe_slow_intervals
 from sonde.findings.storage_units import describe_slow_units
@@ -86,21 +86,21 @@ class Assessment:
             "validity": self.validity,
             **({"modeled_classification": self.modeled.value} if self.modeled else {}),
             "classification_text": quantities.to_plain_spaces(self.classification_text),
-            **({"caveats": [caveat_as_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
+            **({"caveats": [caveat_to_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
             **{name: quantities.to_plain_spaces(getattr(self, name)) for name in names if getattr(self, name)},
         }
 
 
-def assess(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> Assessment:
+def assess_phase_rate(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> Assessment:
     """Assesses the rate of a phase over `interval` (a member of PhaseRates)."""
-    return assess_with_profile(run, phase, build_profile(phase), interval)
+    return assess_rate_with_profile(run, phase, build_profile(phase), interval)
 
 
-def assess_with_profile(
+def assess_rate_with_profile(
     run: RecordedRun, phase: PhaseRecord, profile: Profile | None, interval: str = "total"
 ) -> Assessment:
     """Does the same with a profile that the caller has built already."""
-    classification, clause = classify(run, phase, interval)
+    classification, clause = classify_number(run, phase, interval)
     modeled = classify_in_model(run, phase, interval)[0] if classification is Classification.SIMULATED else None
     operations = prefers_operations(phase)
     clauses = (
@@ -136,7 +136,7 @@ def format_phase_rate(value: float, operations: bool) -> str:
 
 
 def _name_unit_of_files(run: RecordedRun, phase: PhaseRecord, text: str) -> str:
-    return text.replace("op/s", "files/s") if operations_count_files(run, phase) else text
+    return text.replace("op/s", "files/s") if is_one_file_per_operation(run, phase) else text
 
 
 def _describe_phase_variation(phase: PhaseRecord, profile: Profile | None, operations: bool, interval: str) -> str:
@@ -163,18 +163,18 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
     if variation.kind == "steps":
         times = [str(quantities.display_seconds(start)) for start, _ in variation.parts]
         rates = [rate for _, rate in variation.parts]
+        verb = _choose_direction_verb(rates[0], rates[1])
+        first = f"{verb} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
         if fsync_s > 0 and rates[-1] <= STALLED * rates[-2]:
             fsync = f"after {times[-1]} only the fsync was left, for {quantities.display_seconds(fsync_s)}"
             if len(rates) == 2:
                 return f"transferred at {text(rates[0])}; {fsync}"
-            change = f"{_direction_verb(rates[0], rates[1])} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
-            return f"{change}; {fsync}"
-        first = f"{_direction_verb(rates[0], rates[1])} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
+            return f"{first}; {fsync}"
         if len(rates) == 2:
             return first
-        return f"{first}, then {_direction_verb(rates[1], rates[2])} to {text(rates[2])} after {times[2]}"
+        return f"{first}, then {_choose_direction_verb(rates[1], rates[2])} to {text(rates[2])} after {times[2]}"
     if variation.kind == "drift":
-        verb = _direction_verb(variation.before, variation.after)
+        verb = _choose_direction_verb(variation.before, variation.after)
         return f"{verb} gradually from {text(variation.before)} to {text(variation.after)}"
     if variation.kind == "stalls":
         duration, stalled = quantities.display_seconds(seconds), quantities.display_seconds(variation.stalled_s)
@@ -187,7 +187,7 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
     return ""
 
 
-def _direction_verb(before: float, after: float) -> str:
+def _choose_direction_verb(before: float, after: float) -> str:
     return "rose" if after > before else "fell"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sonde.findings.assessment import Assessment, prefers_operations
 from sonde.findings.caveats import format_caveat
-from sonde.findings.classification import Classification, operations_count_files
+from sonde.findings.classification import Classification, is_one_file_per_operation
 from sonde.model import quantities
 from sonde.model.errors import UnitError
 from sonde.model.lines import Finding
@@ -76,10 +76,10 @@ class BestCandidate:
         )
 
 
-def work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None:
+def determine_work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None:
     """The kind of work of a phase; None for phases in files per second or with mixed directions."""
     verb = _VERBS.get(phase.begin.op)
-    if verb is None or operations_count_files(run, phase):
+    if verb is None or is_one_file_per_operation(run, phase):
         return None
     if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM or not prefers_operations(phase):
         return WorkKind(verb)
@@ -92,23 +92,23 @@ def work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None:
 
 def make_candidate(run: RecordedRun, phase: PhaseRecord, assessment: Assessment) -> BestCandidate:
     """The number of a phase, total over its whole time."""
-    kind = work_kind(run, phase) if phase.begin.measured else None
+    kind = determine_work_kind(run, phase) if phase.begin.measured else None
     total = phase.end.rates.total if phase.end else None
     value = None if total is None else total.ops_per_s if kind and kind.random else total.bytes_per_s
     return BestCandidate(kind, value, assessment.classification, assessment.caveats, modeled=assessment.modeled)
 
 
-def best(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
+def select_best_numbers(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
     """The best candidate of each kind, in the order of the sentence: of measured storage numbers; if there are none, of
     simulated ones."""
     candidates = list(numbers)
     stored = [number for number in candidates if number.classification in STORAGE_CLASSIFICATIONS]
-    return _best_of_each_kind(stored) or _best_of_each_kind(
+    return _select_best_of_each_kind(stored) or _select_best_of_each_kind(
         number for number in candidates if number.modeled in _MODELED_CLASSIFICATIONS
     )
 
 
-def _best_of_each_kind(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
+def _select_best_of_each_kind(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
     result: dict[WorkKind, BestCandidate] = {}
     for number in numbers:
         if number.kind is None or not number.value:
@@ -129,14 +129,14 @@ def describe_best(quoted: Sequence[BestCandidate]) -> str:
         return NONE
     if is_simulated(quoted):
         numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
-        return f"{_caveat_sentence(quoted)}Simulated, not measured. Best in the model: {numbers}."
+        return f"{_make_caveat_sentence(quoted)}Simulated, not measured. Best in the model: {numbers}."
     lasting = (
         "sustained"
         if all(candidate.classification is Classification.STORAGE for candidate in quoted)
         else "in bursts of seconds"
     )
     numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
-    return f"{_caveat_sentence(quoted)}Best from storage, {lasting}: {numbers}."
+    return f"{_make_caveat_sentence(quoted)}Best from storage, {lasting}: {numbers}."
 
 
 def _describe_candidate(candidate: BestCandidate) -> str:
@@ -147,7 +147,7 @@ def _describe_candidate(candidate: BestCandidate) -> str:
     return f"{count} random {kind.random} {kind.verb} a second"
 
 
-def _caveat_sentence(quoted: Sequence[BestCandidate]) -> str:
+def _make_caveat_sentence(quoted: Sequence[BestCandidate]) -> str:
     """Why the sentence is doubtful, each kind of caveat once; empty without caveats."""
     kinds: dict[str, list[Finding]] = {}
     for number in quoted:

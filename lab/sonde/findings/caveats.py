@@ -87,7 +87,7 @@ def format_caveat(caveat: Finding) -> str:
     return escape_line(caveat.text or caveat.id, 600).strip().rstrip(".")
 
 
-def caveat_as_json(caveat: Finding) -> dict[str, str]:
+def caveat_to_json(caveat: Finding) -> dict[str, str]:
     """The JSON form of a caveat, without empty members."""
     return {name: getattr(caveat, name) for name in ("id", "severity", "text", "advice") if getattr(caveat, name)}
 

@@ -86,7 +86,7 @@ def is_judged_classification(value: str) -> bool:
 _KEPT_WHEN_SIMULATED = (Classification.FAILED, Classification.INVALID)
 
 
-def classify(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
+def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
     """The classification of a number and the clause that explains it. Numbers of simulated machines are `SIMULATED`;
     their clause ends with that of `classify_in_model`."""
     classification, clause = classify_in_model(run, phase, interval)
@@ -125,10 +125,10 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
         return Classification.UNKNOWN, "nothing was moved"
     writes = phase.begin.op in WRITE_ONLY_OPS
     classification, clause = _classify_write(run, phase, interval) if writes else _classify_read(run, phase)
-    return _classify_duration(phase, operations_count_files(run, phase), classification, clause, interval)
+    return _classify_duration(phase, is_one_file_per_operation(run, phase), classification, clause, interval)
 
 
-def operations_count_files(run: RecordedRun, phase: PhaseRecord) -> bool:
+def is_one_file_per_operation(run: RecordedRun, phase: PhaseRecord) -> bool:
     """Whether each operation is one file, so that a number of operations is a number of files."""
     if phase.begin.op in METADATA_OPS or phase.begin.tree is not None:
         return True

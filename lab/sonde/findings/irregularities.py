@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from sonde.findings.profile import Profile
-from sonde.findings.stragglers import host_names_by_node
+from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.stats.imbalance import attribute_slowness, describe_stragglers
+from sonde.stats.imbalance import attribute_slowness_to_nodes_or_tasks, describe_stragglers
 from sonde.stats.shapes import find_rate_shape
 
 
@@ -24,10 +24,10 @@ def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
     if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
         return ""
     seconds, nodes = phase.task_times
-    late = attribute_slowness(seconds, nodes) if len(seconds) >= 3 else None
+    late = attribute_slowness_to_nodes_or_tasks(seconds, nodes) if len(seconds) >= 3 else None
     if late is None:
         return ""
-    hosts = host_names_by_node(run)
+    hosts = map_nodes_to_hosts(run)
     members = late.stragglers.members
     return describe_stragglers(
         late, [hosts.get(node, str(node)) if late.is_of_nodes else str(node) for node in members]

@@ -32,7 +32,7 @@ def collect_node_history(phases: Sequence[tuple[RecordReader, PhaseRecord]]) -> 
     """The rates of all nodes in these runs; None when no run had three nodes."""
     columns: list[tuple[str, dict[str, float]]] = []
     for reader, phase in phases:
-        rates = _rates(reader, phase)
+        rates = _read_node_rates(reader, phase)
         if len(rates) >= 3:
             middle = float(np.median(list(rates.values())))
             columns.append((reader.run.id if reader.run else "", {host: rate / middle for host, rate in rates.items()}))
@@ -40,10 +40,10 @@ def collect_node_history(phases: Sequence[tuple[RecordReader, PhaseRecord]]) -> 
         return None
     hosts = tuple(sorted({host for _, shares in columns for host in shares}))
     shares = np.array([[item.get(host, np.nan) for _, item in columns] for host in hosts])
-    return NodeRateHistory(hosts, tuple(run for run, _ in columns), shares, _slow(shares))
+    return NodeRateHistory(hosts, tuple(run for run, _ in columns), shares, _find_slow_nodes(shares))
 
 
-def _rates(reader: RecordReader, phase: PhaseRecord) -> dict[str, float]:
+def _read_node_rates(reader: RecordReader, phase: PhaseRecord) -> dict[str, float]:
     """Host (or number) of each node and its rate, where above 0."""
     hosts = {node.node: node.host for node in reader.nodes}
     result: dict[str, float] = {}
@@ -58,7 +58,7 @@ def _rates(reader: RecordReader, phase: PhaseRecord) -> dict[str, float]:
     return result
 
 
-def _slow(shares: Floats) -> tuple[tuple[int, int], ...]:
+def _find_slow_nodes(shares: Floats) -> tuple[tuple[int, int], ...]:
     low = np.zeros(shares.shape, dtype=bool)
     for column in range(shares.shape[1]):
         known_values = shares[:, column][~np.isnan(shares[:, column])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.findings.assessment import Assessment, assess_with_profile, prefers_operations
-from sonde.findings.classification import SYNTHETIC, Classification, describe_flush, operations_count_files
+from sonde.findings.assessment import Assessment, assess_rate_with_profile, prefers_operations
+from sonde.findings.classification import SYNTHETIC, Classification, describe_flush, is_one_file_per_operation
 from sonde.findings.profile import Profile, build_profile
 from sonde.model import quantities
 from sonde.model.errors import UnitError
@@ -96,7 +96,7 @@ def assess_phase(run: RecordedRun, phase: PhaseRecord) -> AssessedPhase:
     summary = PhaseSummary(
         name=name_phase(run, phase),
         access=describe_access(run, phase),
-        assessment=assess_with_profile(run, phase, profile),
+        assessment=assess_rate_with_profile(run, phase, profile),
         rate=rate,
         secondary_rate=secondary_rate,
         rate_terms=rate_terms,
@@ -109,13 +109,13 @@ def name_phase(run: RecordedRun, phase: PhaseRecord) -> str:
     parts = [_name_operation(run, phase)]
     if phase.begin.direct:
         parts.append("direct")
-    depth = _queue_depth(run, phase)
+    depth = _determine_queue_depth(run, phase)
     if depth > 1:
         parts.append(f"{quantities.display_count(depth)} in flight")
     return ", ".join(parts)
 
 
-def _queue_depth(run: RecordedRun, phase: PhaseRecord) -> float:
+def _determine_queue_depth(run: RecordedRun, phase: PhaseRecord) -> float:
     """Operations that each task has in flight."""
     return to_number(run.find_setting(phase.id, "io", "queue_depth")) or 1
 
@@ -123,14 +123,14 @@ def _queue_depth(run: RecordedRun, phase: PhaseRecord) -> float:
 def _name_operation(run: RecordedRun, phase: PhaseRecord) -> str:
     op = phase.begin.op
     name = _OPERATION_NAMES.get(op, escape_line(op, 40) or "unknown operation")
-    if operations_count_files(run, phase) and op in _FILE_OPERATION_NAMES:
+    if is_one_file_per_operation(run, phase) and op in _FILE_OPERATION_NAMES:
         directories = phase.begin.tree is not None and phase.begin.tree.objects == "directories"
         return _FILE_OPERATION_NAMES[op].replace("files", "directories") if directories else _FILE_OPERATION_NAMES[op]
     order = _ORDER_NAMES.get(str(run.find_setting(phase.id, "access", "order") or "sequential"), "")
     return name[:1].upper() + name[1:] if op == "duplex" or not order else f"{order} {name}"
 
 
-def transfer_size(run: RecordedRun, phase: PhaseRecord) -> float | None:
+def get_transfer_size(run: RecordedRun, phase: PhaseRecord) -> float | None:
     """Bytes of one operation by the plan; None where it gives none."""
     transfer = run.find_setting(phase.id, "access", "transfer")
     try:
@@ -144,7 +144,7 @@ def describe_access(run: RecordedRun, phase: PhaseRecord) -> str:
     if phase.begin.op in METADATA_OPS:
         return "operations on names"
     parts = []
-    transfer = transfer_size(run, phase)
+    transfer = get_transfer_size(run, phase)
     if transfer:
         parts.append(f"{quantities.display_size(transfer)} transfers")
     backend = phase.begin.backend
@@ -152,7 +152,7 @@ def describe_access(run: RecordedRun, phase: PhaseRecord) -> str:
         parts.append(escape_line(backend, 40))
     if backend not in SYNTHETIC:
         parts.append("direct" if phase.begin.direct else "buffered")
-    depth = _queue_depth(run, phase)
+    depth = _determine_queue_depth(run, phase)
     if depth > 1:
         parts.append(f"queue depth {quantities.display_count(depth)}")
     return quantities.FACT_SEPARATOR.join([*parts, describe_flush(run, phase)] if describe_flush(run, phase) else parts)
@@ -166,7 +166,7 @@ def _format_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> tup
     terms = f"{format_rate_terms(total, operations)}, first open to last close"
     if operations:
         rate = quantities.display_operation_rate(total.ops_per_s)
-        if operations_count_files(run, phase):
+        if is_one_file_per_operation(run, phase):
             unit = "dirs/s" if phase.begin.op in DIRECTORY_CHANGING_OPS else "files/s"
             rate = DisplayQuantity(rate.digits, rate.unit.replace("op/s", unit))
         amount = quantities.display_byte_rate(total.bytes_per_s) if total.bytes else quantities.display_count(total.ops)

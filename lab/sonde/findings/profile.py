@@ -53,62 +53,69 @@ def build_profile(phase: PhaseRecord) -> Profile | None:
     if line is None or line.slice_s <= 0:
         return None
     length = len(line.bytes)
-    ops, active = _padded(line.ops, length), _padded(line.active, length)
+    ops, active = _pad_with_zero(line.ops, length), _pad_with_zero(line.active, length)
     # Slices after the last activity say nothing: a phase may end long before its last slice does.
     used = max((i + 1 for i in range(length) if line.bytes[i] or ops[i] or active[i]), default=0)
-    return _profile(line, ops[:used], active[:used], used, phase) if used else None
+    return _make_profile(line, ops[:used], active[:used], used, phase) if used else None
 
 
-def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: int, phase: PhaseRecord) -> Profile:
+def _make_profile(
+    line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: int, phase: PhaseRecord
+) -> Profile:
     width = line.slice_s
     joined = max(1, -(-used // MOST_DRAWN))
     edges = [width * i for i in range(0, used, joined)] + [width * used]
-    edges[-1] = _last_edge(edges[-1], width, phase)
+    edges[-1] = _compute_last_edge(edges[-1], width, phase)
     times = [end - start for start, end in itertools.pairwise(edges)]
     tasks = max(active)
     return Profile(
         edges=tuple(edges),
-        bytes_per_s=tuple(sum(p) / t for p, t in zip(_groups(line.bytes[:used], joined), times, strict=True)),
-        ops_per_s=tuple(sum(p) / t for p, t in zip(_groups(ops, joined), times, strict=True)),
-        active=tuple(max(part) for part in _groups(active, joined)),
+        bytes_per_s=tuple(
+            sum(p) / t for p, t in zip(_split_into_groups(line.bytes[:used], joined), times, strict=True)
+        ),
+        ops_per_s=tuple(sum(p) / t for p, t in zip(_split_into_groups(ops, joined), times, strict=True)),
+        active=tuple(max(part) for part in _split_into_groups(active, joined)),
         task_rate={
-            name: tuple(_mean(part) for part in _groups(_filled(getattr(line.task_rate, name), used), joined))
+            name: tuple(
+                _compute_known_mean(part)
+                for part in _split_into_groups(_pad_with_none(getattr(line.task_rate, name), used), joined)
+            )
             for name in QUANTILES
         },
         slice_s=width,
         joined=joined,
-        steady=_steady(active, width, tasks, edges[-1]),
+        steady=_find_steady_interval(active, width, tasks, edges[-1]),
         tasks=tasks,
         variation=analyze_variation(line.bytes[:used], active, width),
         operations_variation=analyze_variation(ops, active, width),
     )
 
 
-def _last_edge(full: float, width: float, phase: PhaseRecord) -> float:
+def _compute_last_edge(full: float, width: float, phase: PhaseRecord) -> float:
     """The phase often ends inside its last slice: rates must not be diluted by the time after it."""
     ended = phase.end.seconds.elapsed if phase.end else None
     return full if ended is None or ended <= full - width else min(ended, full)
 
 
-def _steady(active: Sequence[int], width: float, tasks: int, end: float) -> tuple[float, float] | None:
+def _find_steady_interval(active: Sequence[int], width: float, tasks: int, end: float) -> tuple[float, float] | None:
     if tasks < 1:
         return None
     full = [i for i, count in enumerate(active) if count == tasks]
     return width * full[0], min(end, width * (full[-1] + 1))
 
 
-def _padded(values: Sequence[int], length: int) -> list[int]:
+def _pad_with_zero(values: Sequence[int], length: int) -> list[int]:
     return [*values[:length], *([0] * (length - len(values)))]
 
 
-def _filled(values: Sequence[float | None], length: int) -> list[float | None]:
+def _pad_with_none(values: Sequence[float | None], length: int) -> list[float | None]:
     return [*values[:length], *([None] * (length - len(values)))]
 
 
-def _groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
+def _split_into_groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
     return [values[i : i + size] for i in range(0, len(values), size)]
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _compute_known_mean(values: Sequence[float | None]) -> float | None:
     known_values = [value for value in values if value is not None]
     return sum(known_values) / len(known_values) if known_values else None

@@ -96,7 +96,7 @@ def _decide_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | Non
     """Memory, when half of the random reads were faster than storage answers. Sequential reads find what read-ahead
     brought in, so their latency says nothing."""
     begin, end = phase.begin, phase.end
-    if end is None or begin.order not in _RANDOM or _maps_storage(run):
+    if end is None or begin.order not in _RANDOM or _storage_can_be_mapped(run):
         return None
     median = end.latency.get("read", LatencySummary()).p50_ns
     if median is None:
@@ -119,7 +119,7 @@ def _decide_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | Non
     return None
 
 
-def _maps_storage(run: RecordedRun) -> bool:
+def _storage_can_be_mapped(run: RecordedRun) -> bool:
     """Whether the file system may hand out its storage as memory (DAX): reads of it are as fast as those of memory."""
     return any(
         "dax" in node.file_system.options or node.file_system.source.startswith("/dev/pmem") for node in run.nodes

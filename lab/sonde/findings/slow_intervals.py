@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.findings.stragglers import host_names_by_node
+from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
@@ -42,36 +42,40 @@ class SlowInterval:
     covers_all_time: bool
 
 
-def node_series(phase: PhaseRecord) -> list[SeriesLine]:
+def select_node_series(phase: PhaseRecord) -> list[SeriesLine]:
     """The series of nodes: of all of them, or of the extremes among many."""
     return [line for line in phase.series if line.scope == "node" and line.slice_s > 0]
 
 
-def node_spread(phase: PhaseRecord) -> SeriesLine | None:
+def get_node_spread(phase: PhaseRecord) -> SeriesLine | None:
     """The spread over the nodes of a phase on more nodes than have a series each."""
     return next((line for line in phase.series if line.scope == "nodes"), None)
 
 
-def median_node_rates(several: SeriesLine, operations: bool) -> list[float | None]:
+def compute_median_node_rates(several: SeriesLine, operations: bool) -> list[float | None]:
     """Of the middle node, by slice: bytes or operations in a second."""
     return list((several.node_ops_rate if operations else several.node_rate).p50)
 
 
 def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterval]:
     """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
-    result = node_series(phase)
-    several = node_spread(phase)
+    result = select_node_series(phase)
+    several = get_node_spread(phase)
     if len(result) < FEWEST_NODES:
         return []
     length = max(len(item.bytes) for item in result)
-    slices = _slices(result, length, operations)
-    cells = _cells(result, length)
+    slices = _pad_slices(result, length, operations)
+    cells = _choose_cell_count(result, length)
     if cells < _FEWEST_CELLS:
         return []
     moved = np.array([rebin(row, cells) for row in slices])
-    middle = _middle_of_many(several, operations, length, result[0].slice_s, cells) if several else _middle(moved)
+    middle = (
+        _compute_median_of_many_nodes(several, operations, length, result[0].slice_s, cells)
+        if several
+        else _compute_median_node(moved)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.where(_compared(result, length, cells), moved / middle, np.nan)
+        shares = np.where(_mark_comparable_cells(result, length, cells), moved / middle, np.nan)
     known_values = shares[np.isfinite(shares) & (shares > 0)]
     if known_values.size < FEWEST_NODES * _FEWEST_CELLS:
         return []
@@ -80,7 +84,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     stretches = [
         built
         for line, row in zip(result, shares, strict=True)
-        if (built := _longest(line.node or 0, row, limit, width)) is not None
+        if (built := _find_costliest_interval(line.node or 0, row, limit, width)) is not None
     ]
     return sorted(stretches, key=lambda stretch: -(1 - 1 / stretch.factor) * (stretch.end_s - stretch.start_s))
 
@@ -88,7 +92,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
 def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:
     """The slow stretches as sentences; empty when there are none."""
     intervals = find_slow_intervals(phase, operations)
-    hosts = host_names_by_node(run)
+    hosts = map_nodes_to_hosts(run)
     sentences = []
     for interval in intervals[:_MOST_NAMED]:
         seconds = f"from {quantities.display_seconds(interval.start_s)} to {quantities.display_seconds(interval.end_s)}"
@@ -103,17 +107,17 @@ def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bo
     return " ".join(sentences)
 
 
-def _slices(lines: Sequence[SeriesLine], length: int, operations: bool) -> list[list[float]]:
+def _pad_slices(lines: Sequence[SeriesLine], length: int, operations: bool) -> list[list[float]]:
     return [pad_with_zeros(line.ops if operations else line.bytes, length) for line in lines]
 
 
-def _cells(lines: Sequence[SeriesLine], length: int) -> int:
+def _choose_cell_count(lines: Sequence[SeriesLine], length: int) -> int:
     """So few that a cell of the middle node holds enough operations."""
     ops = float(np.median([sum(line.ops) for line in lines]))
     return min(length, _MOST_CELLS, int(ops / _OPERATIONS_A_CELL))
 
 
-def _compared(lines: Sequence[SeriesLine], length: int, cells: int) -> NDArray[np.bool_]:
+def _mark_comparable_cells(lines: Sequence[SeriesLine], length: int, cells: int) -> NDArray[np.bool_]:
     """Cells all through which as many tasks of the node were at work as ever were."""
     full = np.zeros((len(lines), cells), dtype=bool)
     edges = np.linspace(0, length, cells + 1)
@@ -126,21 +130,21 @@ def _compared(lines: Sequence[SeriesLine], length: int, cells: int) -> NDArray[n
     return full
 
 
-def _middle(moved: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_median_node(moved: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.median(moved, axis=0), dtype=float)
 
 
-def _middle_of_many(
+def _compute_median_of_many_nodes(
     several: SeriesLine, operations: bool, length: int, slice_s: float, cells: int
 ) -> NDArray[np.float64]:
     """The median over all nodes from the spread, in the slices of single nodes."""
-    per_slice = [(rate or 0.0) * several.slice_s for rate in median_node_rates(several, operations)]
+    per_slice = [(rate or 0.0) * several.slice_s for rate in compute_median_node_rates(several, operations)]
     joined = max(1, round(slice_s / several.slice_s))
     wide = [sum(per_slice[index : index + joined]) for index in range(0, len(per_slice), joined)]
     return np.array(rebin(pad_with_zeros(wide, length)[:length], cells))
 
 
-def _longest(node: int, shares: NDArray[np.float64], limit: float, width: float) -> SlowInterval | None:
+def _find_costliest_interval(node: int, shares: NDArray[np.float64], limit: float, width: float) -> SlowInterval | None:
     """The run of slow cells that cost most."""
     is_known = np.isfinite(shares)
     slow = is_known & (shares < limit)

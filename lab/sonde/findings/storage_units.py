@@ -19,13 +19,13 @@ from sonde.findings.target_operations import (
     OperationTimes,
     TargetOperations,
     compute_busy_rate,
+    compute_relative_rates,
+    compute_target_series,
     find_slow_targets_by_latency,
     read_target_operations,
-    relative_rates,
     select_kind_text,
     select_slow_targets,
     select_target_series,
-    target_series,
 )
 from sonde.findings.targets import SlowTarget
 from sonde.model.escaping import escape_line
@@ -63,7 +63,7 @@ class UnitSeries:
     slice_s: float
 
 
-def storage_levels(run: RecordedRun, phase: PhaseRecord) -> list[str]:
+def list_storage_levels(run: RecordedRun, phase: PhaseRecord) -> list[str]:
     """The levels at which targets of this phase have a part, in the order of the run: "OSS", "SSU"."""
     rows = read_target_operations(phase.targets) if phase.targets else []
     parents = run.parents.restrict_to([row.target for row in rows])
@@ -79,10 +79,10 @@ def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, level: str) -> lis
         part = part_of.get(strip_host_suffix(operation.target))
         if part is not None:
             result.setdefault((order.index(part), operation.kind), []).append(operation)
-    return [_sum(phase, order[index], kind, rows) for (index, kind), rows in sorted(result.items())]
+    return [_sum_operations(phase, order[index], kind, rows) for (index, kind), rows in sorted(result.items())]
 
 
-def _sum(phase: PhaseRecord, unit: str, kind: str, rows: Sequence[TargetOperations]) -> UnitOperations:
+def _sum_operations(phase: PhaseRecord, unit: str, kind: str, rows: Sequence[TargetOperations]) -> UnitOperations:
     moved, single = sum(row.bytes for row in rows), sum(row.single_ops for row in rows)
     return UnitOperations(
         unit,
@@ -99,11 +99,11 @@ def _sum(phase: PhaseRecord, unit: str, kind: str, rows: Sequence[TargetOperatio
 
 def collect_unit_series(run: RecordedRun, phase: PhaseRecord, level: str) -> list[UnitSeries]:
     """One for each part that served any, in the order of the described system."""
-    series = target_series(phase)
+    series = compute_target_series(phase)
     length = max((len(line.bytes) for line in series), default=0)
     sums = {
         part: np.sum([pad_with_zeros(series[position].bytes, length) for position in places], axis=0)
-        for part, places in _places(run.parents, level, [str(line.target) for line in series]).items()
+        for part, places in _locate_unit_targets(run.parents, level, [str(line.target) for line in series]).items()
     }
     return [UnitSeries(part, tuple(moved.tolist()), series[0].slice_s) for part, moved in sums.items()]
 
@@ -115,7 +115,7 @@ def find_slow_units(run: RecordedRun, phase: PhaseRecord, level: str) -> list[Sl
     slow server.
     """
     return select_slow_targets(
-        relative_rates(
+        compute_relative_rates(
             collect_unit_times(run, phase, level, {item.name for item in find_slow_targets_by_latency(phase)})
         )
     )
@@ -126,10 +126,10 @@ def collect_unit_times(
 ) -> list[OperationTimes]:
     """What the targets of each part answered together, without those `named` themselves unless they are at least half
     of it."""
-    series = target_series(phase)
+    series = compute_target_series(phase)
     length = max((len(line.single_ops) for line in series), default=0)
     answers = []
-    for part, places in _places(run.parents, level, [str(line.target) for line in series]).items():
+    for part, places in _locate_unit_targets(run.parents, level, [str(line.target) for line in series]).items():
         sound = [position for position in places if str(series[position].target) not in excluded]
         counted = sound if 2 * len(sound) > len(places) else places
         ops, ns = (
@@ -146,7 +146,7 @@ def collect_unit_times(
 def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
     """The slowest part of each level as a sentence; empty when none is slow, or nothing is known."""
     sentences = []
-    for level in storage_levels(run, phase):
+    for level in list_storage_levels(run, phase):
         for unit in find_slow_units(run, phase, level)[:1]:
             text = select_kind_text(phase, "reads", "writes", "operations")
             sentences.append(
@@ -157,7 +157,7 @@ def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
     return " ".join(sentences)
 
 
-def _places(parents: TargetParents, level: str, targets: Sequence[str]) -> Mapping[str, list[int]]:
+def _locate_unit_targets(parents: TargetParents, level: str, targets: Sequence[str]) -> Mapping[str, list[int]]:
     """Where the targets of each part stand in `targets`; parts without any are left out."""
     part_of = parents.map_targets(level)
     result: dict[str, list[int]] = {part: [] for part in parents.levels.get(level, ())}

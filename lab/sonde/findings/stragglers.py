@@ -27,20 +27,20 @@ class MemberRate:
 def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every task with its own rate: what it moved over the time it took."""
     rows = join_tables(phase.tasks)
-    rates = _rates(rows, operations) if rows else None
+    rates = _list_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
     ids = get_column(rows, "task") or [float(index) for index in range(len(rates))]
     nodes = get_column(rows, "node")
-    names = host_names_by_node(run)
+    names = map_nodes_to_hosts(run)
     hosts = [names.get(int(node), f"node {int(node)}") for node in nodes] if nodes else [""] * len(rates)
     return [MemberRate(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
 
 
-def task_rates_by_id(phase: PhaseRecord, operations: bool) -> dict[int, float]:
+def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
     """Task -> its own rate; empty when not recorded."""
     rows = join_tables(phase.tasks)
-    rates = _rates(rows, operations) if rows else None
+    rates = _list_rates(rows, operations) if rows else None
     ids = get_column(rows, "task") if rows else None
     return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
 
@@ -48,20 +48,20 @@ def task_rates_by_id(phase: PhaseRecord, operations: bool) -> dict[int, float]:
 def collect_node_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every node with the rate of its tasks together."""
     rows = join_tables(phase.nodes)
-    rates = _rates(rows, operations) if rows else None
+    rates = _list_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
     ids = get_column(rows, "node") or [float(index) for index in range(len(rates))]
-    hosts = host_names_by_node(run)
+    hosts = map_nodes_to_hosts(run)
     return [MemberRate(hosts.get(int(n), f"node {int(n)}"), rate) for n, rate in zip(ids, rates, strict=True)]
 
 
-def host_names_by_node(run: RecordedRun) -> dict[int, str]:
+def map_nodes_to_hosts(run: RecordedRun) -> dict[int, str]:
     """Node number -> host."""
     return {line.node: escape_line(line.host, 80) for line in run.nodes if line.host}
 
 
-def straggler_limit(rates: Sequence[float]) -> float:
+def compute_straggler_limit(rates: Sequence[float]) -> float:
     """The rate below which a member is slow; 0 where nobody can be: fewer than three, or a middle that stands still."""
     moving = [rate for rate in rates if rate > 0]
     middle = statistics.median(rates) if rates else 0.0
@@ -70,13 +70,13 @@ def straggler_limit(rates: Sequence[float]) -> float:
 
 def find_stragglers(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:
     """The slowest member, the median rate, and how many are slow; None when nobody is."""
-    limit = straggler_limit([member.value for member in members])
+    limit = compute_straggler_limit([member.value for member in members])
     behind = [member for member in members if member.value < limit]
     middle = statistics.median(member.value for member in members) if members else 0.0
     return (min(behind, key=lambda item: item.value), middle, len(behind)) if behind else None
 
 
-def _rates(rows: TableLine, operations: bool) -> list[float] | None:
+def _list_rates(rows: TableLine, operations: bool) -> list[float] | None:
     """The recorded rates; operations per second are made of the count and the member's own time."""
     recorded = get_column(rows, "ops_per_s" if operations else "bytes_per_s")
     if recorded is not None:

@@ -17,16 +17,16 @@ from typing import Any, Literal
 import numpy as np
 
 from sonde.findings.assessment import prefers_operations
-from sonde.findings.storage_units import collect_unit_times, storage_levels, sum_unit_operations
+from sonde.findings.storage_units import collect_unit_times, list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
     LEAST_OTHERS,
     LEVEL,
-    busiest_kind,
     compute_deviations,
+    compute_relative_rates,
+    compute_relative_target_rates,
     describe_unknown_bytes,
+    find_busiest_kind,
     read_target_operations,
-    relative_rates,
-    relative_target_rates,
 )
 from sonde.findings.targets import LEAST_FACTOR, TargetRates, collect_target_rates
 from sonde.model import quantities
@@ -92,21 +92,21 @@ class LevelChanges:
     @property
     def sentences(self) -> list[str]:
         """A sentence for each part that differs, and one for the parts without a verdict."""
-        sentences = [_sentence(self, item) for item in self.differing[:_MOST_NAMED]]
+        sentences = [_make_sentence(self, item) for item in self.differing[:_MOST_NAMED]]
         judged = [part for part in self.parts if part.verdict != "not known"]
         if judged and not sentences:
-            sentences.append(_none_words(self, judged))
+            sentences.append(_describe_no_change(self, judged))
         if (more := len(self.differing) - _MOST_NAMED) > 0:
-            sentences.append(f"So {'does' if more == 1 else 'do'} {_counted(more, self.level)} more.")
+            sentences.append(f"So {'does' if more == 1 else 'do'} {_format_count(more, self.level)} more.")
         silent = [part for part in self.parts if part.verdict == "not known"]
         for why in dict.fromkeys(item.reason for item in silent):
             count = sum(item.reason == why for item in silent)
-            sentences.append(f"Not compared: {_counted(count, self.level)} ({why}).")
+            sentences.append(f"Not compared: {_format_count(count, self.level)} ({why}).")
         for side, names in (("before", self.only_before), ("after", self.only_after)):
             if names:
                 displayed = ", ".join(escape_line(name, 40) for name in names[:_MOST_NAMED])
                 more_words = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-                sentences.append(f"Only {side} served any: {_noun(self.level)} {displayed}{more_words}.")
+                sentences.append(f"Only {side} served any: {_choose_noun(self.level)} {displayed}{more_words}.")
         return sentences
 
     def as_json(self) -> dict[str, Any]:
@@ -137,28 +137,29 @@ def compare_phase_targets(
 ) -> PhaseChanges:
     """One phase of the runs of both sides. Empty where neither side knows of targets."""
     sides = (before, after)
-    known_values = tuple([item for item in side if _tells(item[1])] for side in sides)
+    known_values = tuple([item for item in side if _tells_of_targets(item[1])] for side in sides)
     if not any(known_values):
         return PhaseChanges((), ())
-    if len({name for side in known_values for _, phase in side for name in _names(phase)}) < 2:
+    if len({name for side in known_values for _, phase in side for name in _list_target_names(phase)}) < 2:
         return PhaseChanges((), ())  # one drive: what it did is what the phase did
-    unknown = [*_without(sides, known_values), *_not_given(known_values)]
-    kinds = [_kind_of(side) for side in known_values]
+    unknown = [*_describe_missing_targets(sides, known_values), *_compute_unknown_share(known_values)]
+    kinds = [_choose_operation_kind(side) for side in known_values]
     if not all(known_values):
         return PhaseChanges((), tuple(unknown))
     if kinds[0] != kinds[1]:
         text = " and ".join(_KINDS.get(kind, kind) for kind in kinds)
         unknown.append(f"Targets cannot be compared: before and after are measured by {text}.")
         return PhaseChanges((), tuple(unknown))
-    targets = _level(TARGET, kinds[0], [_target_tellings(side, kinds[0]) for side in known_values])
+    targets = _compare_level(TARGET, kinds[0], [_measure_targets(side, kinds[0]) for side in known_values])
     names = {item.name for item in targets.differing}
     levels = [targets]
     if kinds[0] != _FILE:
         both = [
-            dict.fromkeys(level for run, phase in side for level in storage_levels(run, phase)) for side in known_values
+            dict.fromkeys(level for run, phase in side for level in list_storage_levels(run, phase))
+            for side in known_values
         ]
         levels += [
-            _level(level, kinds[0], [_unit_tellings(side, level, names) for side in known_values])
+            _compare_level(level, kinds[0], [_measure_units(side, level, names) for side in known_values])
             for level in both[0]
             if level in both[1]
         ]
@@ -178,28 +179,31 @@ class _Telling:
     bytes: float | None
 
 
-def _tells(phase: PhaseRecord) -> bool:
+def _tells_of_targets(phase: PhaseRecord) -> bool:
     return bool(phase.targets and read_target_operations(phase.targets)) or bool(
         collect_target_rates(phase, prefers_operations(phase))
     )
 
 
-def _names(phase: PhaseRecord) -> set[str]:
+def _list_target_names(phase: PhaseRecord) -> set[str]:
     names = {operation.target for operation in read_target_operations(phase.targets)} if phase.targets else set()
     return names | {rate.name for rate in collect_target_rates(phase, prefers_operations(phase))}
 
 
-def _kind_of(side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
+def _choose_operation_kind(side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
     """Of the latest run: the busiest kind of operations, or whole files where no operations are known."""
-    return (busiest_kind(side[-1][1]) or _FILE) if side else ""
+    return (find_busiest_kind(side[-1][1]) or _FILE) if side else ""
 
 
-def _target_tellings(side: Sequence[tuple[RecordedRun, PhaseRecord]], kind: str) -> list[dict[str, _Telling]]:
-    return [_by_files(phase) if kind == _FILE else _by_operations(phase, kind) for _, phase in side]
+def _measure_targets(side: Sequence[tuple[RecordedRun, PhaseRecord]], kind: str) -> list[dict[str, _Telling]]:
+    return [
+        _measure_targets_by_files(phase) if kind == _FILE else _measure_targets_by_operations(phase, kind)
+        for _, phase in side
+    ]
 
 
-def _by_operations(phase: PhaseRecord, kind: str) -> dict[str, _Telling]:
-    levels = _levels(relative_target_rates(phase)) if busiest_kind(phase) == kind else {}
+def _measure_targets_by_operations(phase: PhaseRecord, kind: str) -> dict[str, _Telling]:
+    levels = _compute_levels(compute_relative_target_rates(phase)) if find_busiest_kind(phase) == kind else {}
     return {
         operation.target: _Telling(
             levels.get(operation.target),
@@ -211,23 +215,23 @@ def _by_operations(phase: PhaseRecord, kind: str) -> dict[str, _Telling]:
     }
 
 
-def _by_files(phase: PhaseRecord) -> dict[str, _Telling]:
+def _measure_targets_by_files(phase: PhaseRecord) -> dict[str, _Telling]:
     rates = collect_target_rates(phase, prefers_operations(phase))
     if not rates:
         return {}
     middle = statistics.median(statistics.median(rate.rates) for rate in rates)
     shares = [TargetRates(item.name, tuple(rate / middle for rate in item.rates)) for item in rates]
-    levels = _levels(shares)
+    levels = _compute_levels(shares)
     return {share.name: _Telling(levels.get(share.name), None, None) for share in shares}
 
 
-def _unit_tellings(
+def _measure_units(
     side: Sequence[tuple[RecordedRun, PhaseRecord]], level: str, excluded: Iterable[str]
 ) -> list[dict[str, _Telling]]:
     sentences = []
     for run, phase in side:
-        kind = busiest_kind(phase)
-        levels = _levels(relative_rates(collect_unit_times(run, phase, level, set(excluded))))
+        kind = find_busiest_kind(phase)
+        levels = _compute_levels(compute_relative_rates(collect_unit_times(run, phase, level, set(excluded))))
         sentences.append(
             {
                 operation.unit: _Telling(levels.get(operation.unit), operation.mean_ns, float(operation.bytes))
@@ -238,15 +242,15 @@ def _unit_tellings(
     return sentences
 
 
-def _levels(rates: Sequence[TargetRates]) -> dict[str, float]:
+def _compute_levels(rates: Sequence[TargetRates]) -> dict[str, float]:
     return {rate.name: math.log(float(np.median(rate.rates))) for rate in rates if rate.can_be_judged}
 
 
-def _level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling]]]) -> LevelChanges:
+def _compare_level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling]]]) -> LevelChanges:
     before, after = ({name for item in side for name in item} for side in sides)
     names = sorted(before & after)
     sentences = [[[item[name] for item in side if name in item] for side in sides] for name in names]
-    moved = [_moved(*both) for both in sentences]
+    moved = [_compute_level_change(*both) for both in sentences]
     position = [index for index, value in enumerate(moved) if value is not None]
     deviations = dict(
         zip(position, compute_deviations([moved[item_index] or 0.0 for item_index in position]), strict=True)
@@ -259,17 +263,17 @@ def _level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling
             verdict = "slower" if result.by < 0 else "faster"
         bounds = [None] * 3 if result is None else [math.exp(result.by + side * result.room) for side in (0, -1, 1)]
         why = "" if result is not None else _FEW if index in deviations else _SILENT[kind == _FILE]
-        parts.append(PartChange(name, verdict, why, *bounds, *_figures(*sentences[index])))
+        parts.append(PartChange(name, verdict, why, *bounds, *_compute_figures(*sentences[index])))
     return LevelChanges(level, kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before)))
 
 
-def _moved(before: Sequence[_Telling], after: Sequence[_Telling]) -> float | None:
+def _compute_level_change(before: Sequence[_Telling], after: Sequence[_Telling]) -> float | None:
     """By how much the level against the middle one changed; None where a side does not know it."""
     sides = [[item.level for item in side if item.level is not None] for side in (before, after)]
     return statistics.median(sides[1]) - statistics.median(sides[0]) if all(sides) else None
 
 
-def _figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> list[float | None]:
+def _compute_figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> list[float | None]:
     """Ratio of the rates with its interval, mean latencies and bytes of both sides."""
     means = [[item.mean_ns for item in side if item.mean_ns] for side in (before, after)]
     moved = [[item.bytes for item in side if item.bytes is not None] for side in (before, after)]
@@ -282,7 +286,7 @@ def _figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> list[floa
     return [*change, *(statistics.median(side) if side else None for side in (*means, *moved))]
 
 
-def _without(
+def _describe_missing_targets(
     sides: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
     sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
 ) -> list[str]:
@@ -294,42 +298,42 @@ def _without(
     return sentences
 
 
-def _not_given(sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
+def _compute_unknown_share(sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
     """What belongs to no target, of the run of each side in which that is most."""
     sentences = []
     for name, side in zip(("Before", "After"), sides_known, strict=True):
         partly = [phase for _, phase in side if describe_unknown_bytes(phase)]
         if partly:
-            sentences.append(f"{name}, {describe_unknown_bytes(min(partly, key=_share_known))}.")
+            sentences.append(f"{name}, {describe_unknown_bytes(min(partly, key=_compute_known_share))}.")
     return sentences
 
 
-def _none_words(changes: LevelChanges, judged: Sequence[PartChange]) -> str:
+def _describe_no_change(changes: LevelChanges, judged: Sequence[PartChange]) -> str:
     """That none differs, and what could not have been seen: the widest interval of any of them."""
     widest = max(LEAST_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
     return (
-        f"Of {_counted(len(judged), changes.level)} none answered otherwise than before, held against the others"
+        f"Of {_format_count(len(judged), changes.level)} none answered otherwise than before, held against the others"
         f" (a change by less than a factor of {widest:.1f} would not show)."
     )
 
 
-def _share_known(phase: PhaseRecord) -> float:
+def _compute_known_share(phase: PhaseRecord) -> float:
     return phase.targets.known_bytes / phase.targets.bytes if phase.targets and phase.targets.bytes else 1.0
 
 
-def _noun(level: str) -> str:
+def _choose_noun(level: str) -> str:
     return level if level == TARGET else escape_line(level, 40)
 
 
-def _counted(count: int, level: str) -> str:
+def _format_count(count: int, level: str) -> str:
     """ "3 targets", "3 OSS": short names of levels have no plural."""
-    noun = _noun(level)
+    noun = _choose_noun(level)
     return quantities.count_noun(count, noun) if noun[-1:].islower() else f"{count:,} {noun}"
 
 
-def _sentence(changes: LevelChanges, part: PartChange) -> str:
+def _make_sentence(changes: LevelChanges, part: PartChange) -> str:
     verbs = {"read": "answered reads at", "write": "answered writes at", _FILE: "served its files at"}
-    noun = _noun(changes.level)
+    noun = _choose_noun(changes.level)
     name = f"{noun[:1].upper()}{noun[1:]} {escape_line(part.name, 60)}"
     others = "targets" if changes.level == TARGET else f"{noun}s" if noun[-1:].islower() else noun
     return (

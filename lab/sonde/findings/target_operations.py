@@ -65,12 +65,12 @@ def read_target_operations(line: TargetsLine) -> list[TargetOperations]:
         counts: list[Any] = [item.get(name) for name in ("bytes", "ops", "single_ops", "single_ns")]
         if not all(isinstance(count, int) for count in counts):
             continue
-        times = [_number(item.get(name)) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns")]
+        times = [_number_or_none(item.get(name)) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns")]
         result.append(TargetOperations(str(item.get("target", "?")), str(item.get("kind", "")), *counts, *times))
     return result
 
 
-def busiest_kind(phase: PhaseRecord) -> str:
+def find_busiest_kind(phase: PhaseRecord) -> str:
     """Read or write, whichever moved more bytes on known targets; empty when none is known."""
     moved: dict[str, int] = {}
     for operation in read_target_operations(phase.targets) if phase.targets else ():
@@ -78,9 +78,9 @@ def busiest_kind(phase: PhaseRecord) -> str:
     return max(moved, key=lambda kind: moved[kind], default="")
 
 
-def target_series(phase: PhaseRecord) -> list[SeriesLine]:
+def compute_target_series(phase: PhaseRecord) -> list[SeriesLine]:
     """One for each target, of the busiest kind of operations."""
-    kind = busiest_kind(phase)
+    kind = find_busiest_kind(phase)
     return [line for line in phase.series if line.scope == "target" and line.kind == kind and line.slice_s > 0]
 
 
@@ -112,15 +112,15 @@ class OperationTimes:
     ns: tuple[float, ...]
 
 
-def relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
+def compute_relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
     """By target the rate at which it answered in each block, as a fraction of the median target's in that block.
 
     When some targets answered too few operations in too few blocks, each has one rate for the whole phase instead, from
     the median of its operations: a target that is ten times slower works long after the others have finished. Empty
     when too few operations lie on one target alone.
     """
-    by_blocks = relative_rates(
-        [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in target_series(phase)]
+    by_blocks = compute_relative_rates(
+        [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in compute_target_series(phase)]
     )
     judged = {rate.name for rate in by_blocks if rate.can_be_judged}
     by_medians = _compare_medians(phase)
@@ -134,7 +134,7 @@ def _compare_medians(phase: PhaseRecord) -> list[TargetRates]:
     nine tenths of the operations of every other target, two whose median exceeds all of them, or a single one that
     does so by `_LONGEST_FACTOR`.
     """
-    kind = busiest_kind(phase)
+    kind = find_busiest_kind(phase)
     rows = [row for row in (read_target_operations(phase.targets) if phase.targets else ()) if row.kind == kind]
     rows = [row for row in rows if row.p50_ns and row.single_ops]
     counted = [row for row in rows if row.single_ops >= _FEWEST_OPERATIONS]
@@ -157,7 +157,7 @@ def _exceeds_chance(row: TargetOperations, others: Sequence[TargetOperations]) -
     return median > longest * (_LONGEST_FACTOR if row.single_ops == 1 else 1.0)
 
 
-def relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
+def compute_relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
     """The same of targets or groups of them."""
     if len(answers) < 2:
         return []
@@ -166,8 +166,8 @@ def relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
     blocks = min(length, _MOST_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
     if blocks < MIN_RUNS_PER_SIDE:
         return []
-    ops = _blocks([answer.ops for answer in answers], length, blocks)
-    seconds = _blocks([answer.ns for answer in answers], length, blocks) / 1e9
+    ops = _sum_into_blocks([answer.ops for answer in answers], length, blocks)
+    seconds = _sum_into_blocks([answer.ns for answer in answers], length, blocks) / 1e9
     enough = (ops >= _OPERATIONS_A_BLOCK / 2) & (seconds > 0)
     rates = np.where(enough, ops / np.where(enough, seconds, 1.0), np.nan)
     sentences = [index for index in range(blocks) if np.count_nonzero(enough[:, index]) >= 2]
@@ -182,7 +182,7 @@ def relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
 
 def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
     """Targets whose operations took longer than those on the others, worst first."""
-    return select_slow_targets(relative_target_rates(phase))
+    return select_slow_targets(compute_relative_target_rates(phase))
 
 
 def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
@@ -292,7 +292,7 @@ def describe_slow_operations(phase: PhaseRecord) -> str:
 
 def select_kind_text(phase: PhaseRecord, read: str, written: str, other: str) -> str:
     """The word for the busiest kind of operations of the phase."""
-    return {"read": read, "write": written}.get(busiest_kind(phase), other)
+    return {"read": read, "write": written}.get(find_busiest_kind(phase), other)
 
 
 def describe_unknown_bytes(phase: PhaseRecord) -> str:
@@ -307,9 +307,9 @@ def describe_unknown_bytes(phase: PhaseRecord) -> str:
     return f"{share}: the layout of {unknown:,} of {line.files:,} opened files is not known" if unknown > 0 else share
 
 
-def _blocks(rows: Sequence[Sequence[float]], length: int, blocks: int) -> NDArray[np.float64]:
+def _sum_into_blocks(rows: Sequence[Sequence[float]], length: int, blocks: int) -> NDArray[np.float64]:
     return np.array([rebin(pad_with_zeros(row, length), blocks) for row in rows])
 
 
-def _number(value: Any) -> float | None:
+def _number_or_none(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None

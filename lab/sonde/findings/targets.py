@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.findings.stragglers import task_rates_by_id
+from sonde.findings.stragglers import read_task_rates
 from sonde.model import quantities
 from sonde.model.errors import to_sentence
 from sonde.model.escaping import escape_line
@@ -68,7 +68,7 @@ def collect_target_usage(layout: LayoutLine) -> list[TargetUsage]:
     """Every target of the files that were looked at, in the order of the record."""
     return [
         TargetUsage(str(name), files, held)
-        for name, files, held in _columns(layout.target_columns, layout.targets, "target", "files", "bytes")
+        for name, files, held in _select_columns(layout.target_columns, layout.targets, "target", "files", "bytes")
         if isinstance(files, int) and isinstance(held, int)
     ]
 
@@ -84,7 +84,7 @@ class Fragmentation:
 
 def count_fragments(layout: LayoutLine) -> Fragmentation | None:
     """Of the files whose pieces were counted; None where none were."""
-    rows = _columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
+    rows = _select_columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
     known_values = [row for row in rows if all(isinstance(value, int) for value in row)]
     return (
         Fragmentation(len(known_values), sum(row[0] for row in known_values), sum(row[1] for row in known_values))
@@ -112,8 +112,8 @@ def collect_target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRat
     """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
     if phase.layout is None:
         return []
-    rows = list(_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
-    rates = task_rates_by_id(phase, operations)
+    rows = list(_select_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
+    rates = read_task_rates(phase, operations)
     # Of a task with many files only the sum of its time is known.
     files_of = Counter(task for task, _ in rows if isinstance(task, int))
     result: dict[str, list[float]] = {}
@@ -164,7 +164,7 @@ def describe_unknown_layout(phase: PhaseRecord) -> str:
     return to_sentence(escape_line(reported.text, 600)) if reported else ""
 
 
-def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted: str) -> Iterator[list[Any]]:
+def _select_columns(names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted: str) -> Iterator[list[Any]]:
     """The wanted columns of each row; nothing when one of them is not there."""
     if set(wanted) <= set(names):
         places = [names.index(name) for name in wanted]

@@ -76,50 +76,54 @@ def analyze_variation(amounts: Sequence[float], active: Sequence[int], slice_s: 
     coarse, fine = (
         [moved * len(bins) / seconds for moved in bins] for bins in (rebin(inside, n) for n in (COARSE, FINE))
     )
-    return _describe(coarse, fine, seconds, first * slice_s)
+    return _describe_variation(coarse, fine, seconds, first * slice_s)
 
 
-def _describe(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> RateVariation:
+def _describe_variation(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> RateVariation:
     """The same for two series of rates that both cover `seconds` from `start_s` on."""
     middle, mean = statistics.median(rates), sum(rates) / len(rates)
     low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
     parts = find_levels(fine)
-    start, end, explained = _line(fine)
+    start, end, explained = _fit_line(fine)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
-    if explained >= max(DRIFTS, _explained(fine, parts)) and min(start, end) >= 0 and _visible(start, end):
+    if (
+        explained >= max(DRIFTS, _compute_explained_share(fine, parts))
+        and min(start, end) >= 0
+        and _differs_visibly(start, end)
+    ):
         return RateVariation("drift", middle, mean, low, high, before=start, after=end)
-    steps = [(start_s + part.first * seconds / len(fine), _mean(fine[part.first : part.end])) for part in parts]
-    if 2 <= len(steps) <= MOST_STEPS and all(_visible(a[1], b[1]) for a, b in itertools.pairwise(steps)):
+    steps = [(start_s + part.first * seconds / len(fine), _compute_mean(fine[part.first : part.end])) for part in parts]
+    if 2 <= len(steps) <= MOST_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
         return RateVariation("steps", middle, mean, low, high, parts=tuple(steps))
     moving = [rate for rate in rates if rate >= STALLED * middle]
     stalled = seconds * (len(rates) - len(moving)) / len(rates)
     if stalled > LONG_STALL * seconds:
-        return RateVariation("stalls", middle, mean, low, high, stalled_s=stalled, moving=_mean(moving))
+        return RateVariation("stalls", middle, mean, low, high, stalled_s=stalled, moving=_compute_mean(moving))
     return RateVariation("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, mean, low, high)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _compute_mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _explained(rates: Sequence[float], parts: Sequence[Level]) -> float:
+def _compute_explained_share(rates: Sequence[float], parts: Sequence[Level]) -> float:
     """Share of the variance that is gone when every stretch is compared with its own mean."""
-    unexplained = sum(_squares(rates[part.first : part.end]) for part in parts)
-    total = _squares(rates)
+    unexplained = sum(_sum_squared_deviations(rates[part.first : part.end]) for part in parts)
+    total = _sum_squared_deviations(rates)
     return 1 - unexplained / total if total > 0 and parts else 0.0
 
 
-def _squares(values: Sequence[float]) -> float:
-    mean = _mean(values)
+def _sum_squared_deviations(values: Sequence[float]) -> float:
+    mean = _compute_mean(values)
     return sum((value - mean) ** 2 for value in values)
 
 
-def _visible(item: float, other: float) -> bool:
+def _differs_visibly(item: float, other: float) -> bool:
     low, high = min(item, other), max(item, other)
     return high > 0 and (low <= 0 or high / low >= VISIBLE)
 
 
-def _line(rates: Sequence[float]) -> tuple[float, float, float]:
+def _fit_line(rates: Sequence[float]) -> tuple[float, float, float]:
     """Least squares line: its two ends and the share of the variance it explains."""
     n = len(rates)
     center, mean = (n - 1) / 2, sum(rates) / n
@@ -127,5 +131,5 @@ def _line(rates: Sequence[float]) -> tuple[float, float, float]:
     slope = sum((i - center) * (rate - mean) for i, rate in enumerate(rates)) / across
     start, end = mean - slope * center, mean + slope * center
     unexplained = sum((rate - start - slope * i) ** 2 for i, rate in enumerate(rates))
-    total = _squares(rates)
+    total = _sum_squared_deviations(rates)
     return start, end, 1 - unexplained / total if total > 0 else 0.0

@@ -31,7 +31,7 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
         script.comment(f"The same {job.array} times, one after the other: each resumes what is not finished.")
     script.comment(f"Its runs are the group {job.group}: sonde show {job.group}")
     script.assign("output", str(job.folder / OUTPUT))
-    script.assign("exit_file", _exit_file(job))
+    script.assign("exit_file", _name_exit_file(job))
     script.literal('exec >>"$output" 2>&1')
     # Not a trap: a trap would report success for a job that was killed.
     script.literal('ended() { echo "$1" >"$exit_file"; exit "$1"; }')
@@ -51,19 +51,19 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     script.comment("Ends in good order before the time limit: finished runs are stored, --resume continues.")
     wrapper = [user_shell(site.wrapper)] if site.wrapper else []
     script.command(
-        "timeout", "--preserve-status", "--signal=TERM", limit_s, *wrapper, *_sonde_command(site), *job.arguments
+        "timeout", "--preserve-status", "--signal=TERM", limit_s, *wrapper, *_make_sonde_command(site), *job.arguments
     )  # fmt: skip
     script.literal("ended $?")
     return str(script)
 
 
-def _exit_file(job: Job) -> Argument:
+def _name_exit_file(job: Job) -> Argument:
     if not job.array:
         return str(job.folder / EXIT_CODE_FILE)
     return concatenate(f"{job.folder}/ended-", variable("SLURM_ARRAY_TASK_ID"), ".txt")
 
 
-def _sonde_command(site: Site) -> list[Argument]:
+def _make_sonde_command(site: Site) -> list[Argument]:
     """How `sonde` is called on the nodes: as the sites file states, else like this process."""
     if site.sonde:
         return [user_shell(site.sonde)]

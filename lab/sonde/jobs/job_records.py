@@ -22,7 +22,7 @@ from typing import Any
 from sonde.launch.sites import Site
 from sonde.model.confined_files import ConfinedDirectory, open_file
 from sonde.model.errors import MachineError, UserError
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.store.shards import JOBS
 
 JOB_FILE, SCRIPT, OUTPUT, EXIT_CODE_FILE = "job.json", "job.sh", "output.txt", "ended.txt"
@@ -60,7 +60,7 @@ class Job:
         codes = {}
         for number in range(1, self.array + 1) if self.array else (0,):
             try:
-                with open_file(self.folder / exit_code_file_name(number)) as file:
+                with open_file(self.folder / name_exit_code_file(number)) as file:
                     codes[number] = int(file.read(16))
             except (OSError, ValueError):
                 continue
@@ -77,14 +77,14 @@ class Job:
         return "\n".join(text.splitlines()[-lines:])
 
 
-def exit_code_file_name(number: int) -> str:
+def name_exit_code_file(number: int) -> str:
     """The file to which job `number` of an array writes its exit code; 0 is a single job."""
     return EXIT_CODE_FILE if number == 0 else f"{Path(EXIT_CODE_FILE).stem}-{number}.txt"
 
 
 def create_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: float, array: int = 0) -> Job:
     """A job that is not submitted yet, without arguments. Writes nothing."""
-    job_id = new_id(Path(plan).stem)
+    job_id = make_run_id(Path(plan).stem)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder = (archive.root / JOBS / job_id).resolve()
     return Job(job_id, folder, site.name, site.scheduler, (), job_id, nodes, time_s, now, array=array)

@@ -100,7 +100,7 @@ class ChildProcess:
             poll()
             if len(signals.received) > forwarded:
                 if forwarded == 0:
-                    self._send(translate(signals.received[0]))
+                    self._send_signal(translate(signals.received[0]))
                 else:
                     self.kill_after(GRACE_S)
                 forwarded += 1
@@ -124,7 +124,7 @@ class ChildProcess:
 
     def stop(self) -> None:
         """Asks the child to end in good order, like a signal from the user."""
-        self._send(signal.SIGTERM)
+        self._send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Kills the whole group."""
@@ -139,7 +139,7 @@ class ChildProcess:
             time.sleep(_INTERVAL_S)
         self._send_group(signal.SIGKILL)
 
-    def _send(self, number: int) -> None:
+    def _send_signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
 

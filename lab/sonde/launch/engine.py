@@ -51,16 +51,16 @@ class Engine:
         """The version that the engine prints."""
         return self._run_engine(["--version"]).stdout.strip().removeprefix(f"{NAME} ")
 
-    def backends(self, directory: Path | None = None) -> list[dict[str, Any]]:
+    def list_backends(self, directory: Path | None = None) -> list[dict[str, Any]]:
         """One entry per backend: name, whether it is usable, and the reason if not."""
         options = ["--on", str(directory)] if directory else []
-        answer = self._query_json(["backends", "--json", *options])
+        answer = self._request_json(["backends", "--json", *options])
         entries = answer.get("backends", []) if isinstance(answer, Mapping) else answer
         return [entry for entry in entries if isinstance(entry, dict)]
 
     def probe(self, directory: Path) -> dict[str, Any]:
         """Facts about this machine and the file system under `directory` (the members of a `node` line)."""
-        answer = self._query_json(["probe", str(directory)])
+        answer = self._request_json(["probe", str(directory)])
         return answer if isinstance(answer, dict) else {}
 
     def clean(self, directory: Path | str, dry_run: bool, outside: bool = False) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ class Engine:
         """
         flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if outside else [])]
         arguments = ["clean", str(directory), "--json", *flags]
-        answer = self._query_json(arguments, timeout=None, accepted=(EXIT_FAILED, EXIT_BAD_INPUT))
+        answer = self._request_json(arguments, timeout=None, accepted=(EXIT_FAILED, EXIT_BAD_INPUT))
         return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
 
     def check(self, plan_file: Path) -> None:
@@ -92,7 +92,7 @@ class Engine:
             raise UserError(str(answer["error"]))
         return dict(answer)
 
-    def _query_json(self, arguments: Sequence[str], timeout: float | None = 60, accepted: Sequence[int] = ()) -> Any:
+    def _request_json(self, arguments: Sequence[str], timeout: float | None = 60, accepted: Sequence[int] = ()) -> Any:
         answer = self._run_engine(arguments, timeout, accepted)
         if answer.returncode != EXIT_OK and not answer.stdout:
             raise make_engine_error(answer.returncode, find_engine_message(answer.stderr))
@@ -154,7 +154,7 @@ def make_engine_error(returncode: int, message: str, program: str = "The engine"
     text = to_sentence(message)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
-        return RunFailedError(" ".join(f"{program} was ended by {_signal_name(-returncode)}. {text}{hint}".split()))
+        return RunFailedError(" ".join(f"{program} was ended by {_name_signal(-returncode)}. {text}{hint}".split()))
     text = text or f"{program} ended with exit code {returncode} and printed nothing."
     if returncode == EXIT_OK:
         return UserError(text)
@@ -163,7 +163,7 @@ def make_engine_error(returncode: int, message: str, program: str = "The engine"
     return ERRORS_BY_EXIT_CODE.get(returncode, other)(text)
 
 
-def _signal_name(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -100,7 +100,7 @@ def check_settings(library: Path, variables: Mapping[str, str]) -> None:
 
 
 def _check_interceptable(path: Path, name: str, library: Path, depth: int) -> None:
-    interpreter = _script_interpreter(path)
+    interpreter = _find_script_interpreter(path)
     if interpreter is not None and depth > 0:
         target = shutil.which(interpreter)
         if target is not None:
@@ -131,7 +131,7 @@ def _check_interceptable(path: Path, name: str, library: Path, depth: int) -> No
         )
 
 
-def _script_interpreter(path: Path) -> str | None:
+def _find_script_interpreter(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             line = file.readline(256)

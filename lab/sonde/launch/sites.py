@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from sonde.launch.launchers.list import launcher_names
+from sonde.launch.launchers.list import list_launcher_names
 from sonde.model.directives import batch_value
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UnitError, UserError, suggest_name
@@ -140,7 +140,7 @@ def _read_site(name: str, table: Any, path: Path) -> Site:
             raise UserError(f"{location} lacks {member}; {MEMBERS[member][1].replace('`', '')}.")
     values = {member: _read_value(f"{location}.{member}", MEMBERS[member][0], value) for member, value in table.items()}
     _check_values(location, values)
-    for member, allowed in (("scheduler", SCHEDULERS), ("launcher", launcher_names())):
+    for member, allowed in (("scheduler", SCHEDULERS), ("launcher", list_launcher_names())):
         if values[member] not in allowed:
             near = suggest_name(values[member], list(allowed))
             raise UserError(f'{location}.{member} is "{values[member]}"; allowed are {", ".join(allowed)}.{near}')

@@ -20,7 +20,7 @@ from sonde.model.errors import ReportError
 from sonde.model.run import read_run
 from sonde.model.system import System
 from sonde.model.system.parents import add_target_parents
-from sonde.report.page import page
+from sonde.report.page import make_report_view
 
 __all__ = ["render_report", "write_report"]
 
@@ -36,7 +36,8 @@ def render_report(
         raise ReportError("There is no run to report on: name at least one run folder.")
     read = [read_run(Path(run)) for run in runs]
     view = replace(
-        page([add_target_parents(run, system) for run in read] if system else read, title), before=tuple(before)
+        make_report_view([add_target_parents(run, system) for run in read] if system else read, title),
+        before=tuple(before),
     )
     return render_page(view, "report.html.j2", owner=__name__)
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, build_count_axis, build_latency_axis
-from sonde.charts.plot import Chart, Panel, Tip, table
+from sonde.charts.plot import Chart, Panel, Tip, render_table
 from sonde.findings.assessment import format_phase_rate
-from sonde.findings.stragglers import MemberRate, straggler_limit
+from sonde.findings.stragglers import MemberRate, compute_straggler_limit
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.lines import HistogramLine, LatencySummary
@@ -36,7 +36,7 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
     buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in line.buckets if len(b) == 3 and b[2] > 0]
     if not buckets or line.count < FEWEST_DRAWN or not line.max_ns:
         return None
-    quantiles = percentiles(phase, line.kind)
+    quantiles = read_percentiles(phase, line.kind)
     low = buckets[0][0] if line.min_ns is None else line.min_ns
     high = max(*(value for _, value in quantiles), line.max_ns or 0.0, buckets[-1][0])
     axis = build_latency_axis(low / 1.1, high * 1.1)
@@ -45,7 +45,7 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
     for start, stop, count in bins:
         panel.box(f"bar {css}", start, stop, panel.y.low, count)
     _mark_percentiles(panel, quantiles)
-    panel.tips = [_latency_tip(axis, bin_) for bin_ in bins]
+    panel.tips = [_make_latency_tip(axis, bin_) for bin_ in bins]
     summary = f"Latency of {quantities.display_count(line.count)} {kind} operations: " + ", ".join(
         f"{name} {quantities.display_nanoseconds(value)}" for name, value in quantiles
     )
@@ -59,11 +59,11 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
         summary=summary,
         panels=[panel],
         caption=render_percentiles(quantiles) + Markup("<span>{}</span>").format(caption),
-        table=_bins_table(bins),
+        table=_make_bins_table(bins),
     )
 
 
-def percentiles(phase: PhaseRecord, kind: str) -> list[tuple[str, float]]:
+def read_percentiles(phase: PhaseRecord, kind: str) -> list[tuple[str, float]]:
     """The recorded percentiles of one kind of operation."""
     stats = phase.end.latency.get(kind, LatencySummary()) if phase.end else LatencySummary()
     return [(name, value) for name, member in PERCENTILES if (value := getattr(stats, member)) is not None]
@@ -96,7 +96,7 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
     """Lines through the plot, named above it; names that would touch stand one row higher."""
     occupied: list[float] = []
     for name, value in percentiles:
-        panel.vertical("pct", value)
+        panel.draw_vertical("pct", value)
         position = panel.x.scale(value)
         leftward = position > 1 - NAME_WIDTH
         begin = position - NAME_WIDTH if leftward else position
@@ -105,13 +105,13 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
         panel.note("left" if leftward else "", position, name, row)
 
 
-def _latency_tip(axis: Axis, item: tuple[float, float, float]) -> Tip:
+def _make_latency_tip(axis: Axis, item: tuple[float, float, float]) -> Tip:
     start, stop, count = item
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
     return Tip(axis.scale(start), axis.scale(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
 
 
-def _bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
+def _make_bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
     total = sum(count for _, _, count in bins)
     rows: list[Sequence[object]] = []
     observed = 0.0
@@ -119,7 +119,7 @@ def _bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
         observed += count
         span = f"{quantities.display_nanoseconds(start)} – {quantities.display_nanoseconds(stop)}"
         rows.append((span, quantities.display_count(count), quantities.display_percent(observed / total)))
-    return table(["Latency", "Operations", "Up to here"], rows, "Latency")
+    return render_table(["Latency", "Operations", "Up to here"], rows, "Latency")
 
 
 def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], operations: bool, css: str) -> Chart:
@@ -134,7 +134,7 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
         else ()
     )
     panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
-    middle, slow = statistics.median(values), straggler_limit(values)
+    middle, slow = statistics.median(values), compute_straggler_limit(values)
     if len(values) <= MOST_BARS:
         half = min(0.36, WIDEST_BAR / 2 * len(values))
         for index, value in enumerate(values):
@@ -144,8 +144,8 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
         edges, heights = _reduce_steps(values)
         panel.path(f"area {css}", panel.area(edges, [0.0] * len(heights), heights))
         panel.path(f"line {css}", panel.steps(edges, heights))
-    panel.horizontal("mean", middle)
-    panel.tips = _member_tips(ordered, operations)
+    panel.draw_horizontal("mean", middle)
+    panel.tips = _make_member_tips(ordered, operations)
     slowest, median, fastest = (format_phase_rate(rate, operations) for rate in (values[0], middle, values[-1]))
     text = (
         f"{title}: {quantities.count_noun(len(values), 'value')} from {slowest} to {fastest}, median {median};"
@@ -162,7 +162,7 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
             median,
             f"Slowest {slowest}, fastest {fastest}; sorted by rate.",
         ),
-        table=_members_table(ordered, operations),
+        table=_make_members_table(ordered, operations),
     )
 
 
@@ -180,7 +180,7 @@ def _reduce_steps(values: Sequence[float]) -> tuple[list[float], list[float | No
     return edges, heights
 
 
-def _member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[Tip]:
+def _make_member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[Tip]:
     count = len(ordered)
     group = max(1, -(-count // 80))
     tips: list[Tip] = []
@@ -194,7 +194,7 @@ def _member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[Tip]:
     return tips
 
 
-def _members_table(ordered: Sequence[MemberRate], operations: bool) -> Markup:
+def _make_members_table(ordered: Sequence[MemberRate], operations: bool) -> Markup:
     """All of them up to 64; beyond that the slowest twenty, evenly chosen ones, and the fastest five."""
     chosen: Sequence[int] = range(len(ordered))
     text = "Sorted by rate"
@@ -205,7 +205,7 @@ def _members_table(ordered: Sequence[MemberRate], operations: bool) -> Markup:
     rows = [
         (ordered[i].name, ordered[i].host, f"{i + 1}", format_phase_rate(ordered[i].value, operations)) for i in chosen
     ]
-    return table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
+    return render_table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
 
 
 def split_task_time(phase: PhaseRecord) -> list[tuple[str, float, float]]:

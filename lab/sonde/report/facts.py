@@ -35,11 +35,16 @@ class NodeView:
 
 def list_run_facts(run: RecordedRun) -> Pairs:
     """Where, on what, with what and when, for the head of a run."""
-    result = [("Where", _where(run)), ("On", _hosts(run)), ("With", _tasks(run)), ("When", _when(run))]
+    result = [
+        ("Where", _describe_storage(run)),
+        ("On", _describe_hosts(run)),
+        ("With", _describe_tasks(run)),
+        ("When", _describe_start(run)),
+    ]
     return tuple((name, text) for name, text in result if text)
 
 
-def shared(runs: Sequence[RecordedRun]) -> Pairs:
+def list_shared_facts(runs: Sequence[RecordedRun]) -> Pairs:
     """The facts that are the same for all runs, for the head of the report."""
     if len(runs) == 1:
         return list_run_facts(runs[0])
@@ -61,20 +66,20 @@ def shared(runs: Sequence[RecordedRun]) -> Pairs:
 def have_same_machines(item: RecordedRun, other: RecordedRun) -> bool:
     """True when both ran on the same nodes and file system, so that one table describes both."""
 
-    def identity(run: RecordedRun) -> list[tuple[str, str, str]]:
+    def identify_machines(run: RecordedRun) -> list[tuple[str, str, str]]:
         return [(node.host, node.kernel, node.file_system.source) for node in run.nodes]
 
-    return identity(item) == identity(other)
+    return identify_machines(item) == identify_machines(other)
 
 
-def target(run: RecordedRun) -> str:
+def get_target_directory(run: RecordedRun) -> str:
     """The directory under test."""
     return escape_line(get_text(run.plan, "target", "path") or get_text(run.notes, "target"), 200)
 
 
-def _where(run: RecordedRun) -> str:
+def _describe_storage(run: RecordedRun) -> str:
     system = get_tested_file_system(run)
-    parts = [target(run)] if target(run) else []
+    parts = [get_target_directory(run)] if get_target_directory(run) else []
     kind, source = escape_line(system.type, 40), escape_line(system.source, 120)
     if kind:
         parts.append(f"{kind} on {source}" if source and source != kind else kind)
@@ -85,7 +90,7 @@ def _where(run: RecordedRun) -> str:
     return _DOT.join(parts)
 
 
-def _hosts(run: RecordedRun) -> str:
+def _describe_hosts(run: RecordedRun) -> str:
     if not run.nodes:
         return ""
     first = run.nodes[0]
@@ -99,7 +104,7 @@ def _hosts(run: RecordedRun) -> str:
     return _DOT.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
 
 
-def _tasks(run: RecordedRun) -> str:
+def _describe_tasks(run: RecordedRun) -> str:
     head = run.run_line
     if head.tasks is None:
         return ""
@@ -117,14 +122,14 @@ def _tasks(run: RecordedRun) -> str:
     return _DOT.join([*parts, f"sonde {escape_line(engine, 40)}"] if engine else parts)
 
 
-def _when(run: RecordedRun) -> str:
+def _describe_start(run: RecordedRun) -> str:
     parts = [quantities.display_time(run.run_line.started)] if run.run_line.started else []
     if run.end.seconds is not None:
         parts.append(f"took {quantities.display_seconds(run.end.seconds)}")
     return _DOT.join(parts)
 
 
-def label(name: str) -> str:
+def make_member_label(name: str) -> str:
     """The name of a member as words, without the unit that its value will show."""
     plain = escape_line(name, 60)
     units = {"bytes_per_s": "rate", "ops_per_s": "rate of operations", "seconds": "time", "bytes": "bytes"}
@@ -156,32 +161,32 @@ def format_fact(name: str, value: object) -> str:
     return quantities.display_count(figure) if figure == int(figure) else f"{figure:.4g}"
 
 
-def nodes(run: RecordedRun) -> tuple[NodeView, ...]:
+def list_node_facts(run: RecordedRun) -> tuple[NodeView, ...]:
     """The facts of the first MOST_NODES nodes, all that the record has."""
     views: list[NodeView] = []
     for line in run.raw_nodes[:MOST_NODES]:
         machine = [
             (name, value) for name, value in line.items() if name not in _IDENTITY and not isinstance(value, dict)
         ]
-        groups = [("Machine", _pairs(machine))]
-        groups += [(_title(name), _pairs(v.items())) for name, v in line.items() if isinstance(v, dict)]
+        groups = [("Machine", _make_label_pairs(machine))]
+        groups += [(_make_title(name), _make_label_pairs(v.items())) for name, v in line.items() if isinstance(v, dict)]
         host = escape_line(get_text(line, "host"), 80)
         title = f"Node {get_text(line, 'node') or '0'}{': ' + host if host else ''}"
         views.append(NodeView(title, tuple((name, result) for name, result in groups if result)))
     return tuple(views)
 
 
-def _title(name: str) -> str:
+def _make_title(name: str) -> str:
     title = escape_line(name, 60).replace("_", " ")
     return title[:1].upper() + title[1:]
 
 
-def _pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> Pairs:
+def _make_label_pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> Pairs:
     result: list[tuple[str, str]] = []
     for name, value in members:
-        label_text = prefix + label(name)
+        label_text = prefix + make_member_label(name)
         if isinstance(value, Mapping):
-            result += _pairs(value.items(), f"{label_text}: ")
+            result += _make_label_pairs(value.items(), f"{label_text}: ")
         elif value not in (None, ""):
             result.append((label_text, format_fact(name, value)))
     return tuple(result)

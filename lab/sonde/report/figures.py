@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sonde.findings.phase_summary import format_rate_terms
-from sonde.findings.stragglers import host_names_by_node
+from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.json_access import get_items, get_number, get_text
@@ -12,7 +12,7 @@ from sonde.model.lines import TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.report.definitions import RATES, Definition
-from sonde.report.distributions import FEWEST_DRAWN, percentiles, split_task_time
+from sonde.report.distributions import FEWEST_DRAWN, read_percentiles, split_task_time
 from sonde.report.facts import Pairs
 
 FourTexts = tuple[str, str, str, str]
@@ -49,8 +49,8 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
         ("Transferred", f"{quantities.display_volume(end.bytes.transferred)}{of}"),
         ("Operations", f"{quantities.display_count(end.ops.done)}{extra}"),
         ("Stopped by", escape_line(end.stopped_by, 40).replace("_", " ")),
-        *_cpu(phase),
-        *_balance(run, phase),
+        *_describe_cpu_time(phase),
+        *_describe_balance(run, phase),
     ]
     if end.verify and end.verify.checked_bytes:
         wrong = end.verify.mismatches
@@ -62,7 +62,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     return tuple((name, text) for name, text in result if text)
 
 
-def _cpu(phase: PhaseRecord) -> Pairs:
+def _describe_cpu_time(phase: PhaseRecord) -> Pairs:
     cpu = phase.end.cpu if phase.end else None
     if cpu is None or cpu.user_s is None or cpu.system_s is None:
         return ()
@@ -78,7 +78,7 @@ def _cpu(phase: PhaseRecord) -> Pairs:
     return (("CPU", text), ("Per system CPU second", str(quantities.display_volume(cpu.bytes_per_system_s))))
 
 
-def _balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
+def _describe_balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     if run.tasks < 2 or phase.end is None:
         return ()
     worst, tail = phase.end.imbalance.max_over_mean, phase.end.imbalance.tail_share
@@ -87,7 +87,7 @@ def _balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     return (("Longest task", longest), ("After half had finished", after))
 
 
-def split(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:
+def tabulate_task_time(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:
     """(part, time summed over tasks, its share, wall time) of open, transfer, fsync and close."""
     rows = []
     for part, spent, share in split_task_time(phase):
@@ -103,11 +103,11 @@ def split(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:
     return tuple(rows)
 
 
-def slowest(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts, ...]:
+def list_slowest_tasks(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts, ...]:
     """Task, host, rate and time of the slowest tasks; empty when there is only one task."""
     if run.tasks < 2 or phase.end is None:
         return ()
-    hosts = host_names_by_node(run)
+    hosts = map_nodes_to_hosts(run)
     return tuple(
         (
             f"task {item.task}",
@@ -119,7 +119,7 @@ def slowest(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts, ...]:
     )
 
 
-def treatment(line: TreatmentLine) -> FourTexts:
+def describe_treatment(line: TreatmentLine) -> FourTexts:
     """Kind, outcome, time taken, and what it did to the page cache."""
     text = escape_line(line.text, 400)
     if line.residency_before is not None and line.residency_after is not None:
@@ -132,12 +132,12 @@ def treatment(line: TreatmentLine) -> FourTexts:
     return escape_line(line.kind, 60).replace("_", " "), escape_line(line.outcome, 40), took, text
 
 
-def latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
+def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     """Kind, count and percentiles of the operations that were too few to draw."""
     rows = []
     for kind, stats in (phase.end.latency if phase.end else {}).items():
         if 0 < stats.count < FEWEST_DRAWN:
-            quantiles = dict(percentiles(phase, kind))
+            quantiles = dict(read_percentiles(phase, kind))
             cells = (
                 str(quantities.display_nanoseconds(quantiles[name])) if name in quantiles else ""
                 for name in ("p50", "p99", "max")
@@ -146,7 +146,7 @@ def latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts, ...], str]:
+def list_streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts, ...], str]:
     """Stream, operation, amount and rate of a duplex phase, and a clause on their overlap."""
     result = phase.end.streams if phase.end else None
     recorded = get_items({"v": result}, "v") or get_items(result, "streams")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, build_members_axis, build_time_axis
-from sonde.charts.plot import WIDTH, Chart, Panel, Tip, fixed, table
+from sonde.charts.plot import WIDTH, Chart, Panel, Tip, make_rectangle_path, render_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
@@ -29,12 +29,12 @@ _CLASS = {
 }
 
 
-def tone(classification: Classification) -> str:
+def choose_style_class(classification: Classification) -> str:
     """Style class of a classification: good (a storage number), bad, or dull (a number about something else)."""
     return _CLASS.get(classification, "dull")
 
 
-def spark(profile: Profile, operations: bool, css: str) -> Markup:
+def render_sparkline(profile: Profile, operations: bool, css: str) -> Markup:
     """The curve of the total rate without axes, from zero, for a line of the summary."""
     rates = profile.ops_per_s if operations else profile.bytes_per_s
     group = max(1, -(-len(rates) // 60))
@@ -61,13 +61,13 @@ def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
     axis = build_time_axis(profile.edges[-1])
     rates = profile.ops_per_s if operations else profile.bytes_per_s
     unit = "op/s" if operations else "B/s"
-    panels = [_total_panel(phase, profile, axis, rates, unit, result)]
+    panels = [_make_total_panel(phase, profile, axis, rates, unit, result)]
     several = profile.tasks > 1 or run.tasks > 1
     spread = several and any(value is not None for value in profile.task_rate["p50"])
     if spread:
-        panels.append(_task_panel(profile, axis, tone(result.classification)))
+        panels.append(_make_task_panel(profile, axis, choose_style_class(result.classification)))
     if several:
-        panels.append(_active_panel(profile, axis))
+        panels.append(_make_active_panel(profile, axis))
     text = f"Rate over time of phase {phase.id}, {quantities.display_seconds(profile.edges[-1])} long: {result.details}"
     return Chart(
         kind="rate",
@@ -75,12 +75,12 @@ def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
         summary=text,
         panels=panels,
         x_unit=f"{axis.unit} since the phase began",
-        caption=_caption(profile, spread, tone(result.classification)),
-        table=_table(profile, operations),
+        caption=_make_caption(profile, spread, choose_style_class(result.classification)),
+        table=_make_table(profile, operations),
     )
 
 
-def _total_panel(
+def _make_total_panel(
     phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, summary: PhaseSummary
 ) -> Panel:
     scale = build_amount_axis(max(rates, default=0.0), unit)
@@ -92,23 +92,23 @@ def _total_panel(
             panel.box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
                 panel.note("", axis.scale(start), word)
-    css = tone(summary.classification)
+    css = choose_style_class(summary.classification)
     panel.path(f"area {css}", panel.area(profile.edges, [0.0] * len(rates), list(rates)))
     panel.path(f"line {css}", panel.steps(profile.edges, list(rates)), "Rate of all tasks together")
     rates_of = phase.end.rates if phase.end else PhaseRates()
     stonewall = rates_of.stonewall
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
-        panel.vertical("wall", stonewall.seconds)
+        panel.draw_vertical("wall", stonewall.seconds)
         position = axis.scale(stonewall.seconds)
         panel.note("" if position < 0.8 else "left", position, "stonewall")
     if rates_of.steady is not None and profile.steady:
         steady = rates_of.steady.ops_per_s if unit == "op/s" else rates_of.steady.bytes_per_s
-        panel.horizontal("mean", min(steady, scale.high), low, high)
-    panel.tips = _tips(profile, unit)
+        panel.draw_horizontal("mean", min(steady, scale.high), low, high)
+    panel.tips = _make_tooltips(profile, unit)
     return panel
 
 
-def _task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
+def _make_task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
     rates = profile.task_rate
     top = max((value for value in rates["max"] if value is not None), default=0.0)
     scale = build_amount_axis(top, "B/s", 3)
@@ -119,11 +119,11 @@ def _task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
             f"band half {css}", panel.area(profile.edges, rates["p25"], rates["p75"]), "Middle half of the tasks"
         )
         panel.path(f"median {css}", panel.steps(profile.edges, rates["p50"]), "Median task")
-    panel.tips = _tips(profile, "task")
+    panel.tips = _make_tooltips(profile, "task")
     return panel
 
 
-def _active_panel(profile: Profile, axis: Axis) -> Panel:
+def _make_active_panel(profile: Profile, axis: Axis) -> Panel:
     top = max(profile.active)
     scale = build_members_axis(max(top, 1))
     panel = Panel(axis, scale, 28, "Tasks at work")
@@ -132,7 +132,7 @@ def _active_panel(profile: Profile, axis: Axis) -> Panel:
     return panel
 
 
-def _tips(profile: Profile, unit: str) -> list[Tip]:
+def _make_tooltips(profile: Profile, unit: str) -> list[Tip]:
     """One tip for every drawn interval, or for groups of them when there are many."""
     total = profile.edges[-1]
     count = len(profile.active)
@@ -163,7 +163,7 @@ def _render_key(kind: str, css: str, text: str) -> Markup:
     return Markup('<span class="key {} {}"></span>{}').format(kind, css, text)
 
 
-def _caption(profile: Profile, spread: bool, css: str) -> Markup:
+def _make_caption(profile: Profile, spread: bool, css: str) -> Markup:
     parts = [_render_key("line", css, "total")]
     if profile.steady:
         parts.append(_render_key("mean", "", "mean of the steady window"))
@@ -181,7 +181,7 @@ def _caption(profile: Profile, spread: bool, css: str) -> Markup:
     )
 
 
-def _table(profile: Profile, operations: bool) -> Markup:
+def _make_table(profile: Profile, operations: bool) -> Markup:
     """At most 40 rows; the record has them all."""
     count = len(profile.active)
     group = max(1, -(-count // 40))
@@ -203,7 +203,7 @@ def _table(profile: Profile, operations: bool) -> Markup:
         cells.append(quantities.display_count(max(profile.active[index:stop])))
         rows.append(cells)
     columns = ["Time", "Total", "Operations", "Slowest task", "Median task", "Fastest task", "Tasks"]
-    return table(columns, rows, "Rate over time")
+    return render_table(columns, rows, "Rate over time")
 
 
 Timed = tuple[AssessedPhase, float, float]
@@ -236,7 +236,7 @@ def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Cha
             '<span class="key dull"></span>not a storage number</span><span class="ki"><span class="key treat"></span>'
             "treatment before a phase</span></span> <span>{}</span>"
         ).format(_describe_gaps(after)),
-        table=_timeline_table(timeds),
+        table=_make_timeline_table(timeds),
     )
 
 
@@ -268,7 +268,7 @@ def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
         origin = start if elapsed is None else max(start, stop - elapsed)
         edges = [origin + edge for edge in item.profile.edges]
         rates = list(item.profile.bytes_per_s)
-        css = tone(item.summary.classification)
+        css = choose_style_class(item.summary.classification)
         panel.path(f"area {css}", panel.area(edges, [0.0] * len(rates), rates))
         panel.path(f"line {css}", panel.steps(edges, rates), item.phase.id)
     return panel
@@ -281,9 +281,15 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
         phase, result = item.phase, item.summary
         for line in phase.treatments:
             begun = max(0.0, line.t - (line.seconds or 0.0))
-            _bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
+            _draw_bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
             tips.append(Tip(axis.scale(begun), axis.scale(line.t), f"{line.kind}: {line.outcome}"))
-        _bar(panel, f"span {tone(result.classification)}{'' if phase.begin.measured else ' prepare'}", start, stop, 1.0)
+        _draw_bar(
+            panel,
+            f"span {choose_style_class(result.classification)}{'' if phase.begin.measured else ' prepare'}",
+            start,
+            stop,
+            1.0,
+        )
         room = axis.scale(stop) - axis.scale(start)
         if room > 0.025:
             css = "on" if phase.begin.measured else "on prepare"
@@ -300,16 +306,16 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
     return panel
 
 
-def _bar(panel: Panel, css: str, start: float, stop: float, tall: float) -> None:
+def _draw_bar(panel: Panel, css: str, start: float, stop: float, tall: float) -> None:
     """A bar at least two thousandths wide, so that what was short is still seen."""
-    left_x, right_x = panel.px(start), panel.px(stop)
+    left_x, right_x = panel.scale_x(start), panel.scale_x(stop)
     right_x = min(WIDTH, max(right_x, left_x + 2))
     top = (1 - tall) * panel.height / 2
     bottom = panel.height - top
-    panel.path(css, f"M{fixed(left_x)} {fixed(top)}H{fixed(right_x)}V{fixed(bottom)}H{fixed(left_x)}Z")
+    panel.path(css, make_rectangle_path(left_x, right_x, top, bottom))
 
 
-def _timeline_table(timeds: Sequence[Timed]) -> Markup:
+def _make_timeline_table(timeds: Sequence[Timed]) -> Markup:
     rows: list[Sequence[object]] = []
     for item, start, stop in timeds:
         for line in item.phase.treatments:
@@ -318,4 +324,4 @@ def _timeline_table(timeds: Sequence[Timed]) -> Markup:
             rows.append((name, f"{max(0.0, line.t - took):.3f}", f"{line.t:.3f}", quantities.display_seconds(took), ""))
         spent = quantities.display_seconds(stop - start)
         rows.append((item.phase.id, f"{start:.3f}", f"{stop:.3f}", spent, item.summary.rate or ""))
-    return table(["What", "From, s", "To, s", "Took", "Rate"], rows, "The run in time")
+    return render_table(["What", "From, s", "To, s", "Took", "Rate"], rows, "The run in time")

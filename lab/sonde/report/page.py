@@ -16,10 +16,10 @@ from sonde.findings.best_numbers import (
     SIMULATED_RULE,
     STORAGE_CLASSIFICATIONS,
     BestCandidate,
-    best,
     describe_best,
     is_simulated,
     make_candidate,
+    select_best_numbers,
 )
 from sonde.findings.classification import Classification, format_error, is_unfinished
 from sonde.findings.explanations import explain_finding
@@ -34,7 +34,7 @@ from sonde.report import facts, figures
 from sonde.report.definitions import RATES, Definition
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import FourTexts
-from sonde.report.over_time import build_run_timeline, spark, tone
+from sonde.report.over_time import build_run_timeline, choose_style_class, render_sparkline
 from sonde.report.sections.section import draw
 
 # Findings that say a number is wrong come first.
@@ -56,7 +56,7 @@ class SummaryRow:
     run: str
     summary: PhaseSummary
     tone: str
-    spark: Markup
+    render_sparkline: Markup
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class PageView:
     before: tuple[StudySection, ...] = ()
 
 
-def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
+def make_report_view(runs: Sequence[RecordedRun], title: str | None) -> PageView:
     """The view of a report over these runs (one or more)."""
     several = len(runs) > 1
-    shared = facts.shared(runs)
+    shared = facts.list_shared_facts(runs)
     rows: list[SummaryRow] = []
     views: list[RunView] = []
     numbers: list[BestCandidate] = []
@@ -164,21 +164,21 @@ def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
         assessed = [assess_phase(run, phase) for phase in run.phases]
         own_facts = tuple(pair for pair in facts.list_run_facts(run) if pair not in shared)
         same = index > 1 and facts.have_same_machines(run, runs[0])
-        views.append(_run_view(run, assessed, index, own_facts, () if same else facts.nodes(run)))
-        rows += _rows(run, assessed, index)
+        views.append(_run_view(run, assessed, index, own_facts, () if same else facts.list_node_facts(run)))
+        rows += _make_rows(run, assessed, index)
         numbers += [make_candidate(run, item.phase, item.summary.assessment) for item in assessed]
     groups = _group_by_classification(_drop_redundant_titles(rows))
-    quoted = best(numbers)
+    quoted = select_best_numbers(numbers)
     lead = _compose_lead(groups) if not quoted else describe_best(quoted)
     return PageView(
-        title=title or _title(runs),
+        title=title or _make_default_title(runs),
         lead=lead,
         rule="" if not quoted else SIMULATED_RULE if is_simulated(quoted) else RULE,
         weighed=_count_storage_numbers(rows) if several else "",
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
         groups=groups,
-        findings=_findings(runs, several),
+        findings=_merge_findings(runs, several),
         runs=tuple(views),
         definitions=tuple(RATES.values()),
         several=several,
@@ -186,11 +186,11 @@ def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
     )
 
 
-def _title(runs: Sequence[RecordedRun]) -> str:
+def _make_default_title(runs: Sequence[RecordedRun]) -> str:
     """The default title of a report."""
     if len(runs) == 1:
         return escape_line(runs[0].title, 200)
-    targets = list(dict.fromkeys(facts.target(run) for run in runs))
+    targets = list(dict.fromkeys(facts.get_target_directory(run) for run in runs))
     return f"{len(runs)} runs on {targets[0]}" if len(targets) == 1 and targets[0] else f"{len(runs)} runs"
 
 
@@ -238,12 +238,12 @@ def _run_view(
         title=escape_line(run.title, 200),
         id=escape_line(run.run_line.id or run.folder.name, 120),
         archive=escape_line(run.folder, 400),
-        alarms=tuple(_alarms(run)),
+        alarms=tuple(_list_alarms(run)),
         facts=pairs,
         errors=tuple(format_error(line) for line in run.run_errors[:20]),
         timeline=timeline.render() if timeline else Markup(""),
         phases=tuple(
-            _phase_view(run, assessed, index, position) for position, assessed in enumerate(assessed, start=1)
+            _make_phase_view(run, assessed, index, position) for position, assessed in enumerate(assessed, start=1)
         ),
         environment=environment,
         more_nodes=max(0, len(run.raw_nodes) - facts.MOST_NODES) if environment else 0,
@@ -251,7 +251,7 @@ def _run_view(
     )
 
 
-def _alarms(run: RecordedRun) -> Iterable[str]:
+def _list_alarms(run: RecordedRun) -> Iterable[str]:
     if run.status != "done":
         opening = _STATUS.get(run.status, f"The run ended as “{escape_line(run.status, 40)}”")
         text = escape_line(run.end.text, 600)
@@ -267,11 +267,11 @@ def _alarms(run: RecordedRun) -> Iterable[str]:
         yield f"{files} left behind: sonde clean on the target removes them."
 
 
-def _rows(run: RecordedRun, assessed: Sequence[AssessedPhase], index: int) -> Iterable[SummaryRow]:
+def _make_rows(run: RecordedRun, assessed: Sequence[AssessedPhase], index: int) -> Iterable[SummaryRow]:
     for position, item in enumerate(assessed, start=1):
         if item.phase.begin.measured:
-            css = tone(item.summary.classification)
-            curve = spark(item.profile, item.operations, css) if item.profile else Markup("")
+            css = choose_style_class(item.summary.classification)
+            curve = render_sparkline(item.profile, item.operations, css) if item.profile else Markup("")
             tasks = quantities.count_noun(run.tasks, "task")
             yield SummaryRow(f"r{index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
 
@@ -291,22 +291,22 @@ def _group_by_classification(rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, 
     for classification in Classification:
         members = tuple(row for row in rows if row.summary.classification is classification)
         if members:
-            groups.append(SummaryGroup(classification, tone(classification), members))
+            groups.append(SummaryGroup(classification, choose_style_class(classification), members))
     return tuple(groups)
 
 
-def _findings(runs: Sequence[RecordedRun], several: bool) -> tuple[FindingView, ...]:
+def _merge_findings(runs: Sequence[RecordedRun], several: bool) -> tuple[FindingView, ...]:
     """Findings of all runs; one that occurs in several phases is listed once, with its phases."""
     result: dict[tuple[str, str, str], list[tuple[str, Finding]]] = {}
     for run in runs:
         for line in run.all_findings:
             key = (line.severity if line.severity in _SEVERITIES else "info", line.id, line.advice)
             result.setdefault(key, []).append((run.title if several else "", line))
-    views = [_finding(severity, cases) for (severity, _, _), cases in result.items()]
+    views = [_make_finding_view(severity, cases) for (severity, _, _), cases in result.items()]
     return tuple(sorted(views, key=lambda view: _SEVERITIES.index(view.severity)))
 
 
-def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView:
+def _make_finding_view(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView:
     first = cases[0][1]
     places: dict[str, list[str]] = {}
     for title, line in cases:
@@ -319,30 +319,30 @@ def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView
         advice=to_sentence(escape_line(first.advice, 600)),
         explanation=explain_finding(first.id),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
-        evidence=tuple((facts.label(name), facts.format_fact(name, value)) for name, value in evidence),
+        evidence=tuple((facts.make_member_label(name), facts.format_fact(name, value)) for name, value in evidence),
     )
 
 
-def _phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position: int) -> PhaseView:
+def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position: int) -> PhaseView:
     phase = assessed.phase
     drawing = draw(run, assessed)
-    streams, stream_words = figures.streams(run, phase)
+    streams, stream_words = figures.list_streams(run, phase)
     return PhaseView(
         anchor=f"r{index}p{position}",
         position=position,
         id=escape_line(phase.id, 80),
         tasks=quantities.count_noun(run.tasks, "task"),
         summary=assessed.summary,
-        tone=tone(assessed.summary.classification),
+        tone=choose_style_class(assessed.summary.classification),
         measured=phase.begin.measured,
         figures=figures.list_phase_figures(run, phase),
         rates=figures.list_rates(phase, assessed.operations),
         wide=drawing["wide"],
         narrow=drawing["narrow"],
         small=drawing["small"],
-        split=figures.split(phase),
-        slowest=figures.slowest(run, phase),
-        treatments=tuple(figures.treatment(line) for line in phase.treatments),
+        split=figures.tabulate_task_time(phase),
+        slowest=figures.list_slowest_tasks(run, phase),
+        treatments=tuple(figures.describe_treatment(line) for line in phase.treatments),
         errors=tuple(format_error(line) for line in phase.errors[:20]),
         findings=(
             *(
@@ -356,5 +356,5 @@ def _phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position:
         ),
         streams=streams,
         stream_words=stream_words,
-        latencies=figures.latencies(phase),
+        latencies=figures.list_undrawn_latencies(phase),
     )

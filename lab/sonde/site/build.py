@@ -22,7 +22,7 @@ from sonde.site.history_pages import HistoryContent, build_history_page, collect
 from sonde.site.overview_pages import HistoryEntry, build_history_list, build_overview
 from sonde.site.run_pages import COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
 from sonde.site.site_folder import SiteFolder, make_key
-from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
+from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
 from sonde.store.catalog import Catalog
 from sonde.store.events import read_archive_events
 from sonde.trends.archive_survey import Progress, SurveyRequest, read_survey_and_histories
@@ -157,7 +157,8 @@ def _render_run(folder: Path, line: str) -> str:
     """The report of a run, with links back to the site; a page that says why where there is none."""
     name = name_run_page(folder.name)
     links = Markup('<p class="note">{} · {}</p>').format(
-        make_link("index.html", "Overview", "../"), make_link(line or "runs.html", "All runs of that time", "../")
+        make_page_link("index.html", "Overview", "../"),
+        make_page_link(line or "runs.html", "All runs of that time", "../"),
     )
     try:
         return render_report([folder], before=[StudySection("In the archive", [], [links])])

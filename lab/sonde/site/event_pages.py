@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.event import Event
 from sonde.model.units import counted
-from sonde.site.site_page import SitePage, make_link, make_page, name_history_page
+from sonde.site.site_page import SitePage, make_page, make_page_link, name_history_page
 from sonde.trends.changes import Change
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import Survey
@@ -35,11 +35,11 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
         root = "../" * name.count("/")
         rows = [_make_row(event, near.get(event.id, []), survey, root) for event in part]
         others = [
-            make_link("events.html" if other == 1 else f"events/{other}.html", f"Page {other}", root)
+            make_page_link("events.html" if other == 1 else f"events/{other}.html", f"Page {other}", root)
             for other in range(1, len(pages) + 1)
             if other != number
         ]
-        parts = [table(["When (UTC)", "Kind", "Event", "Parts", "Near changes"], rows, text_columns=5)]
+        parts = [render_table(["When (UTC)", "Kind", "Event", "Parts", "Near changes"], rows, text_columns=5)]
         if others:
             parts.append(Markup('<p class="note">{}</p>').format(Markup(" ").join(others)))
         lead = (
@@ -53,7 +53,7 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
 def _make_row(event: Event, changes: Sequence[Change], survey: Survey, root: str) -> tuple[object, ...]:
     links = [
         Markup("{}: {}").format(
-            make_link(
+            make_page_link(
                 name_history_page(survey.histories[change.history].labels.get("history", "")),
                 name_history(survey.histories[change.history], survey.distinguishing_labels),
                 root,

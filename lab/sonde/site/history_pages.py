@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sonde.charts.dates import day, span
+from sonde.charts.dates import format_date_span, format_day
 from sonde.charts.history_chart import HistoryCurve, build_history_chart
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
-from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
+from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
 from sonde.trends.changes import Change
 from sonde.trends.event_marks import EventMarks, select_event_marks
-from sonde.trends.history import History, moment
+from sonde.trends.history import History, parse_run_time
 from sonde.trends.nearby_events import find_events_between
 from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
 from sonde.trends.survey_page import build_history_curve, make_legend
@@ -115,25 +115,25 @@ def build_history_page(content: HistoryContent) -> SitePage:
         curve = HistoryCurve("", sentence, unit, times, values, (), (), marks.lines())
     chart = build_history_chart(curve, begin, end).render()
     facts = [(title, history.labels[label]) for title, label in _LABELS if history.labels.get(label)]
-    facts.append(("Time", span(day(begin), day(end))))
+    facts.append(("Time", format_date_span(format_day(begin), format_day(end))))
     facts.append(("Id", history.labels.get("history", "")))
     sections = [StudySection("Runs over time", [], [make_legend(marks), chart])]
-    sections += _changes(content)
+    sections += _make_changes_section(content)
     sections += marks.describe()
     strip = build_strip_chart("", curve.unit, history.times, history.values)
     if strip is not None:
         sections.append(StudySection("Spread by date", [], [strip.render()]))
-    sections.append(_runs(content))
+    sections.append(_make_runs_section(content))
     alarms = [curve.summary] if analysis is not None and analysis.slower else []
     return make_page(content.name, content.title, facts=facts, sections=sections, alarms=alarms)
 
 
-def _changes(content: HistoryContent) -> list[StudySection]:
+def _make_changes_section(content: HistoryContent) -> list[StudySection]:
     if content.analysis is None or not content.analysis.changes:
         return []
     rows = [
         (
-            f"{moment(change.first_after):%Y-%m-%d %H:%M}",
+            f"{parse_run_time(change.first_after):%Y-%m-%d %H:%M}",
             format_change(change),
             f"{change.runs_to_notice} runs",
             f"{together} others" if together else "",
@@ -142,10 +142,12 @@ def _changes(content: HistoryContent) -> list[StudySection]:
         for change, together, nearby in zip(content.analysis.changes, content.together, content.nearby, strict=True)
     ]
     columns = ["First run after", "Change", "Noticed with", "Changed together with", "Events near"]
-    return [StudySection("Changes", [], [table(columns, rows[::-1], "Changes, the latest first", text_columns=5)])]
+    return [
+        StudySection("Changes", [], [render_table(columns, rows[::-1], "Changes, the latest first", text_columns=5)])
+    ]
 
 
-def _runs(content: HistoryContent) -> StudySection:
+def _make_runs_section(content: HistoryContent) -> StudySection:
     history = content.history
     count = len(history)
     first = max(0, count - _LATEST_RUNS)
@@ -156,13 +158,13 @@ def _runs(content: HistoryContent) -> StudySection:
         run, link, has_report = runs[index - first]
         rows.append(
             (
-                f"{moment(float(history.times[index])):%Y-%m-%d %H:%M}",
-                make_link(link, run, "../") if link else run,
-                make_link(name_run_page(run), "report", "../") if has_report else "",
+                f"{parse_run_time(float(history.times[index])):%Y-%m-%d %H:%M}",
+                make_page_link(link, run, "../") if link else run,
+                make_page_link(name_run_page(run), "report", "../") if has_report else "",
                 format_history_value(float(history.values[index]), history),
                 f"{history.values[index] / reference:.0%}".replace("%", " %"),
             )
         )
     sentences = [f"The latest {len(rows)} of {count:,}; the others are in the lists of runs."] if first else []
     columns = ["Started (UTC)", "Run", "", "Rate", "Of the median"]
-    return StudySection("Runs", sentences, [table(columns, rows, "Runs, the latest first", text_columns=3)])
+    return StudySection("Runs", sentences, [render_table(columns, rows, "Runs, the latest first", text_columns=3)])

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.dates import day, span
-from sonde.charts.matrix import Field, matrix
-from sonde.charts.plot import table
+from sonde.charts.dates import format_date_span, format_day
+from sonde.charts.matrix import Field, render_matrix
+from sonde.charts.plot import render_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.site.baselines import BaselineRatio
-from sonde.site.site_page import SitePage, make_link, make_page, name_history_page
+from sonde.site.site_page import SitePage, make_page, make_page_link, name_history_page
 from sonde.trends.comparison_text import format_change_percent
-from sonde.trends.history import History, moment
+from sonde.trends.history import History, parse_run_time
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
@@ -62,17 +62,22 @@ def build_overview(
     times = [time for entry in entries for time in (entry.history.times[0], entry.history.times[-1])]
     facts = [("Runs", f"{runs:,}"), ("Histories", f"{len(entries):,}"), ("Events", f"{len(events):,}")]
     if times:
-        facts.append(("Time", span(day(float(min(times))), day(float(max(times))))))
+        facts.append(("Time", format_date_span(format_day(float(min(times))), format_day(float(max(times))))))
     open_incidents = [incident for incident in incidents if incident.status == "open"]
-    alarms = [f"{incident.summary} Open since {day(incident.opened)}." for incident in open_incidents]
+    alarms = [f"{incident.summary} Open since {format_day(incident.opened)}." for incident in open_incidents]
     if any(analysis.slower for analysis in survey.analyses):
         alarms.append(summarize_survey(survey))
-    sections = [*_matrices(entries), *_incidents(incidents), *_joint_changes(survey, events), *_latest_events(events)]
+    sections = [
+        *_make_matrices(entries),
+        *_make_incidents_section(incidents),
+        *_make_joint_changes_section(survey, events),
+        *_make_latest_events_section(events),
+    ]
     lead = "" if alarms and not open_incidents else summarize_survey(survey)
     return make_page("index.html", "Overview", lead, facts, sections, alarms)
 
 
-def _matrices(entries: Sequence[HistoryEntry]) -> Iterator[StudySection]:
+def _make_matrices(entries: Sequence[HistoryEntry]) -> Iterator[StudySection]:
     """For each system, file systems by tests."""
     latest: dict[str, dict[tuple[str, tuple[str, str]], HistoryEntry]] = {}
     for entry in sorted(entries, key=lambda entry: float(entry.history.times[-1])):
@@ -83,7 +88,7 @@ def _matrices(entries: Sequence[HistoryEntry]) -> Iterator[StudySection]:
         rows = sorted({row for row, _ in chosen})
         fields = {key: _make_field(entry) for key, entry in chosen.items()}
         parts = [
-            matrix(rows, columns, fields, f"Rate now as a fraction of the baseline on {system}")
+            render_matrix(rows, columns, fields, f"Rate now as a fraction of the baseline on {system}")
             for columns in _split_columns(sorted({column for _, column in chosen}))
         ]
         yield StudySection(f"{system}: rate now by rate of the baseline", [_describe_baselines(chosen.values())], parts)
@@ -125,27 +130,27 @@ def _make_field(entry: HistoryEntry) -> Field:
     return Field(ratio - 1, entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), entry.page)
 
 
-def _incidents(incidents: Sequence[Incident]) -> Iterator[StudySection]:
+def _make_incidents_section(incidents: Sequence[Incident]) -> Iterator[StudySection]:
     if not incidents:
         return
     rows = []
     for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MOST_INCIDENTS]:
         status = incident.status + (f", acknowledged by {incident.acknowledged}" if incident.acknowledged else "")
-        closed = day(incident.closed) if incident.closed else ""
+        closed = format_day(incident.closed) if incident.closed else ""
         text = " ".join(filter(None, (incident.summary, incident.localization)))
-        rows.append((day(incident.opened), closed, status, text))
-    parts = [table(["Opened", "Closed", "Status", "What became slower"], rows, "Incidents", text_columns=4)]
+        rows.append((format_day(incident.opened), closed, status, text))
+    parts = [render_table(["Opened", "Closed", "Status", "What became slower"], rows, "Incidents", text_columns=4)]
     yield StudySection("Incidents", ["Slowdowns that repeated probes of sonde watch confirmed."], parts)
 
 
-def _joint_changes(survey: Survey, events: Sequence[Event]) -> Iterator[StudySection]:
+def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iterator[StudySection]:
     if not survey.joint:
         return
     rows = []
     for joint in sorted(survey.joint, key=lambda joint: joint.time, reverse=True)[:_MOST_JOINTS]:
         nearby = [entry.describe() for entry in find_nearby_events(joint, events)]
         links = Markup(", ").join(
-            make_link(
+            make_page_link(
                 name_history_page(survey.histories[change.history].labels.get("history", "")),
                 name_history(survey.histories[change.history], survey.distinguishing_labels),
             )
@@ -157,10 +162,12 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> Iterator[StudySec
     columns = ["First run after", "What changed", "Histories"]
     omitted = len(survey.joint) - len(rows)
     sentences = [f"The latest of {len(survey.joint)}; the pages of the histories have all."] if omitted else []
-    yield StudySection("Changes", sentences, [table(columns, rows, "Joint changes, the latest first", text_columns=3)])
+    yield StudySection(
+        "Changes", sentences, [render_table(columns, rows, "Joint changes, the latest first", text_columns=3)]
+    )
 
 
-def _latest_events(events: Sequence[Event]) -> Iterator[StudySection]:
+def _make_latest_events_section(events: Sequence[Event]) -> Iterator[StudySection]:
     if not events:
         return
     latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MOST_EVENTS]
@@ -168,12 +175,14 @@ def _latest_events(events: Sequence[Event]) -> Iterator[StudySection]:
         (
             f"{event.when.first:%Y-%m-%d}",
             event.kind,
-            make_link(f"events.html#{event.id}", event.title),
+            make_page_link(f"events.html#{event.id}", event.title),
             ", ".join(event.parts),
         )
         for event in latest
     ]
-    yield StudySection("Latest events", [], [table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)])
+    yield StudySection(
+        "Latest events", [], [render_table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)]
+    )
 
 
 def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SitePage:
@@ -184,15 +193,15 @@ def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SiteP
         last = analysis.changes[-1] if analysis and analysis.changes else None
         rows.append(
             (
-                make_link(entry.page, name_history(history, survey.distinguishing_labels)),
+                make_page_link(entry.page, name_history(history, survey.distinguishing_labels)),
                 f"{len(history):,}",
-                f"{moment(float(history.times[-1])):%Y-%m-%d}",
+                f"{parse_run_time(float(history.times[-1])):%Y-%m-%d}",
                 format_history_value(analysis.level, history) if analysis else "",
                 format_change_percent(entry.ratio.ratio - 1) if entry.ratio else "too few runs",
                 f"{100 * analysis.noise:.1f} %" if analysis else "",
-                f"{moment(last.first_after):%Y-%m-%d} {format_change(last)}" if last else "",
+                f"{parse_run_time(last.first_after):%Y-%m-%d} {format_change(last)}" if last else "",
             )
         )
     columns = ["History", "Runs", "Latest run", "Level", "To the baseline", "Noise", "Latest change"]
-    section = StudySection("All histories", [], [table(columns, rows)])
+    section = StudySection("All histories", [], [render_table(columns, rows)])
     return make_page("histories.html", "Histories", f"{len(entries):,} histories.", sections=[section])

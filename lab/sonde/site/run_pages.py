@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.units import counted
-from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
+from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
 from sonde.trends.comparison_text import format_value
 
 COLUMNS = (
@@ -76,7 +76,7 @@ def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
     rows = [_make_row(row, reports) for row in reversed(page.rows.to_pylist())]
     caption = f"{counted(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
-    section = StudySection("List", [f"{caption}."], [table(_TITLES, rows, text_columns=6)])
+    section = StudySection("List", [f"{caption}."], [render_table(_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
     return make_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
 
@@ -84,7 +84,7 @@ def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
 def _make_row(row: Mapping[str, Any], reports: Collection[str]) -> tuple[Any, ...]:
     run = str(row["run"])
     title = escape_line(run, 200)
-    link = make_link(name_run_page(run), title, "../") if run in reports else Markup("{}").format(title)
+    link = make_page_link(name_run_page(run), title, "../") if run in reports else Markup("{}").format(title)
     started = datetime.fromtimestamp(row["started_s"] or 0.0, UTC)
     validity = ", ".join(filter(None, [row["validity"] or "", *(row["caveats"] or [])]))
     return (
@@ -118,13 +118,13 @@ def build_run_index(pages: Sequence[RunListPage], complaints: Sequence[str]) -> 
         (
             month,
             f"{sum(len(page.rows) for page in lists):,}",
-            Markup(" ").join(make_link(page.name, str(number)) for number, page in enumerate(lists, 1)),
+            Markup(" ").join(make_page_link(page.name, str(number)) for number, page in enumerate(lists, 1)),
         )
         for month, lists in sorted(months.items(), reverse=True)
     ]
     total = sum(len(page.rows) for page in pages)
     sentences = [*complaints[:5], *([f"{len(complaints) - 5} more folders like that."] * (len(complaints) > 5))]
     section = StudySection(
-        "Lists", sentences, [table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
+        "Lists", sentences, [render_table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
     )
     return make_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])

@@ -49,7 +49,7 @@ def make_page(
     return SitePage(title, lead, facts, alarms, sections, name)
 
 
-def make_link(target: str, text: str, root: str = "") -> Markup:
+def make_page_link(target: str, text: str, root: str = "") -> Markup:
     """A link to a page of the site; `root` is the path from the linking page to the root of the site."""
     return Markup('<a href="{}">{}</a>').format(f"{root}{quote(target, safe='/#.-_~')}", escape_line(text, 200))
 

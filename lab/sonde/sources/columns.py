@@ -112,7 +112,7 @@ def _build_column_map(
                 f"{suggest_name(meaning, MEANINGS)}"
             )
     for meaning, value in column_settings.items():
-        column_names, unit = _column_and_unit(meaning, value, location)
+        column_names, unit = _parse_column_and_unit(meaning, value, location)
         columns[meaning] = column_names
         if meaning in AMOUNT_UNITS:
             factors[meaning] = _parse_unit_factor(meaning, unit or AMOUNT_UNITS[meaning], location)
@@ -123,7 +123,7 @@ def _build_column_map(
     return ColumnMap(columns, factors, constants, options["tool"], options["definition"])
 
 
-def _column_and_unit(meaning: str, value: Any, location: str) -> tuple[list[str], str]:
+def _parse_column_and_unit(meaning: str, value: Any, location: str) -> tuple[list[str], str]:
     if isinstance(value, str):
         column, _, unit = value.rpartition(" ") if meaning in AMOUNT_UNITS and " " in value else (value, "", "")
         return [column], unit

@@ -26,7 +26,7 @@ def read_rows(path: Path, columns: ColumnMap, report_problem: ReportProblem) -> 
     CSV file or lacks a column."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(_limited_lines(file), strict=True)
+            reader = csv.DictReader(_iterate_limited_lines(file), strict=True)
             header = list(reader.fieldnames or ())
             columns.check(header, str(path))
             for number, row in enumerate(reader):
@@ -51,12 +51,12 @@ def read_header(path: Path) -> list[str]:
     """The names of the columns; none when the file is no CSV file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(_limited_lines(file), strict=True).fieldnames or ())
+            return list(csv.DictReader(_iterate_limited_lines(file), strict=True).fieldnames or ())
     except (UnicodeDecodeError, csv.Error, OSError):
         return []
 
 
-def _limited_lines(file: TextIO) -> Iterator[str]:
+def _iterate_limited_lines(file: TextIO) -> Iterator[str]:
     """The lines of a file. Raises csv.Error for a line that is too long."""
     while line := file.readline(MAX_LINE_CHARACTERS):
         if len(line) == MAX_LINE_CHARACTERS:

@@ -72,7 +72,7 @@ class StragglerAttribution:
     stragglers: Stragglers
 
 
-def attribute_slowness(seconds: ArrayLike, nodes: Sequence[int]) -> StragglerAttribution | None:
+def attribute_slowness_to_nodes_or_tasks(seconds: ArrayLike, nodes: Sequence[int]) -> StragglerAttribution | None:
     """Attributes a long run to slow nodes or to single slow tasks. `nodes` has the node of each task, from 0."""
     times = _to_times(seconds)
     node_of_task = np.asarray(nodes)

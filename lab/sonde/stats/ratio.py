@@ -126,7 +126,9 @@ def estimate_detectable_drop(before: ArrayLike, after: ArrayLike) -> float | Non
     drawn_sides = [random.choice(residuals, (_DRAWS, size)) for size in sizes]
     needed_shifts = _find_needed_shifts(drawn_sides[0], drawn_sides[1], _LEVEL)
     size_correction = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
-    shift = np.quantile(needed_shifts, _POWER) * _small_sample_factor(old.size + new.size) * np.sqrt(size_correction)
+    shift = (
+        np.quantile(needed_shifts, _POWER) * _correct_for_small_sample(old.size + new.size) * np.sqrt(size_correction)
+    )
     return float(1 - np.exp(-shift)) if shift > 0 else None
 
 
@@ -139,7 +141,7 @@ def _find_needed_shifts(old: Floats, new: Floats, level: float) -> Floats:
     return shifts
 
 
-def _small_sample_factor(runs: int) -> float:
+def _correct_for_small_sample(runs: int) -> float:
     """What residuals of so few runs in all lack; found by simulation over the six kinds of noise named above."""
     return 1 + 1.6 / runs + 9 / runs**2
 

@@ -66,8 +66,8 @@ def find_rate_shape(rates: ArrayLike, reference: ArrayLike | None = None) -> Rat
     logs = _to_logarithms(values)
     if reference is not None:
         logs = logs - np.interp(
-            _slice_centers(values.size),
-            _slice_centers(np.size(reference)),
+            _compute_slice_centers(values.size),
+            _compute_slice_centers(np.size(reference)),
             _to_logarithms(np.asarray(reference, dtype=float)),
         )
     dips = find_dips(logs)
@@ -85,7 +85,7 @@ def find_rate_shape(rates: ArrayLike, reference: ArrayLike | None = None) -> Rat
     return best.shape if is_significant and best.shape and best.shape.depth >= _MIN_DEPTH else None
 
 
-def _slice_centers(count: int) -> Floats:
+def _compute_slice_centers(count: int) -> Floats:
     return (np.arange(count) + 0.5) / count
 
 
@@ -109,7 +109,7 @@ def _to_lost_share(difference: float) -> float:
 def _fit_decline(logs: Floats) -> _Fit:
     """A straight line down from start to end, of the rate or of its logarithm."""
     ends = np.linspace(0.04, 0.96, 47)[:, None]  # the rate at the end, of that at the start
-    u = _slice_centers(logs.size)
+    u = _compute_slice_centers(logs.size)
     lines = np.concatenate([np.log(1 - (1 - ends) * u), np.log(ends) * u])
     residuals = logs - logs.mean() - (lines - lines.mean(axis=1, keepdims=True))
     costs = np.sum(residuals * residuals, axis=1)
@@ -120,7 +120,7 @@ def _fit_decline(logs: Floats) -> _Fit:
 def _fit_hinges(logs: Floats, is_late: bool) -> tuple[float, int, float]:
     """The best of: level and then a straight line (`late`), or a straight line and then level. (cost, bend, slope)"""
     n = logs.size
-    u = _slice_centers(n)
+    u = _compute_slice_centers(n)
     bends = np.arange(2, n - 2)
     ramp = np.maximum(0.0, u[None, :] - u[bends, None]) if is_late else np.maximum(0.0, u[bends, None] - u[None, :])
     ramp_mean = ramp.mean(axis=1, keepdims=True)

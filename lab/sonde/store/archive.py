@@ -34,7 +34,7 @@ from sonde.model.history_key import read_site_facts
 from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records, read_record_from
 from sonde.model.units import counted
 from sonde.store import owner, tables
-from sonde.store.shards import folder_of, list_shard, month_of, place_of, stamps
+from sonde.store.shards import list_shard, locate_shard, name_month_folder, place_of, read_shard_stamps
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import PLAN, Summary, read_summary, summarize
 
@@ -50,7 +50,7 @@ _INCOMING, _REMOVED = ".incoming-", ".removed-"
 _STAGE = re.compile(r"stage-.*\.ndjson")
 
 
-def new_id(name: str) -> str:
+def make_run_id(name: str) -> str:
     """An id that sorts by time: 20261121T204501Z-quick-ab12cd34.
 
     32 random bits: among a thousand runs that begin in one second two have the same name once in ten thousand times.
@@ -60,13 +60,13 @@ def new_id(name: str) -> str:
     return f"{stamp}-{plain}-{secrets.token_hex(4)}"
 
 
-def _job() -> dict[str, str]:
+def read_own_job() -> dict[str, str]:
     """The batch job that this run is part of, if it is."""
     name = os.environ.get(JOB)
     return {"job": name} if name else {}
 
 
-def job_end() -> float | None:
+def find_end_of_own_job() -> float | None:
     """When the batch job ends that this process is part of, seconds since 1970-01-01 UTC; None outside of one."""
     try:
         return float(os.environ[JOB_END])
@@ -108,10 +108,10 @@ class Archive:
 
     def begin(self, name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
-        run_id = new_id(name)
+        run_id = make_run_id(name)
         folder = self.root / f"{_INCOMING}{run_id}"
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        complete = {"id": run_id, "started": started, "site": read_site_facts(), **_job(), **facts}
+        complete = {"id": run_id, "started": started, "site": read_site_facts(), **read_own_job(), **facts}
         try:
             with (
                 ConfinedDirectory.open(self.root, create=True) as root,
@@ -129,8 +129,8 @@ class Archive:
     def commit(self, draft: Draft, reader: RecordReader, exit_code: int | None, text: str) -> Path:
         """Completes a run and makes it visible. Returns its folder."""
         try:
-            with self._open() as root, root.enter(draft.folder.name) as directory:
-                self._complete(root, directory, draft, reader, exit_code, text)
+            with self._open_root() as root, root.enter(draft.folder.name) as directory:
+                self._complete_run(root, directory, draft, reader, exit_code, text)
         except OSError as reason:
             raise MachineError(
                 f"The run could not be added to the archive: {reason.strerror}; what there is of it is in"
@@ -138,10 +138,10 @@ class Archive:
             ) from None
         return place_of(self.root, draft.id)
 
-    def _open(self) -> ConfinedDirectory:
+    def _open_root(self) -> ConfinedDirectory:
         return ConfinedDirectory.open(self.root)
 
-    def _complete(
+    def _complete_run(
         self,
         root: ConfinedDirectory,
         directory: ConfinedDirectory,
@@ -168,13 +168,13 @@ class Archive:
 
     def publish(self, folder: Path, run_id: str) -> Path:
         """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
-        with self._open() as root, root.enter(folder.name) as directory:
+        with self._open_root() as root, root.enter(folder.name) as directory:
             self._make_visible(root, directory, run_id)
         return place_of(self.root, run_id)
 
     def _make_visible(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> bool:
         """`publish`; false when somebody found the folder complete and was faster."""
-        with root.enter(month_of(run_id), create=True) as month:
+        with root.enter(name_month_folder(run_id), create=True) as month:
             first = True
             directory.share()
             try:
@@ -192,7 +192,7 @@ class Archive:
         """Takes a run out of the archive: it disappears at once, then its files go."""
         aside = f"{_REMOVED}{folder.name}-{secrets.token_hex(2)}"
         try:
-            with self._open() as root, ConfinedDirectory.beneath(self.root, folder.parent) as parent:
+            with self._open_root() as root, ConfinedDirectory.beneath(self.root, folder.parent) as parent:
                 parent.enter(folder.name).close()  # refuses a link
                 parent.rename(folder.name, root, aside)
                 root.remove_tree(aside, last=(SUMMARY,))
@@ -204,7 +204,7 @@ class Archive:
 
     def discard(self, draft: Draft) -> None:
         """Forgets a run that never began (its engine wrote no record)."""
-        with self._open() as root:
+        with self._open_root() as root:
             root.remove_tree(draft.folder.name)
 
     def recover(self) -> list[Path]:
@@ -216,7 +216,7 @@ class Archive:
         """
         recovered: list[Path] = []
         foreign = 0
-        with suppress(OSError), self._open() as root:
+        with suppress(OSError), self._open_root() as root:
             for name in root.names():
                 if not name.startswith((_INCOMING, _REMOVED, IMPORTING)):
                     continue
@@ -236,18 +236,18 @@ class Archive:
         return recovered
 
     def _recover_run(self, root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> list[Path]:
-        run_id = _id_of(name)
+        run_id = parse_run_id(name)
         if directory.has_file(SUMMARY, trusted_only=True) and not directory.has(owner.NAME):
             return [place_of(self.root, run_id)] if self._make_visible(root, directory, run_id) else []
-        if owner.alive(directory) or not _is_ours(root, directory, (_FACTS, owner.NAME)):
+        if owner.may_have_live_writer(directory) or not _is_ours(root, directory, (_FACTS, owner.NAME)):
             return []
         with self._take_over(root, directory, name) as ours:
-            return self._recover(root, ours, run_id)
+            return self._recover_incoming_run(root, ours, run_id)
 
     def _take_over(self, root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> ConfinedDirectory:
         """Of several that find the same dead run one gets it: the one whose rename succeeds. It is claimed before, too:
         under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
-        new_name = f"{_INCOMING}{_id_of(name)}~{secrets.token_hex(3)}"
+        new_name = f"{_INCOMING}{parse_run_id(name)}~{secrets.token_hex(3)}"
         owner.claim(directory, [os.getpid()])
         root.rename(name, root, new_name)
         ours = root.enter(new_name)
@@ -257,7 +257,7 @@ class Archive:
         owner.claim(ours, [os.getpid()])
         return ours
 
-    def _recover(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> list[Path]:
+    def _recover_incoming_run(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> list[Path]:
         stages = [name for name in directory.names() if _STAGE.fullmatch(name)]
         if stages and not directory.has(RECORD):
             records = []
@@ -278,18 +278,18 @@ class Archive:
         if summary := directory.read_json(SUMMARY, trusted_only=True):
             draft = replace(draft, facts=summary)
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
-        completed = self._complete(root, directory, draft, reader, code, text)
+        completed = self._complete_run(root, directory, draft, reader, code, text)
         return [place_of(self.root, run_id)] if completed else []
 
-    def under_way(self, group: str) -> list[Path]:
+    def list_runs_under_way(self, group: str) -> list[Path]:
         """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
         folders = []
-        with suppress(OSError), self._open() as root:
+        with suppress(OSError), self._open_root() as root:
             for name in root.names():
                 if name.startswith(_INCOMING):
                     with suppress(OSError), root.enter(name) as directory:
                         facts = directory.read_json(_FACTS, trusted_only=True) or {}
-                        if facts.get("group") == group and owner.alive_here(directory):
+                        if facts.get("group") == group and owner.has_live_writer_here(directory):
                             folders.append(self.root / name)
         return folders
 
@@ -307,9 +307,9 @@ class Archive:
     def folders(self) -> Iterator[Path]:
         """Everything that may be a run."""
         try:
-            for shard in stamps(self.root):
+            for shard in read_shard_stamps(self.root):
                 for name in list_shard(self.root, shard).changed_ns:
-                    yield folder_of(self.root, shard) / name
+                    yield locate_shard(self.root, shard) / name
         except FileNotFoundError:
             return
         except OSError as reason:
@@ -329,7 +329,7 @@ class Archive:
         return find_folders(self.root, name, calibrations)
 
 
-def _id_of(name: str) -> str:
+def parse_run_id(name: str) -> str:
     return name.removeprefix(_INCOMING).partition("~")[0]
 
 
@@ -348,7 +348,7 @@ def _is_ours(root: ConfinedDirectory, directory: ConfinedDirectory, marks: Colle
 def _finish_removal(root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> None:
     """Removes the rest of a run whose remover died, or what a dead import held: it comes again with the next import."""
     last = SUMMARY if name.startswith(_REMOVED) else owner.NAME
-    if name.startswith(IMPORTING) and owner.alive(directory):
+    if name.startswith(IMPORTING) and owner.may_have_live_writer(directory):
         return
     if _is_ours(root, directory, (last,)):
         root.remove_tree(name, last=(last,))

@@ -21,8 +21,8 @@ import pyarrow.compute as compute
 
 from sonde.model.confined_files import remove_file
 from sonde.store import index
-from sonde.store.columns import as_read, check_folders, plain, read_columns
-from sonde.store.masks import mask
+from sonde.store.columns import as_read, check_folders, decode_dictionaries, read_columns
+from sonde.store.masks import select_wanted_rows
 from sonde.store.selection import Selection
 
 Answer = TypeVar("Answer")
@@ -55,29 +55,29 @@ class Catalog:
 
     def find(self, columns: Sequence[str], wanted: Selection = _EVERYTHING, last: int | None = None) -> Found:
         """The same, of the last so many only, and how many there are in all."""
-        return self._again_if_replaced(lambda: self._find(columns, wanted, last))
+        return self._retry_if_replaced(lambda: self._find_runs(columns, wanted, last))
 
-    def _find(self, columns: Sequence[str], wanted: Selection, last: int | None) -> Found:
+    def _find_runs(self, columns: Sequence[str], wanted: Selection, last: int | None) -> Found:
         sources = self.sources("runs")
         looked_at = sorted({*wanted.columns(), "started_s"})
         hits, times = [], []
         for source in sources:
             table = source(looked_at)
-            hits.append(np.asarray(mask(wanted, table).to_numpy(zero_copy_only=False)))
+            hits.append(np.asarray(select_wanted_rows(wanted, table).to_numpy(zero_copy_only=False)))
             times.append(table["started_s"].fill_null(0.0).to_numpy())
         count = int(sum(hit.sum() for hit in hits))
         if last is not None and last < count:
-            begin = _beginning_of_last(last, hits, times)
+            begin = _find_start_of_last_runs(last, hits, times)
             hits = [hit & (started >= begin) for hit, started in zip(hits, times, strict=True)]
         wide = pa.schema([index.RUNS.field(name) for name in dict.fromkeys([*columns, "started_s", "run"])])
         tables = [
-            plain(source(wide.names).filter(pa.array(hit)), index.RUNS)
+            decode_dictionaries(source(wide.names).filter(pa.array(hit)), index.RUNS)
             for source, hit in zip(sources, hits, strict=True)
             if hit.any()
         ]
         all_rows = pa.concat_tables([wide.empty_table(), *tables])
         check_folders(all_rows)
-        if not _ascending(all_rows["started_s"].to_numpy()):
+        if not _is_ascending(all_rows["started_s"].to_numpy()):
             all_rows = all_rows.sort_by([("started_s", "ascending"), ("run", "ascending")])
         return Found(
             all_rows.slice(max(0, len(all_rows) - (count if last is None else last))).select(list(columns)), count
@@ -85,7 +85,7 @@ class Catalog:
 
     def complaints(self) -> list[str]:
         """One sentence for each folder that is not a run."""
-        return self._again_if_replaced(self._complaints)
+        return self._retry_if_replaced(self._complaints)
 
     def _complaints(self) -> list[str]:
         rows: list[dict[str, str]] = []
@@ -98,7 +98,7 @@ class Catalog:
 
     def with_sources(self, ask: Callable[[Catalog], Answer]) -> Answer:
         """What `ask` makes of the sources; asked again when somebody replaced a file of the index meanwhile."""
-        return self._again_if_replaced(lambda: ask(self))
+        return self._retry_if_replaced(lambda: ask(self))
 
     def sources(self, part: str) -> list[Callable[[Sequence[str]], Any]]:
         """A function for each month that reads columns of that part ("runs" or "phases"), text as dictionaries. The
@@ -127,7 +127,7 @@ class Catalog:
         index_place = index.Index(self.root).find_writable_folder()
         return index_place / name if index_place is not None else None
 
-    def _again_if_replaced(self, ask: Callable[[], Answer]) -> Answer:
+    def _retry_if_replaced(self, ask: Callable[[], Answer]) -> Answer:
         for _ in range(_PATIENCE):
             try:
                 return ask()
@@ -135,15 +135,15 @@ class Catalog:
                 pass  # somebody has replaced a file since
             except (OSError, pa.ArrowException):
                 self._drop_damaged()
-            self._refresh()
+            self._refresh_index()
         return ask()
 
     def mend(self) -> None:
         """Makes damaged files of the index anew: for those who read the files themselves."""
         self._drop_damaged()
-        self._refresh()
+        self._refresh_index()
 
-    def _refresh(self) -> None:
+    def _refresh_index(self) -> None:
         self._parts = index.Index(self.root, self._damaged).refresh(self._progress)
 
     def _drop_damaged(self) -> None:
@@ -158,7 +158,7 @@ class Catalog:
                         remove_file(file)
 
 
-def _beginning_of_last(last: int, hits: Sequence[Any], times: Sequence[Any]) -> float:
+def _find_start_of_last_runs(last: int, hits: Sequence[Any], times: Sequence[Any]) -> float:
     """When the first of the last so many runs started."""
     if last == 0:
         return float("inf")
@@ -166,5 +166,5 @@ def _beginning_of_last(last: int, hits: Sequence[Any], times: Sequence[Any]) -> 
     return float(np.partition(all_times, len(all_times) - last)[len(all_times) - last])
 
 
-def _ascending(values: Any) -> bool:
+def _is_ascending(values: Any) -> bool:
     return bool(np.all(values[1:] >= values[:-1]))

@@ -33,7 +33,7 @@ def check_folders(table: Any) -> None:
     """Raises ArrowInvalid when the column `folder`, where there is one, holds more than a run, or a month and a run,
     below the archive: an index is only a cache, and nobody follows it out of the archive."""
     if "folder" in table.column_names:
-        texts = one_chunk(table["folder"])
+        texts = combine_chunks(table["folder"])
         texts = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
         if not compute.all(compute.match_substring_regex(texts, _FOLDER), min_count=0).as_py():
             raise pa.ArrowInvalid("the index names a folder outside the archive")
@@ -48,14 +48,14 @@ def as_read(table: Any, columns: Sequence[str]) -> Any:
     return chosen
 
 
-def plain(table: Any, schema: Any) -> Any:
+def decode_dictionaries(table: Any, schema: Any) -> Any:
     """The table with texts as texts."""
     return table.cast(pa.schema([schema.field(name) for name in table.column_names]))
 
 
-def by_value(column: Any, test: Callable[[Any], Any]) -> Any:
+def test_each_value(column: Any, test: Callable[[Any], Any]) -> Any:
     """`test` of each text in a column, asked once for each different one; null counts as no."""
-    array = one_chunk(column)
+    array = combine_chunks(column)
     if not pa.types.is_dictionary(array.type):
         return compute.fill_null(test(array), False)
     answers = compute.fill_null(test(array.dictionary), False).to_numpy(zero_copy_only=False)
@@ -63,7 +63,7 @@ def by_value(column: Any, test: Callable[[Any], Any]) -> Any:
     return pa.array(np.append(answers, False)[codes])
 
 
-def one_chunk(column: Any) -> Any:
+def combine_chunks(column: Any) -> Any:
     """The column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
@@ -78,7 +78,7 @@ class Coded:
         """`unique`: the same text has the same code wherever it comes from. Without it texts are never compared."""
         texts, codes, offset = [], [], 0
         for column in columns:
-            array = one_chunk(column)
+            array = combine_chunks(column)
             of_file = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
             codes.append(np.where(of_file >= 0, of_file + offset, -1))
             texts.append(array.dictionary)

@@ -32,14 +32,14 @@ def check_group(name: str) -> str:
     return name
 
 
-def folder_of_group(root: Path, group: str) -> Path:
+def locate_group_folder(root: Path, group: str) -> Path:
     """Where the archive keeps what belongs to all runs of an experiment."""
     return root / EXPERIMENTS / group
 
 
 def write_group(root: Path, group: str, document: Mapping[str, Any]) -> Path:
     """Keeps what was asked. The file is there whole or not at all. Returns its folder."""
-    folder = folder_of_group(root, check_group(group))
+    folder = locate_group_folder(root, check_group(group))
     try:
         with (
             ConfinedDirectory.open(root, create=True) as archive,
@@ -58,7 +58,9 @@ def write_group(root: Path, group: str, document: Mapping[str, Any]) -> Path:
 def read_group(root: Path, name: str) -> dict[str, Any]:
     """What was asked in the group that `name` means: a name, its unique beginning, or "last". Raises UserError."""
     group_names = (
-        sorted(groups(root), key=lambda group: _changed(root, group)) if name == "last" else sorted(groups(root))
+        sorted(groups(root), key=lambda group: _read_change_time(root, group))
+        if name == "last"
+        else sorted(groups(root))
     )
     if name == "last" and group_names:
         matching = group_names[-1:]
@@ -70,9 +72,11 @@ def read_group(root: Path, name: str) -> dict[str, Any]:
         raise UserError(
             f'"{name}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of the name.'
         )
-    document = read_json(folder_of_group(root, matching[0]) / NAME)
+    document = read_json(locate_group_folder(root, matching[0]) / NAME)
     if document is None or document.get("schema") != SCHEMA:
-        raise UserError(f"{folder_of_group(root, matching[0]) / NAME} cannot be read as an experiment that was run.")
+        raise UserError(
+            f"{locate_group_folder(root, matching[0]) / NAME} cannot be read as an experiment that was run."
+        )
     return document
 
 
@@ -84,10 +88,10 @@ def groups(root: Path) -> Iterator[str]:
 
 def remove_empty(root: Path) -> None:
     """Removes what is kept of experiments that have no run any more."""
-    from sonde.store.names import sizes_of_groups  # pyarrow takes long to import
+    from sonde.store.names import count_runs_by_group  # pyarrow takes long to import
 
     group_names = list(groups(root))
-    sizes = sizes_of_groups(root) if group_names else {}
+    sizes = count_runs_by_group(root) if group_names else {}
     for group in group_names:
         if group not in sizes:
             with (
@@ -98,5 +102,5 @@ def remove_empty(root: Path) -> None:
                 experiments.remove_tree(group)
 
 
-def _changed(root: Path, group: str) -> float:
-    return (folder_of_group(root, group) / NAME).stat().st_mtime
+def _read_change_time(root: Path, group: str) -> float:
+    return (locate_group_folder(root, group) / NAME).stat().st_mtime

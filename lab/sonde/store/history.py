@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.columns import Coded, by_value, one_chunk
-from sonde.store.masks import mask
+from sonde.store.columns import Coded, combine_chunks, test_each_value
+from sonde.store.masks import select_wanted_rows
 from sonde.store.selection import Selection
 
 _COLUMNS = ("history", "key", "started_s", "value", "run", "group", "plan")
@@ -72,34 +72,38 @@ class Series:
         return len(self.values)
 
 
-def all_series(archive: Archive, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
+def list_series(archive: Archive, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
     """Every series, sorted by key; of the runs that are wanted only, and with these series ids only, if given."""
-    return series_in(Catalog(archive.root), wanted, ids)
+    return list_series_in_catalog(Catalog(archive.root), wanted, ids)
 
 
-def series_in(catalog: Catalog, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
+def list_series_in_catalog(
+    catalog: Catalog, wanted: Selection | None = None, ids: Sequence[str] | None = None
+) -> list[Series]:
     """The same from a catalog that is open already."""
-    parts = catalog.with_sources(lambda pair: list(_read(pair, wanted, ids)))
-    return sorted(_split(parts), key=lambda pair: pair.key)
+    parts = catalog.with_sources(lambda pair: list(_read_series_rows(pair, wanted, ids)))
+    return sorted(_split_into_series(parts), key=lambda pair: pair.key)
 
 
-def _read(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None) -> Iterator[Any]:
+def _read_series_rows(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None) -> Iterator[Any]:
     """For each month the rows that belong to a series."""
     for runs, phases in zip(catalog.sources("runs"), catalog.sources("phases"), strict=True):
         rows = phases(_COLUMNS)
-        keep = compute.is_valid(one_chunk(rows["history"]))
+        keep = compute.is_valid(combine_chunks(rows["history"]))
         if ids is not None:
-            keep = compute.and_(keep, by_value(rows["history"], lambda texts: compute.is_in(texts, pa.array(ids))))
+            keep = compute.and_(
+                keep, test_each_value(rows["history"], lambda texts: compute.is_in(texts, pa.array(ids)))
+            )
         if wanted is not None:
             table = runs(sorted({*wanted.columns(), "run"}))
-            names = one_chunk(table.filter(mask(wanted, table))["run"].cast(pa.string()))
-            keep = compute.and_(keep, by_value(rows["run"], functools.partial(compute.is_in, value_set=names)))
+            names = combine_chunks(table.filter(select_wanted_rows(wanted, table))["run"].cast(pa.string()))
+            keep = compute.and_(keep, test_each_value(rows["run"], functools.partial(compute.is_in, value_set=names)))
         rows_left = rows.filter(keep)
         if len(rows_left):
             yield rows_left
 
 
-def _split(parts: Sequence[Any]) -> Iterator[Series]:
+def _split_into_series(parts: Sequence[Any]) -> Iterator[Series]:
     """One series for each series id in the rows."""
     if not parts:
         return
@@ -113,7 +117,7 @@ def _split(parts: Sequence[Any]) -> Iterator[Series]:
     small = series.codes.astype(np.uint16) if len(series.texts) < 2**16 else series.codes
     order = np.argsort(small, kind="stable")  # numpy sorts numbers of 16 bits in linear time
     for rows in np.split(order, np.flatnonzero(np.diff(series.codes[order])) + 1):
-        in_time = rows if _rising(times[rows]) else _by_time(rows, times, runs)
+        in_time = rows if _is_rising(times[rows]) else _sort_by_time(rows, times, runs)
         yield Series(
             key=HistoryKey(**json.loads(keys.text(int(in_time[-1])) or "{}")),
             plan=plans.text(int(in_time[-1])) or "",
@@ -124,10 +128,10 @@ def _split(parts: Sequence[Any]) -> Iterator[Series]:
         )
 
 
-def _rising(times: NDArray[np.float64]) -> bool:
+def _is_rising(times: NDArray[np.float64]) -> bool:
     return bool(np.all(times[1:] > times[:-1]))
 
 
-def _by_time(rows: NDArray[np.int64], times: NDArray[np.float64], runs: Coded) -> NDArray[np.int64]:
+def _sort_by_time(rows: NDArray[np.int64], times: NDArray[np.float64], runs: Coded) -> NDArray[np.int64]:
     """`rows` by time; those that started in the same second by name."""
     return rows[np.lexsort((np.array(runs.take(rows)), times[rows]))]

@@ -58,10 +58,10 @@ def add_imported(
                 run_ids.add(run_id)
                 batch.append(run)
             if len(batch) == _BATCH:
-                added.folders += _publish(archive, batch, source, original)
+                added.folders += _publish_runs(archive, batch, source, original)
                 batch = []
                 step(done)
-        added.folders += _publish(archive, batch, source, original)
+        added.folders += _publish_runs(archive, batch, source, original)
         step(done)
     except OSError as reason:
         raise MachineError(
@@ -70,7 +70,7 @@ def add_imported(
     return added
 
 
-def _publish(
+def _publish_runs(
     archive: Archive, batch: Sequence[ImportedRun], source: Mapping[str, str], original: Path | None
 ) -> list[Path]:
     """Writes the runs aside, brings them to storage, and makes them visible one by one."""
@@ -84,7 +84,7 @@ def _publish(
             for run in batch:
                 with directory.create_directory(run.id()) as folder:
                     with folder.create_file(SUMMARY) as file:
-                        file.write(json_text(_document(run, source)).encode())
+                        file.write(json_text(_make_summary(run, source)).encode())
                     if original is not None:
                         with (
                             original.open("rb") as content,
@@ -92,13 +92,13 @@ def _publish(
                         ):
                             shutil.copyfileobj(content, file, 1 << 20)
             _sync_file_system(directory)
-            return [_move(root, directory, run.id(), place_of(archive.root, run.id())) for run in batch]
+            return [_move_run_to_month(root, directory, run.id(), place_of(archive.root, run.id())) for run in batch]
         finally:
             with suppress(OSError):
                 root.remove_tree(aside, last=(owner.NAME,))
 
 
-def _move(root: ConfinedDirectory, aside: ConfinedDirectory, run_id: str, final: Path) -> Path:
+def _move_run_to_month(root: ConfinedDirectory, aside: ConfinedDirectory, run_id: str, final: Path) -> Path:
     with root.enter(final.parent.name, create=True) as month, aside.enter(run_id) as folder:
         folder.share()
         try:
@@ -116,7 +116,7 @@ def _sync_file_system(directory: ConfinedDirectory) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
+def _make_summary(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
     """The run.json of an imported run: that of a measurement, with `source` and without a record."""
     return {
         "schema": SCHEMA,
@@ -138,12 +138,12 @@ def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
         "history": {"version": HASH_VERSION, **run.key()},
         "experiment": dict(run.experiment),
         "context": dict(run.context),
-        "phases": [_phase(phase) for phase in run.phases],
+        "phases": [_phase_to_json(phase) for phase in run.phases],
         "findings": [dict(finding) for finding in run.findings],
     }
 
 
-def _phase(phase: ImportedPhase) -> dict[str, Any]:
+def _phase_to_json(phase: ImportedPhase) -> dict[str, Any]:
     return {
         "phase": phase.phase,
         "op": phase.op,

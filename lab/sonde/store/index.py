@@ -34,8 +34,8 @@ import pyarrow.parquet as parquet
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError
 from sonde.store import shards
-from sonde.store.columns import plain, read_columns
-from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, rows_of
+from sonde.store.columns import decode_dictionaries, read_columns
+from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, read_folder_rows
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
 VERSION = "10"
@@ -80,12 +80,12 @@ class Index:
         """Brings the index up to date and says where its rows are. `progress` hears how many new folders were read,
         and of how many."""
         try:
-            now = shards.stamps(self._root)
+            now = shards.read_shard_stamps(self._root)
         except FileNotFoundError:
             return Parts()
         except OSError as reason:
             raise MachineError(f"The archive {self._root} cannot be read: {reason.strerror}.") from None
-        have = self._have(now)
+        have = self._find_shard_files(now)
         parts = Parts()
         stale = []
         for shard, stamp in now.items():
@@ -95,25 +95,25 @@ class Index:
             else:
                 stale.append(shard)
         work = _Work(progress)
-        listings = [(shard, listing) for shard in stale if (listing := self._list(shard)) is not None]
+        listings = [(shard, listing) for shard in stale if (listing := self._list_shard(shard)) is not None]
         known_by_shard = {shard: _read_known(have.get(shard)) for shard, _ in listings}
-        work.total = sum(len(_new(listing, known_by_shard[shard])) for shard, listing in listings)
+        work.total = sum(len(_select_new_folders(listing, known_by_shard[shard])) for shard, listing in listings)
         for shard, listing in listings:
-            self._rebuild(shard, listing, known_by_shard[shard], parts, work)
-        self._forget(pair for shard, pair in have.items() if shard not in now)
+            self._rebuild_shard(shard, listing, known_by_shard[shard], parts, work)
+        self._remove_files(pair for shard, pair in have.items() if shard not in now)
         return parts
 
-    def _list(self, shard: str) -> shards.Listing | None:
+    def _list_shard(self, shard: str) -> shards.Listing | None:
         try:
             return shards.list_shard(self._root, shard)
         except OSError:
             return None  # removed since
 
-    def _have(self, now: Mapping[str, int]) -> dict[str, _Pair]:
+    def _find_shard_files(self, now: Mapping[str, int]) -> dict[str, _Pair]:
         """Shard -> its files: those with the stamp of now if there are any, else others that may hold most of it."""
         pairs_by_shard: dict[str, _Pair] = {}
-        for folder in self._places():
-            for pair in self._pairs(folder):
+        for folder in self._list_index_folders():
+            for pair in self._find_file_pairs(folder):
                 if any(file in self._damaged for file in pair.files.values()):
                     continue
                 previous = pairs_by_shard.get(pair.shard)
@@ -123,11 +123,11 @@ class Index:
                     pairs_by_shard[pair.shard] = pair
         return pairs_by_shard
 
-    def _pairs(self, path: Path) -> list[_Pair]:
+    def _find_file_pairs(self, path: Path) -> list[_Pair]:
         """Shards of which both files are in the directory, each in its latest form. None where other users may write:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
-        with suppress(OSError), self._enter(path) as folder:
+        with suppress(OSError), self._enter_index_folder(path) as folder:
             for name in folder.names() if folder.only_caller_may_change_entries() else ():
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
@@ -138,40 +138,42 @@ class Index:
             _Pair(shard, stamp, files) for (shard, stamp), files in files_by_stamp.items() if len(files) == len(_PARTS)
         ]
 
-    def _rebuild(self, shard: str, listing: shards.Listing, known_rows: _Known, parts: Parts, work: _Work) -> None:
-        new = _new(listing, known_rows)
+    def _rebuild_shard(
+        self, shard: str, listing: shards.Listing, known_rows: _Known, parts: Parts, work: _Work
+    ) -> None:
+        new = _select_new_folders(listing, known_rows)
         unchanged = known_rows.only({name for name in listing.changed_ns if name not in new})
-        clock = self._clock()
+        clock = self._read_storage_clock_ns()
         tables = unchanged.tables
         for start in range(0, len(new), _BATCH):
             rows: dict[str, list[Row]] = {part: [] for part in _PARTS}
             for name in new[start : start + _BATCH]:
-                folder = shards.folder_of(self._root, shard) / name
+                folder = shards.locate_shard(self._root, shard) / name
                 folder_name = name if shard == shards.ROOT else f"{shard}/{name}"
                 changed = listing.changed_ns[name]
-                run, phases = rows_of(folder, folder_name, 0 if clock - changed < _FRESH_NS else changed)
+                run, phases = read_folder_rows(folder, folder_name, 0 if clock - changed < _FRESH_NS else changed)
                 rows["runs"].append(run)
                 rows["phases"] += phases
-                work.one_more()
+                work.count_folder()
             tables = {
-                "runs": _joined(tables["runs"], rows["runs"], RUNS),
-                "phases": _joined(tables["phases"], rows["phases"], PHASES),
+                "runs": _append_rows(tables["runs"], rows["runs"], RUNS),
+                "phases": _append_rows(tables["phases"], rows["phases"], PHASES),
             }
             if start + _BATCH < len(new):
-                self._write(shard, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
+                self._write_shard(shard, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
         order = [("started_s", "ascending"), ("run", "ascending")]
         tables = {part: table.sort_by(order) for part, table in tables.items()}
         sure = clock - listing.stamp_ns >= _FRESH_NS
-        self._write(shard, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
+        self._write_shard(shard, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
         for part in _PARTS:
             # From memory, not from the file: somebody else may replace it before it is read.
             parts.tables[part].append(tables[part])
 
-    def _write(self, shard: str, stamp: str, tables: Mapping[str, Any]) -> None:
+    def _write_shard(self, shard: str, stamp: str, tables: Mapping[str, Any]) -> None:
         """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
         written = {part: f"{shard}~{stamp}.{part}.parquet" for part in _PARTS}
         # No space, say: the rows are in memory, and the next one tries again.
-        with suppress(OSError), self._open() as folder:
+        with suppress(OSError), self._open_index_folder() as folder:
             for part, name in written.items():
                 with folder.replace_file(name) as file:
                     parquet.write_table(tables[part], file, **WRITING)
@@ -179,24 +181,24 @@ class Index:
                 if old.startswith(f"{shard}~") and old.endswith(".parquet") and old not in written.values():
                     folder.remove_file(old, missing_ok=True)
 
-    def _forget(self, pairs: Iterable[_Pair]) -> None:
-        with suppress(OSError), self._open() as folder:
+    def _remove_files(self, pairs: Iterable[_Pair]) -> None:
+        with suppress(OSError), self._open_index_folder() as folder:
             for pair in pairs:
                 for file in pair.files.values():
                     if file.parent == folder.path:
                         folder.remove_file(file.name, missing_ok=True)
 
-    def _clock(self) -> int:
+    def _read_storage_clock_ns(self) -> int:
         """What time it is where the archive lies, in ns: the clock of a file server need not be ours."""
         name = f".{secrets.token_hex(6)}.clock"
-        with suppress(OSError), self._open() as folder:
+        with suppress(OSError), self._open_index_folder() as folder:
             folder.create_file(name).close()
             now = folder.status_of(name).st_mtime_ns
             folder.remove_file(name, missing_ok=True)
             return now
         return time.time_ns()
 
-    def _places(self) -> list[Path]:
+    def _list_index_folders(self) -> list[Path]:
         """Where an index may be: in the archive, and with what the user caches, for archives that are not ours."""
         root_hash = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache")
@@ -205,22 +207,22 @@ class Index:
     def find_writable_folder(self) -> Path | None:
         """Where the index is written: the first of the places that can be. None when none can."""
         if self._folder is None:
-            for path in self._places():
-                with suppress(OSError), self._enter(path, create=True) as folder:
+            for path in self._list_index_folders():
+                with suppress(OSError), self._enter_index_folder(path, create=True) as folder:
                     folder.close_to_others()
                     if folder.only_caller_may_change_entries() and os.access(path, os.W_OK | os.X_OK):
                         self._folder = path
                         break
         return self._folder
 
-    def _open(self) -> ConfinedDirectory:
+    def _open_index_folder(self) -> ConfinedDirectory:
         """The directory that the index is written to. Raises FileNotFoundError when there is none."""
         index_folder = self.find_writable_folder()
         if index_folder is None:
             raise FileNotFoundError(self._root)
-        return self._enter(index_folder)
+        return self._enter_index_folder(index_folder)
 
-    def _enter(self, path: Path, create: bool = False) -> ConfinedDirectory:
+    def _enter_index_folder(self, path: Path, create: bool = False) -> ConfinedDirectory:
         """Opens one of the places. `create`: makes it, so that only its owner may write there whatever the umask."""
         parts = path.relative_to(self._root).parts if path.is_relative_to(self._root) else path.parts[-1:]
         base = path.parents[len(parts) - 1]
@@ -251,7 +253,7 @@ class _Work:
     total: int = 0
     done: int = 0
 
-    def one_more(self) -> None:
+    def count_folder(self) -> None:
         self.done += 1
         if self.done % 256 == 0 or self.done == self.total:
             self.progress(self.done, self.total)
@@ -284,7 +286,7 @@ class _Known:
         )
 
 
-def _new(listing: shards.Listing, known_rows: _Known) -> list[str]:
+def _select_new_folders(listing: shards.Listing, known_rows: _Known) -> list[str]:
     """Folders that the index does not know as they are now."""
     before = known_rows.changed_ns()
     return [name for name, changed in listing.changed_ns.items() if before.get(name) != changed]
@@ -296,7 +298,7 @@ def _read_known(pair: _Pair | None) -> _Known:
             schemas = {"runs": RUNS, "phases": PHASES}
             return _Known(
                 {
-                    part: plain(read_columns(pair.files[part], schema.names, schema), schema)
+                    part: decode_dictionaries(read_columns(pair.files[part], schema.names, schema), schema)
                     for part, schema in schemas.items()
                 }
             )
@@ -305,7 +307,7 @@ def _read_known(pair: _Pair | None) -> _Known:
     return _Known({"runs": RUNS.empty_table(), "phases": PHASES.empty_table()})
 
 
-def _joined(table: Any, rows: Sequence[Row], schema: Any) -> Any:
+def _append_rows(table: Any, rows: Sequence[Row], schema: Any) -> Any:
     columns = {
         name: [
             float(value) if isinstance(value := row.get(name), int) and kind == pa.float64() else value for row in rows

@@ -23,27 +23,27 @@ def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path
     if name == "last":
         last = compute.max(runs["run"]).as_py()
         (row,) = runs.filter(compute.equal(runs["run"], last)).slice(0, 1).to_pylist()
-        return _members(root, runs, row["group"], calibrations) if row["group"] else [root / row["folder"]]
+        return _find_group_members(root, runs, row["group"], calibrations) if row["group"] else [root / row["folder"]]
     exact = runs.filter(compute.equal(runs["run"], name))
     if len(exact):
         return [root / exact["folder"][0].as_py()]
     if compute.any(compute.equal(runs["group"], name)).as_py():  # acc, although there is acc2
-        return _members(root, runs, name, calibrations)
-    return _by_beginning(root, runs, name, calibrations)
+        return _find_group_members(root, runs, name, calibrations)
+    return _find_by_name_start(root, runs, name, calibrations)
 
 
-def folders_of_group(root: Path, group: str) -> list[Path]:
+def find_folders_of_group(root: Path, group: str) -> list[Path]:
     """Folders of all runs of the group with exactly this name, in the order of their start; none when there is none."""
-    return _members(root, Catalog(root).runs(["run", "folder", "group", "role"]), group, calibrations=True)
+    return _find_group_members(root, Catalog(root).runs(["run", "folder", "group", "role"]), group, calibrations=True)
 
 
-def sizes_of_groups(root: Path) -> Counter[str]:
+def count_runs_by_group(root: Path) -> Counter[str]:
     """How many runs each group has, calibrations included."""
     groups = Catalog(root).runs(["group"])["group"].drop_null().to_pylist()
     return Counter(groups)
 
 
-def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
+def _find_by_name_start(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
     in_group = runs.filter(compute.fill_null(compute.starts_with(runs["group"], name), False))
     singles = runs.filter(compute.starts_with(runs["run"], name))
     groups = set(in_group["group"].unique().to_pylist())
@@ -51,7 +51,9 @@ def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[
     names = sorted(groups | set(alone.slice(0, 5)["run"].to_pylist()))
     count = len(groups) + len(alone)
     if count == 1:
-        return _members(root, runs, names[0], calibrations) if groups else [root / alone["folder"][0].as_py()]
+        return (
+            _find_group_members(root, runs, names[0], calibrations) if groups else [root / alone["folder"][0].as_py()]
+        )
     if not names:
         near = suggest_name(name, runs.slice(max(0, len(runs) - _NEAR))["run"].to_pylist())
         raise UserError(f'There is no run "{name}" in the archive {root}; `sonde list` shows them.{near}')
@@ -59,7 +61,7 @@ def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[
     raise UserError(f'"{name}" could mean {count} runs ({examples}); give more of the name.')
 
 
-def _members(root: Path, runs: Any, group: str, calibrations: bool) -> list[Path]:
+def _find_group_members(root: Path, runs: Any, group: str, calibrations: bool) -> list[Path]:
     wanted = compute.equal(runs["group"], group)
     if not calibrations:
         wanted = compute.and_(wanted, compute.not_equal(runs["role"], "calibration"))

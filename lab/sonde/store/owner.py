@@ -27,7 +27,7 @@ def claim(directory: ConfinedDirectory, pids: list[int]) -> None:
     directory.write_json(NAME, {"host": socket.gethostname(), "processes": processes})
 
 
-def alive(directory: ConfinedDirectory) -> bool:
+def may_have_live_writer(directory: ConfinedDirectory) -> bool:
     """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
     owner: Any = directory.read_json(NAME, trusted_only=True)
     try:
@@ -39,7 +39,7 @@ def alive(directory: ConfinedDirectory) -> bool:
     return any(start is not None and _start_of(pid) == start for pid, start in processes)
 
 
-def alive_here(directory: ConfinedDirectory) -> bool:
+def has_live_writer_here(directory: ConfinedDirectory) -> bool:
     """True when processes of this machine are still writing there, for certain."""
     owner: Any = directory.read_json(NAME, trusted_only=True)
     try:

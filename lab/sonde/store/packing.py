@@ -27,7 +27,7 @@ from sonde.model.confined_files import ConfinedDirectory, open_file, replace_fil
 from sonde.model.errors import MachineError, RecordError, UserError
 from sonde.store import owner
 from sonde.store.archive import RECORD, Archive
-from sonde.store.packs import UNREADABLE, members_of
+from sonde.store.packs import UNREADABLE, iterate_members
 from sonde.store.shards import open_shard_of, place_of
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import read_summary
@@ -47,7 +47,7 @@ class Brought:
     duplicates: int = 0  # runs that were there already
     complaints: list[str] = field(default_factory=list)
 
-    def complain(self, sentence: str) -> None:
+    def add_complaint(self, sentence: str) -> None:
         """Adds a sentence, of the first thousand: a pack may hold millions of things that are not taken."""
         if len(self.complaints) < _MOST_COMPLAINTS:
             self.complaints.append(sentence)
@@ -58,14 +58,14 @@ def is_pack(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
 
-def pack(folders: Sequence[Path], out: Path, step: Step) -> list[str]:
+def pack_runs(folders: Sequence[Path], out: Path, step: Step) -> list[str]:
     """Writes the files of these runs into `out`, which appears when it is whole. Returns a sentence for each run or
     file that could not be read or is no regular file. Raises MachineError when `out` cannot be written."""
     complaints: list[str] = []
     try:
-        with replace_file(out, create=True) as file, _writer(out, file) as add:
+        with replace_file(out, create=True) as file, _open_pack_writer(out, file) as add:
             for done, folder in enumerate(folders):
-                for name, content in _files_of(folder, complaints):
+                for name, content in _iterate_run_files(folder, complaints):
                     add(f"{folder.name}/{name}", content)
                 step(done + 1, len(folders))
     except OSError as reason:
@@ -73,7 +73,9 @@ def pack(folders: Sequence[Path], out: Path, step: Step) -> list[str]:
     return complaints
 
 
-def _files_of(folder: Path, complaints: list[str], then: str = "it was left out") -> Iterator[tuple[str, BinaryIO]]:
+def _iterate_run_files(
+    folder: Path, complaints: list[str], then: str = "it was left out"
+) -> Iterator[tuple[str, BinaryIO]]:
     """Name and content of the regular files of a run; links are not followed. `then` ends each complaint."""
     try:
         with open_shard_of(folder) as shard, shard.enter(folder.name) as directory:
@@ -96,7 +98,7 @@ def _files_of(folder: Path, complaints: list[str], then: str = "it was left out"
 
 
 @contextmanager
-def _writer(out: Path, file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
+def _open_pack_writer(out: Path, file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
     if out.name.lower().endswith(".zip"):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
             yield functools.partial(_add_to_zip, packed)
@@ -121,14 +123,14 @@ def _add_to_tar(tape: tarfile.TarFile, name: str, content: BinaryIO) -> None:
     tape.addfile(member, content)
 
 
-def unpack(archive: Archive, path: Path, step: Step) -> Brought:
+def unpack_runs(archive: Archive, path: Path, step: Step) -> Brought:
     """Brings the runs of a pack into the archive. Raises UserError when the file is none."""
     brought = Brought()
     incoming = _Incoming(archive, path.name, brought)
     try:
-        for number, member in enumerate(members_of(path)):
+        for number, member in enumerate(iterate_members(path)):
             if member.problem:
-                brought.complain(f"{member.name} in {path} {member.problem}; it was left out.")
+                brought.add_complaint(f"{member.name} in {path} {member.problem}; it was left out.")
             else:
                 incoming.file(member.name, member.content)
             step(number + 1, number + 1)
@@ -136,7 +138,7 @@ def unpack(archive: Archive, path: Path, step: Step) -> Brought:
         incoming.forget()
         if not brought.added and not brought.duplicates:
             raise UserError(f"{path} is no pack of runs that can be read: {reason}.") from None
-        brought.complain(f"{path} breaks off or is damaged ({reason}); the runs before that were taken.")
+        brought.add_complaint(f"{path} breaks off or is damaged ({reason}); the runs before that were taken.")
     else:
         incoming.finish()
     return brought
@@ -150,13 +152,13 @@ def copy_runs(archive: Archive, folders: Iterable[Path], where: str, step: Step)
     for done, folder in enumerate(chosen):
         complaints: list[str] = []
         try:
-            for name, content in _files_of(folder, complaints, "the run was skipped"):
+            for name, content in _iterate_run_files(folder, complaints, "the run was skipped"):
                 incoming.file(f"{folder.name}/{name}", content)
         except OSError as reason:
             complaints.append(f"{folder} cannot be copied ({reason.strerror}); the run was skipped.")
         if complaints:  # a run comes whole or not at all
             incoming.forget()
-            brought.complain(complaints[0])
+            brought.add_complaint(complaints[0])
         else:
             incoming.finish()
         step(done + 1, len(chosen))
@@ -180,14 +182,14 @@ class _Incoming:
             return
         if parts[0] != self._run:
             self.finish()
-            self._begin(parts[0])
+            self._begin_run(parts[0])
         assert self._directory is not None
         if parts[1] != owner.NAME:
             self._directory.remove_file(parts[1], missing_ok=True)
             with self._directory.create_file(parts[1]) as file:
                 shutil.copyfileobj(content, file, 1 << 20)
 
-    def _begin(self, run: str) -> None:
+    def _begin_run(self, run: str) -> None:
         self._run = run
         try:
             with ConfinedDirectory.open(self._archive.root, create=True) as root:
@@ -209,15 +211,15 @@ class _Incoming:
             if summary.id != run:
                 raise RecordError(f"says that it is {summary.id}")
         except RecordError as reason:
-            self._brought.complain(f"{run} in {self._where} {reason}; it was skipped.")
+            self._brought.add_complaint(f"{run} in {self._where} {reason}; it was skipped.")
             self.forget()
             return
         there = place_of(self._archive.root, run)
         if there.exists():
-            if _digest(there) == _digest(folder):
+            if _hash_measurement(there) == _hash_measurement(folder):
                 self._brought.duplicates += 1
             else:
-                self._brought.complain(
+                self._brought.add_complaint(
                     f"The archive has another run of the name {run} as {self._where}; the one in the archive stays."
                 )
             self.forget()
@@ -227,22 +229,22 @@ class _Incoming:
         directory.remove_file(owner.NAME)
         directory.sync()
         self._brought.added.append(self._archive.publish(folder, run))
-        self._close()
+        self._close_run()
 
     def forget(self) -> None:
         """What there is of the current run is not wanted."""
         if self._directory is not None:
             with suppress(OSError), ConfinedDirectory.open(self._archive.root) as root:
                 root.remove_tree(self._directory.path.name, last=(owner.NAME,))
-        self._close()
+        self._close_run()
 
-    def _close(self) -> None:
+    def _close_run(self) -> None:
         if self._directory is not None:
             self._directory.close()
         self._run, self._directory = "", None
 
 
-def _digest(folder: Path) -> bytes:
+def _hash_measurement(folder: Path) -> bytes:
     """What a run measured: its record, or where it has none its summary. Tags and reports may differ."""
     file = folder / RECORD if (folder / RECORD).is_file() else folder / SUMMARY
     digest = hashlib.sha256()

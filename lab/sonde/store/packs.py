@@ -99,12 +99,12 @@ class _ZipReader(io.BufferedReader):
         return super().read(size)
 
 
-def members_of(path: Path) -> Iterator[Member]:
+def iterate_members(path: Path) -> Iterator[Member]:
     """The files of a pack in their order. Raises one of UNREADABLE."""
-    return _of_zip(path) if zipfile.is_zipfile(path) else _of_tar(path)
+    return _iterate_zip_members(path) if zipfile.is_zipfile(path) else _iterate_tar_members(path)
 
 
-def _of_tar(path: Path) -> Iterator[Member]:
+def _iterate_tar_members(path: Path) -> Iterator[Member]:
     with path.open("rb") as file:
         head = file.read(8)
         file.seek(0)
@@ -120,18 +120,20 @@ def _of_tar(path: Path) -> Iterator[Member]:
                     continue
                 content = tape.extractfile(member) if member.isreg() and not member.issparse() else None
                 if content is None:
-                    yield Member(member.name, io.BytesIO(), f"is {_kind_of(member)}, not a regular file")
+                    yield Member(
+                        member.name, io.BytesIO(), f"is {_describe_special_member(member)}, not a regular file"
+                    )
                 else:
-                    yield Member(member.name, content, _problem_of_name(member.name))
+                    yield Member(member.name, content, _explain_unsafe_name(member.name))
 
 
-def _kind_of(member: tarfile.TarInfo) -> str:
+def _describe_special_member(member: tarfile.TarInfo) -> str:
     if member.issym() or member.islnk():
         return "a link"
     return "a sparse file" if member.isreg() else "a device"
 
 
-def _of_zip(path: Path) -> Iterator[Member]:
+def _iterate_zip_members(path: Path) -> Iterator[Member]:
     meter = Meter(path)
     with _ZipReader(io.FileIO(path)) as file, zipfile.ZipFile(file) as packed:
         for member in packed.infolist():
@@ -144,9 +146,9 @@ def _of_zip(path: Path) -> Iterator[Member]:
                 continue
             with packed.open(member) as content:
                 metered: Any = _Metered(content, meter)
-                yield Member(member.filename, metered, _problem_of_name(member.filename))
+                yield Member(member.filename, metered, _explain_unsafe_name(member.filename))
 
 
-def _problem_of_name(name: str) -> str:
+def _explain_unsafe_name(name: str) -> str:
     path = PurePosixPath(name)
     return "leads outside" if path.is_absolute() or ".." in path.parts or "\0" in name else ""

@@ -91,11 +91,11 @@ _CUT_SHORT = ("error", "interrupt", "time_limit")
 _DATA = TRANSFER_OPS | {"trim"}  # which another tool does
 
 
-def rows_of(folder: Path, folder_name: str, changed_ns: int) -> tuple[Row, list[Row]]:
+def read_folder_rows(folder: Path, folder_name: str, changed_ns: int) -> tuple[Row, list[Row]]:
     """The row of a folder of the archive and those of its phases. Never raises: what is wrong becomes `problem`."""
     try:
         run = read_summary(folder)
-        return _run_row(run, folder_name, changed_ns, read_tags(folder)), _phase_rows(run)
+        return _run_row(run, folder_name, changed_ns, read_tags(folder)), _make_phase_rows(run)
     except (RecordError, OSError) as reason:
         problem = str(reason)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as reason:
@@ -107,17 +107,17 @@ def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str
     document = run.document
     findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
     grave = [finding for finding in findings if finding.get("severity") in ("warning", "invalid")]
-    key = key_of(run)
+    key = make_history_key(run)
     row: Row = {
         "run": run.id,
         "folder": folder_name,
         "changed_ns": changed_ns,
-        "started_s": epoch_seconds(run.started),
+        "started_s": parse_epoch_seconds(run.started),
         "validity": _determine_run_validity(run, findings),
-        "findings": _ids(findings),
-        "caveats": _ids(grave),
+        "findings": _list_finding_ids(findings),
+        "caveats": _list_finding_ids(grave),
         "tags": sorted(tags),
-        "source": _source(document),
+        "source": _read_source_tool(document),
         "host": str(document.get("host") or ""),
         **{name: _to_whole_number(document.get(name)) for name in ("processes", "threads")},
         **dict(zip(_KEY, asdict(key).values() if key else [None] * len(_KEY), strict=True)),
@@ -137,7 +137,7 @@ def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str
     )
     row |= {name: getattr(run, name) for name in members}
     for direction, ops in (("write", WRITE_ONLY_OPS), ("read", READ_ONLY_OPS)):
-        row |= _fastest(run.phases, direction, ops)
+        row |= _find_fastest_phase(run.phases, direction, ops)
     return row
 
 
@@ -149,17 +149,17 @@ def _determine_run_validity(run: Summary, findings: Iterable[Mapping[str, Any]])
     return determine_validity(str(finding.get("severity")) for finding in findings)
 
 
-def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+def _list_finding_ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted({str(finding.get("id")) for finding in findings if finding.get("id")})
 
 
-def _fastest(phases: Iterable[Mapping[str, Any]], direction: str, ops: Collection[str]) -> Row:
+def _find_fastest_phase(phases: Iterable[Mapping[str, Any]], direction: str, ops: Collection[str]) -> Row:
     """The best phase of that direction: the fastest storage number, as in every headline (`findings.best_numbers`);
     without one the fastest that has no classification, else the classification of the fastest without its number."""
     there = [
         phase
         for phase in phases
-        if phase.get("measured", True) and phase.get("op") in ops and _positive(phase.get(BYTES_PER_S))
+        if phase.get("measured", True) and phase.get("op") in ops and _is_positive_number(phase.get(BYTES_PER_S))
     ]
     honest = [phase for phase in there if read_classification(phase) in _OF_STORAGE] or [
         phase for phase in there if not read_classification(phase)
@@ -171,7 +171,7 @@ def _fastest(phases: Iterable[Mapping[str, Any]], direction: str, ops: Collectio
     if honest:
         row |= {
             f"{direction}_{BYTES_PER_S}": float(best[BYTES_PER_S]),
-            f"{direction}_{OPS_PER_S}": _number(best.get(OPS_PER_S)),
+            f"{direction}_{OPS_PER_S}": _number_or_none(best.get(OPS_PER_S)),
         }
     return row
 
@@ -182,40 +182,43 @@ def read_classification(phase: Mapping[str, Any]) -> str | None:
     classification = phase.get("classification")
     if isinstance(classification, str):
         return classification
-    return Classification.CACHE.value if _cache(phase) == "cached" else None
+    return Classification.CACHE.value if _classify_phase_cache(phase) == "cached" else None
 
 
-def _phase_rows(run: Summary) -> list[Row]:
-    key = key_of(run)
+def _make_phase_rows(run: Summary) -> list[Row]:
+    key = make_history_key(run)
     rows = []
-    started_s = epoch_seconds(run.started)
+    started_s = parse_epoch_seconds(run.started)
     for position, phase in enumerate(run.phases):
         row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
-        row |= {name: _text(phase.get(name)) for name in _PHASE_TEXTS}
+        row |= {name: _text_or_none(phase.get(name)) for name in _PHASE_TEXTS}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
         row |= {name: _to_whole_number(phase.get(name)) for name in ("bytes", "ops", "failed")}
-        row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES_PER_S, OPS_PER_S)}
-        row |= {"cache": _cache(phase), "findings": [str(finding) for finding in phase.get("findings") or ()]}
-        counted = value_of(key, phase) if key and counts(run) else None
+        row |= {name: _number_or_none(phase.get(name)) for name in ("seconds", BYTES_PER_S, OPS_PER_S)}
+        row |= {
+            "cache": _classify_phase_cache(phase),
+            "findings": [str(finding) for finding in phase.get("findings") or ()],
+        }
+        counted = make_history_value(key, phase) if key and counts_in_histories(run) else None
         if counted is not None:
             series, value = counted
-            row |= {"value": value, **_key_columns(series)}
+            row |= {"value": value, **_make_key_columns(series)}
         rows.append(row)
     return rows
 
 
 @lru_cache(maxsize=4096)
-def _key_columns(series: HistoryKey) -> Mapping[str, str]:
+def _make_key_columns(series: HistoryKey) -> Mapping[str, str]:
     """Id and text of a key: the same few stand in most rows."""
     return {"history": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
 
 
-def counts(run: Summary) -> bool:
+def counts_in_histories(run: Summary) -> bool:
     """Whether the numbers of a run are part of any history."""
     return run.role != "calibration" and run.status != "mismatch"
 
 
-def key_of(run: Summary) -> RunKey | None:
+def make_history_key(run: Summary) -> RunKey | None:
     """The run's part of the key of its histories; None when it has none, or its plan was hashed by another rule."""
     shared = run.document.get("history")
     if not isinstance(shared, Mapping) or str(shared.get("version", HASH_VERSION)) != str(HASH_VERSION):
@@ -226,20 +229,20 @@ def key_of(run: Summary) -> RunKey | None:
         return None
 
 
-def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
+def make_history_value(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
     """What a phase adds to which series; None when it was not finished, not measured or cut short."""
     if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
         return None
     unit = BYTES_PER_S if phase.get(BYTES_PER_S) and phase.get("op") in _DATA else OPS_PER_S
     value = phase.get(unit)
-    if not _positive(value):
+    if not _is_positive_number(value):
         return None
     members = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
     shared = (key.system, key.file_system, key.plan_hash, key.node_class, key.epoch)
-    return HistoryKey(*shared, cache=_cache(phase), unit=unit, **members), float(str(value))
+    return HistoryKey(*shared, cache=_classify_phase_cache(phase), unit=unit, **members), float(str(value))
 
 
-def epoch_seconds(started: str) -> float:
+def parse_epoch_seconds(started: str) -> float:
     """Seconds since 1970 of an ISO time; a time without zone is UTC, and 0 stands for no time at all."""
     try:
         moment = datetime.fromisoformat(started)
@@ -248,24 +251,24 @@ def epoch_seconds(started: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _cache(phase: Mapping[str, Any]) -> str:
+def _classify_phase_cache(phase: Mapping[str, Any]) -> str:
     return classify_cache(str(phase.get("cache") or ""), phase.get("findings") or ())
 
 
-def _source(document: Mapping[str, Any]) -> str | None:
+def _read_source_tool(document: Mapping[str, Any]) -> str | None:
     source = document.get("source")
     return str(source.get("tool") or "unknown") if isinstance(source, Mapping) else None
 
 
-def _positive(value: Any) -> bool:
+def _is_positive_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
 
 
-def _text(value: Any) -> str | None:
+def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _number(value: Any) -> float | None:
+def _number_or_none(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

@@ -48,7 +48,7 @@ class Selection:
         return sorted(names | {"problem", "role"})
 
 
-def moment(text: str, option: str, now: datetime | None = None) -> float:
+def parse_moment(text: str, option: str, now: datetime | None = None) -> float:
     """Seconds since 1970 of ``2026-11-21``, ``2026-11-21T14:00`` (UTC unless it says otherwise) or ``7d`` ago."""
     ago = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
     if ago:
@@ -58,8 +58,8 @@ def moment(text: str, option: str, now: datetime | None = None) -> float:
         except OverflowError:
             return 0.0
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        parse_moment = datetime.fromisoformat(text.strip())
+        return (parse_moment if parse_moment.tzinfo else parse_moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UserError(
             f'{option} "{text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'

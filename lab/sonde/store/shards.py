@@ -33,7 +33,7 @@ class Listing:
     changed_ns: Mapping[str, int]  # name of each folder in it -> time of the last change in that
 
 
-def month_of(run_id: str) -> str:
+def name_month_folder(run_id: str) -> str:
     """The folder a run belongs in, by its id alone."""
     match = _STAMPED.match(run_id)
     return f"{match[1]}-{match[2]}" if match else _UNDATED
@@ -41,10 +41,10 @@ def month_of(run_id: str) -> str:
 
 def place_of(root: Path, run_id: str) -> Path:
     """The folder of a run of that id."""
-    return root / month_of(run_id) / run_id
+    return root / name_month_folder(run_id) / run_id
 
 
-def folder_of(root: Path, shard: str) -> Path:
+def locate_shard(root: Path, shard: str) -> Path:
     """The folder of a shard: a month, or the root."""
     return root if shard == ROOT else root / shard
 
@@ -57,20 +57,20 @@ def open_shard_of(run: Path) -> ConfinedDirectory:
         return root.enter(run.parent.name)
 
 
-def stamps(root: Path) -> dict[str, int]:
+def read_shard_stamps(root: Path) -> dict[str, int]:
     """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
     stamps_by_shard = {}
     with os.scandir(root) as entries:
         months = sorted(entry.name for entry in entries if _MONTH.fullmatch(entry.name) and _is_directory(entry))
     for shard in [ROOT, *months]:
         try:
-            stamps_by_shard[shard] = _stamp(folder_of(root, shard))
+            stamps_by_shard[shard] = _read_stamp(locate_shard(root, shard))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
     return stamps_by_shard
 
 
-def _stamp(path: Path) -> int:
+def _read_stamp(path: Path) -> int:
     # Opened, not only looked at: a network file system then asks its server again.
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -81,9 +81,9 @@ def _stamp(path: Path) -> int:
 
 def list_shard(root: Path, shard: str) -> Listing:
     """What is in a shard. Raises OSError when it cannot be read."""
-    folder = folder_of(root, shard)
-    stamp = _stamp(folder)
-    return Listing(stamp, dict(_folders(folder, shard == ROOT)))
+    folder = locate_shard(root, shard)
+    stamp = _read_stamp(folder)
+    return Listing(stamp, dict(_list_folders(folder, shard == ROOT)))
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
@@ -94,7 +94,7 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
     )
 
 
-def _folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
+def _list_folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(".") or (is_root and (entry.name in _NO_RUNS or _MONTH.fullmatch(entry.name))):

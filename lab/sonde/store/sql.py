@@ -50,7 +50,7 @@ class Answer:
     complaints: Sequence[str] = ()  # a sentence for each file that could not be read
 
 
-def ask(catalog: Catalog, wanted: Selection, sql: str, allow_files: bool = False) -> Answer:
+def execute_query(catalog: Catalog, wanted: Selection, sql: str, allow_files: bool = False) -> Answer:
     """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason.
 
     `allow_files`: the statement may read and write any file that the caller may, and load extensions.
@@ -75,8 +75,8 @@ def ask(catalog: Catalog, wanted: Selection, sql: str, allow_files: bool = False
             raise
         raise KeyboardInterrupt from None
     except duckdb.Error as reason:
-        raise UserError(_sentence(reason)) from None
-    return Answer(table.column_names, list(_rows(table)), table, complaints)
+        raise UserError(_shorten_reason(reason)) from None
+    return Answer(table.column_names, list(_iterate_rows(table)), table, complaints)
 
 
 def _refuse_copy(sql: str) -> None:
@@ -96,24 +96,24 @@ def _run_statement(catalog: Catalog, wanted: Selection, sql: str, complaints: li
     """The answer as an Arrow table; a statement without a result, like COPY … TO …, has one without columns."""
     # Without a place of its own DuckDB would spill into the current directory, which may be the storage under test.
     with tempfile.TemporaryDirectory(prefix="sonde-query-") as spill, duckdb.connect(":memory:") as connection:
-        connection.execute(f"SET temp_directory = {_quoted(spill)}")
-        connection.execute(f"SET memory_limit = '{_memory_limit()}'")
+        connection.execute(f"SET temp_directory = {_quote_sql(spill)}")
+        connection.execute(f"SET memory_limit = '{_format_memory_limit()}'")
         connection.execute("SET max_temp_directory_size = '4GiB'")
-        files = _define(connection, catalog, wanted, sql, complaints)
+        files = _define_tables(connection, catalog, wanted, sql, complaints)
         if not allow_files:
             # Only the files of the tables can be opened, and the statement cannot change that.
-            connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
+            connection.execute(f"SET allowed_paths = [{', '.join(map(_quote_sql, files))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
-        return _interruptible(connection, sql)
+        return _execute_interruptibly(connection, sql)
 
 
-def _memory_limit() -> str:
+def _format_memory_limit() -> str:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
     return f"{memory // 2**20}MiB"
 
 
-def _interruptible(connection: Any, sql: str) -> Any:
+def _execute_interruptibly(connection: Any, sql: str) -> Any:
     """Runs the statement in a thread: DuckDB itself does not look at signals while it computes."""
 
     def work() -> Any:
@@ -133,12 +133,12 @@ def _interruptible(connection: Any, sql: str) -> Any:
             raise
 
 
-def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
+def _iterate_rows(table: Any) -> Iterator[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in table.columns]
     yield from zip(*columns, strict=True)
 
 
-def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> list[str]:
+def _define_tables(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> list[str]:
     """Makes the tables that the statement names; the others cost nothing. Returns the files they lie in."""
     opened: list[str] = []
     named_tables = {
@@ -158,12 +158,12 @@ def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, comp
         present = [str(file) for file in files if _is_table(file, complaints)]
         if not present:
             if files and name == "targets":  # most runs have none: then it is empty, and no mistake
-                connection.register(name, tables.empty(_FILES[name]))
+                connection.register(name, tables.make_empty_table(_FILES[name]))
                 continue
             if not files:
                 raise UserError(f"There is no run, or none like that, so no table {name} either; `sonde list` shows.")
             raise UserError(f"None of the {counted(len(files), 'run')} that are meant has a table {name}.")
-        source = f"read_parquet([{', '.join(map(_quoted, present))}], union_by_name = true)"
+        source = f"read_parquet([{', '.join(map(_quote_sql, present))}], union_by_name = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # nosec B608 # names of _FILES
         opened += present
     return opened
@@ -186,7 +186,7 @@ def _define_part(connection: Any, catalog: Catalog, part: str, schema: Any, ever
     """A view over the files of the index and what is not in them yet."""
     pieces = []
     if files := catalog.files(part):
-        names = ", ".join(_quoted(str(file)) for file in files)
+        names = ", ".join(_quote_sql(str(file)) for file in files)
         pieces.append(f"SELECT * FROM read_parquet([{names}])")  # nosec B608 # quoted
     for number, table in enumerate(catalog.tables(part) or ([] if files else [schema.empty_table()])):
         connection.register(f"{part}_{number}", table)
@@ -202,19 +202,19 @@ def _define_part(connection: Any, catalog: Catalog, part: str, schema: Any, ever
     connection.execute(f"CREATE VIEW {part} AS SELECT * {hidden} FROM ({all_rows}){where}")  # nosec B608 # as above
 
 
-def columns_of(part: str) -> list[tuple[str, str]]:
+def list_columns(part: str) -> list[tuple[str, str]]:
     """Names and types of the columns of a table, for people."""
     if part in _FILES:
-        return list(tables.columns_of(_FILES[part]).items())
+        return list(tables.list_file_columns(_FILES[part]).items())
     schema = {"runs": index.RUNS, "phases": index.PHASES}[part]
     return [(field.name, str(field.type)) for field in schema if field.name not in ("changed_ns", "problem", "key")]
 
 
-def _quoted(text: str) -> str:
+def _quote_sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _sentence(reason: Exception) -> str:
+def _shorten_reason(reason: Exception) -> str:
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
     text = " ".join(line for line in lines if not re.fullmatch(r"[\^~ ]+|LINE \d+:.*", line))
     # what it proposes may be a table of our own making or of its own

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.findings.caveats import determine_phase_validity
-from sonde.findings.classification import Classification, classify, classify_in_model
+from sonde.findings.classification import Classification, classify_in_model, classify_number
 from sonde.findings.read_source import find_all_disagreements
 from sonde.findings.target_operations import read_target_operations
 from sonde.model.confined_files import open_file
@@ -65,10 +65,12 @@ def summarize(
         "status": end.status if end and end.status and exit_code in (None, end.exit_code) else status,
         "exit_code": exit_code,
         "text": text,
-        "seconds": end.seconds if end and end.seconds is not None else _last_time(reader),
+        "seconds": end.seconds if end and end.seconds is not None else _find_last_time(reader),
         "host": host,
         "file_system": kind,
-        "phases": [{**_phase(phase), **classification_members(recorded_run, phase)} for phase in recorded_run.phases],
+        "phases": [
+            {**_phase_to_json(phase), **classify_for_tables(recorded_run, phase)} for phase in recorded_run.phases
+        ],
         "findings": [
             {"id": finding.id, "phase": finding.phase, "severity": finding.severity, "text": finding.text}
             for finding in (*recorded_run.all_findings, *find_all_disagreements(recorded_run))
@@ -76,7 +78,7 @@ def summarize(
         "errors": [error.text for error in reader.errors[:5]],
         "problems": reader.problems[:20],
     }
-    if parents := _parents(recorded_run):
+    if parents := _select_used_parents(recorded_run):
         document["parents"] = parents.as_json()
     if run is not None:
         document |= {
@@ -88,14 +90,14 @@ def summarize(
             "threads": run.threads,
             "nodes": run.nodes,
             "history": {"version": HASH_VERSION}
-            | asdict(compute_run_key(run, reader.nodes, str(facts.get("target", "")), _table(facts, "site"))),
+            | asdict(compute_run_key(run, reader.nodes, str(facts.get("target", "")), _get_table(facts, "site"))),
         }
     return document
 
 
-def classification_members(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
+def classify_for_tables(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
     """What a phase's number is about (name and sentence) and how far to trust it, as every table keeps it."""
-    classification, because = classify(run, phase)
+    classification, because = classify_number(run, phase)
     is_simulated = classification is Classification.SIMULATED
     return {
         "classification": classification.value,
@@ -105,19 +107,19 @@ def classification_members(run: RecordedRun, phase: PhaseRecord) -> dict[str, st
     }
 
 
-def _parents(run: RecordedRun) -> TargetParents:
+def _select_used_parents(run: RecordedRun) -> TargetParents:
     """Those of the targets that the record names."""
     lines = [phase.targets for phase in run.phases if phase.targets]
     return run.parents.restrict_to({operation.target for line in lines for operation in read_target_operations(line)})
 
 
-def _last_time(reader: RecordReader) -> float | None:
+def _find_last_time(reader: RecordReader) -> float | None:
     times = [phase.end.t for phase in reader.phases.values() if phase.end]
     times += [phase.progress.t for phase in reader.phases.values() if phase.progress]
     return max(times, default=None)
 
 
-def _phase(phase: PhaseRecord) -> dict[str, Any]:
+def _phase_to_json(phase: PhaseRecord) -> dict[str, Any]:
     begin, end = phase.begin, phase.end
     row: dict[str, Any] = {
         "phase": begin.phase,
@@ -157,29 +159,29 @@ def read_summary(folder: Path) -> Summary:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         schema = document.get("schema") if isinstance(document, dict) else None
         raise RecordError(f"has a {NAME} of another kind ({schema or 'no schema'})")
-    document["phases"] = _classified_phases(document)
+    document["phases"] = _reclassify_phases(document)
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
     return Summary(
         folder=folder,
-        id=_text(document, "id") or folder.name,
-        status=_text(document, "status") or "lost",
-        started=_text(document, "started"),
-        seconds=_number(document, "seconds"),
-        plan=_text(plan, "id"),
-        title=_text(plan, "title"),
-        target=_text(document, "target"),
-        file_system=_text(document, "file_system"),
+        id=_get_text(document, "id") or folder.name,
+        status=_get_text(document, "status") or "lost",
+        started=_get_text(document, "started"),
+        seconds=_get_number(document, "seconds"),
+        plan=_get_text(plan, "id"),
+        title=_get_text(plan, "title"),
+        target=_get_text(document, "target"),
+        file_system=_get_text(document, "file_system"),
         tasks=_to_whole_number(document, "tasks"),
         nodes=_to_whole_number(document, "nodes"),
-        role=_text(document, "role") or "run",
-        group=_text(document, "group") or None,
+        role=_get_text(document, "role") or "run",
+        group=_get_text(document, "group") or None,
         phases=tuple(document["phases"]),
         document=document,
     )
 
 
-def _classified_phases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _reclassify_phases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The phases of a run.json. Earlier versions classified simulated numbers as if they were measured: what these say
     is their classification within the model."""
     phases = document.get("phases")
@@ -200,17 +202,17 @@ def _classified_phases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = document.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
-def _text(document: Mapping[str, Any], name: str) -> str:
+def _get_text(document: Mapping[str, Any], name: str) -> str:
     value = document.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _number(document: Mapping[str, Any], name: str) -> float | None:
+def _get_number(document: Mapping[str, Any], name: str) -> float | None:
     value = document.get(name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

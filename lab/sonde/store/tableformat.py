@@ -19,7 +19,11 @@ from sonde.model.errors import MachineError, UserError
 
 def write_table(table: Any, path: Path) -> None:
     """Writes `table` in the format that the suffix names. Raises UserError for another suffix."""
-    writers: Mapping[str, Callable[[Any, BinaryIO], None]] = {".csv": _csv, ".json": _json, ".parquet": _parquet}
+    writers: Mapping[str, Callable[[Any, BinaryIO], None]] = {
+        ".csv": _write_csv,
+        ".json": _write_json,
+        ".parquet": _write_parquet,
+    }
     if path.suffix not in writers:
         raise UserError(f'"{path}" does not say its format: a table ends in {", ".join(writers)}.')
     try:
@@ -29,7 +33,7 @@ def write_table(table: Any, path: Path) -> None:
         raise MachineError(f"{path} cannot be written: {reason.strerror}.") from None
 
 
-def flat(table: Any) -> Any:
+def flatten_lists(table: Any) -> Any:
     """The table with lists as text, for formats without lists."""
     for position, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
@@ -38,22 +42,24 @@ def flat(table: Any) -> Any:
     return table
 
 
-def _csv(table: Any, file: BinaryIO) -> None:
-    csv.write_csv(flat(table), file)
+def _write_csv(table: Any, file: BinaryIO) -> None:
+    csv.write_csv(flatten_lists(table), file)
 
 
-def _json(table: Any, file: BinaryIO) -> None:
+def _write_json(table: Any, file: BinaryIO) -> None:
     file.write(b"[")
     for position, row in enumerate(table.to_pylist()):
-        text = json.dumps({name: _finite(value) for name, value in row.items()}, ensure_ascii=False, default=str)
+        text = json.dumps(
+            {name: _replace_non_finite(value) for name, value in row.items()}, ensure_ascii=False, default=str
+        )
         file.write(f"{',' * bool(position)}\n {text}".encode())
     file.write(b"\n]\n")
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     """JSON has no word for what is not a number."""
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _parquet(table: Any, file: BinaryIO) -> None:
+def _write_parquet(table: Any, file: BinaryIO) -> None:
     parquet.write_table(table, file, compression="zstd")

@@ -14,7 +14,7 @@ from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, to_recorded_run
-from sonde.store.summary import classification_members
+from sonde.store.summary import classify_for_tables
 
 PHASES, SERIES, TASKS, TARGETS = "phases.parquet", "series.parquet", "tasks.parquet", "targets.parquet"
 _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
@@ -37,31 +37,36 @@ def write_tables(
     """Writes the files into `directory`; that of targets only where the record knows any. `facts`: of run.json."""
     run = to_recorded_run(reader, directory.path, facts)
     phases = run.phases
-    rows = ([{**_phase_row(run_id, phase), **classification_members(run, phase)}] for phase in phases)
-    _write(directory, PHASES, _phase_types(), rows)
+    rows = ([{**_make_phase_row(run_id, phase), **classify_for_tables(run, phase)}] for phase in phases)
+    _write_table(directory, PHASES, _define_phase_columns(), rows)
     series = (line for phase in phases for line in phase.series)
-    _write(directory, SERIES, _series_types(), (_series_rows(run_id, line) for line in series))
+    _write_table(directory, SERIES, _define_series_columns(), (_make_series_rows(run_id, line) for line in series))
     tables = [table for phase in phases for table in phase.tasks]
-    types = _task_types(tables)
-    _write(directory, TASKS, types, (_task_rows(run_id, table, types) for table in tables))
-    targets = [_target_rows(run_id, run, phase) for phase in phases]
+    types = _define_task_columns(tables)
+    _write_table(directory, TASKS, types, (_make_task_rows(run_id, table, types) for table in tables))
+    targets = [_make_target_rows(run_id, run, phase) for phase in phases]
     if any(targets):
-        _write(directory, TARGETS, _target_types(), targets)
+        _write_table(directory, TARGETS, _define_target_columns(), targets)
 
 
-def columns_of(file: str) -> dict[str, str]:
+def list_file_columns(file: str) -> dict[str, str]:
     """Names and kinds (text, int, float, bool) of the columns of one of the files; those of the tasks file are the ones
     that every run has, the rest depends on what its phases count."""
-    types = {PHASES: _phase_types(), SERIES: _series_types(), TASKS: _task_types([]), TARGETS: _target_types()}
+    types = {
+        PHASES: _define_phase_columns(),
+        SERIES: _define_series_columns(),
+        TASKS: _define_task_columns([]),
+        TARGETS: _define_target_columns(),
+    }
     return types[file]
 
 
-def empty(file: str) -> Any:
+def make_empty_table(file: str) -> Any:
     """One of the files without rows, as an Arrow table."""
-    return _schema(columns_of(file)).empty_table()
+    return _make_schema(list_file_columns(file)).empty_table()
 
 
-def _schema(types: dict[str, str]) -> Any:
+def _make_schema(types: dict[str, str]) -> Any:
     # pyarrow takes longer to import than most commands take to run
     import pyarrow as pa
 
@@ -69,21 +74,21 @@ def _schema(types: dict[str, str]) -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in types.items()])
 
 
-def _write(
+def _write_table(
     directory: ConfinedDirectory, name: str, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]
 ) -> None:
     """One group of rows after the other, so that a run on thousands of nodes needs no more memory than one of them."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    schema = _schema(types)
+    schema = _make_schema(types)
     with directory.replace_file(name) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for rows in _at_least(groups, _ROWS):
-            columns = {name: [_as(kind, row.get(name)) for row in rows] for name, kind in types.items()}
+        for rows in _join_small_groups(groups, _ROWS):
+            columns = {name: [_convert_value(kind, row.get(name)) for row in rows] for name, kind in types.items()}
             writer.write_table(pa.Table.from_pydict(columns, schema=schema))
 
 
-def _at_least(groups: Iterable[Sequence[dict[str, Any]]], count: int) -> Iterator[list[dict[str, Any]]]:
+def _join_small_groups(groups: Iterable[Sequence[dict[str, Any]]], count: int) -> Iterator[list[dict[str, Any]]]:
     """Joins groups until they hold `count` rows: small groups would make a file of crumbs."""
     gathered: list[dict[str, Any]] = []
     for rows in groups:
@@ -95,11 +100,11 @@ def _at_least(groups: Iterable[Sequence[dict[str, Any]]], count: int) -> Iterato
         yield gathered
 
 
-def _as(kind: str, value: Any) -> Any:
+def _convert_value(kind: str, value: Any) -> Any:
     return float(value) if kind == "float" and value is not None else value
 
 
-def _phase_types() -> dict[str, str]:
+def _define_phase_columns() -> dict[str, str]:
     types = {"run": "text", "phase": "text", "index": "int", "op": "text", "backend": "text"}
     types |= {"direct": "bool", "cache": "text", "measured": "bool", "finished": "bool", "stopped_by": "text"}
     types |= {"planned_bytes": "int", "bytes": "int", "bytes_read": "int", "bytes_written": "int"}
@@ -121,7 +126,7 @@ def _phase_types() -> dict[str, str]:
     return types
 
 
-def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
+def _make_phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
     begin, end = phase.begin, phase.end
     row: dict[str, Any] = {
         "run": run_id,
@@ -160,14 +165,14 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
     return row
 
 
-def _series_types() -> dict[str, str]:
+def _define_series_columns() -> dict[str, str]:
     types = {"run": "text", "phase": "text", "scope": "text", "node": "int", "slice": "int", "start_s": "float"}
     types |= {"slice_s": "float", "bytes": "int", "ops": "int", "active": "int", "extreme": "text"}
     types |= {"target": "text", "kind": "text", "single_ops": "int", "single_ns": "int"}
     return types | {f"{of}_{name}": "float" for of in _SPREAD_OF for name in _SPREAD}
 
 
-def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
+def _make_series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
     rows = []
     for position in range(max(len(series.bytes), len(series.ops))):
         row: dict[str, Any] = {
@@ -181,21 +186,21 @@ def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
         }
         row |= {"target": series.target, "kind": series.kind}
         for name in ("bytes", "ops", "active", "single_ops", "single_ns"):
-            row[name] = _value_at(getattr(series, name), position)
+            row[name] = _get_or_none(getattr(series, name), position)
         row["extreme"] = series.extreme
         for of in _SPREAD_OF:
-            row |= {f"{of}_{name}": _value_at(getattr(getattr(series, of), name), position) for name in _SPREAD}
+            row |= {f"{of}_{name}": _get_or_none(getattr(getattr(series, of), name), position) for name in _SPREAD}
         rows.append(row)
     return rows
 
 
-def _target_types() -> dict[str, str]:
+def _define_target_columns() -> dict[str, str]:
     types = {"run": "text", "phase": "text", "target": "text", "kind": "text", "server": "text", "unit": "text"}
     types |= {"bytes": "int", "bytes_per_s": "float", "ops": "int", "single_ops": "int", "single_ns": "int"}
     return types | dict.fromkeys(_TARGET_TIMES, "float")
 
 
-def _target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list[dict[str, Any]]:
+def _make_target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list[dict[str, Any]]:
     seconds = phase.end.seconds.elapsed if phase.end else None
     rows = []
     for operation in read_target_operations(phase.targets) if phase.targets else ():
@@ -205,30 +210,30 @@ def _target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list[dict
     return rows
 
 
-def _value_at(values: Sequence[Any], position: int) -> Any:
+def _get_or_none(values: Sequence[Any], position: int) -> Any:
     return values[position] if position < len(values) else None
 
 
-def _task_types(tables: Sequence[TableLine]) -> dict[str, str]:
+def _define_task_columns(tables: Sequence[TableLine]) -> dict[str, str]:
     """The columns are the record's own: whichever the engine wrote, in the order it first wrote them."""
     types: dict[str, str] = {"run": "text", "phase": "text", "task": "int"}
     for table in tables:
         for values in table.rows:
             for name, value in zip(table.columns, values, strict=False):
-                types[name] = _widest(types.get(name), value)
+                types[name] = _widen_type(types.get(name), value)
     return {name: kind or "text" for name, kind in types.items()}
 
 
-def _task_rows(run_id: str, table: TableLine, types: dict[str, str]) -> list[dict[str, Any]]:
+def _make_task_rows(run_id: str, table: TableLine, types: dict[str, str]) -> list[dict[str, Any]]:
     rows = []
     for number, values in enumerate(table.rows):
         row: dict[str, Any] = {"run": run_id, "phase": table.phase, "task": table.first_task + number}
         row |= dict(zip(table.columns, values, strict=False))
-        rows.append({name: _fit(types[name], value) for name, value in row.items()})
+        rows.append({name: _convert_to_column(types[name], value) for name, value in row.items()})
     return rows
 
 
-def _widest(kind: str | None, value: Any) -> str:
+def _widen_type(kind: str | None, value: Any) -> str:
     """The narrowest type that holds what was seen so far and `value`; "" while only null was seen."""
     if value is None:
         return kind or ""
@@ -239,7 +244,7 @@ def _widest(kind: str | None, value: Any) -> str:
     return "float" if {kind, kind_of_value} == {"int", "float"} else "text"
 
 
-def _fit(kind: str, value: Any) -> Any:
+def _convert_to_column(kind: str, value: Any) -> Any:
     if value is None or kind != "text":
         return value
     return value if isinstance(value, str) else str(value)

@@ -35,7 +35,7 @@ def check_tag(text: str) -> str:
 
 def read_tags(folder: Path) -> list[str]:
     """The tags of a run; none when the file is absent or is not ours."""
-    return _tags_of(read_json(folder / NAME))
+    return _read_tags(read_json(folder / NAME))
 
 
 def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = ()) -> list[str]:
@@ -43,7 +43,7 @@ def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = (
     part = f".tags-{secrets.token_hex(6)}.part"
     try:
         with open_shard_of(folder) as month, month.enter(folder.name) as run:
-            before = _tags_of(run.read_json(NAME))
+            before = _read_tags(run.read_json(NAME))
             after = sorted((set(before) - set(remove)) | {check_tag(tag) for tag in add})
             if after == before:
                 return after
@@ -63,6 +63,6 @@ def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = (
     return after
 
 
-def _tags_of(document: Mapping[str, Any] | None) -> list[str]:
+def _read_tags(document: Mapping[str, Any] | None) -> list[str]:
     tags = document.get("tags") if document else None
     return sorted({tag for tag in tags if isinstance(tag, str)}) if isinstance(tags, list) else []

@@ -31,11 +31,11 @@ def encode_json(document: Any) -> str:
     """The document as JSON whose text holds no such characters either; it reads back as the same document."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     return _ESCAPED.sub(
-        lambda result: result[0] if escape_text(result[0]) == result[0] else _json_escape(result[0]), text
+        lambda result: result[0] if escape_text(result[0]) == result[0] else _escape_for_json(result[0]), text
     )
 
 
-def _json_escape(character: str) -> str:
+def _escape_for_json(character: str) -> str:
     return json.dumps(character, ensure_ascii=True)[1:-1] if character != "\x7f" else "\\u007f"
 
 

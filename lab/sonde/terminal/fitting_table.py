@@ -40,8 +40,10 @@ class FittingTable(Table):
     """A table without lines that is laid out for the width it is printed in."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows = [[_text(cell) for cell in row] for row in zip(*(column.cells for column in self.columns), strict=True)]
-        heads = [_text(column.header) for column in self.columns]
+        rows = [
+            [_encode_cell(cell) for cell in row] for row in zip(*(column.cells for column in self.columns), strict=True)
+        ]
+        heads = [_encode_cell(column.header) for column in self.columns]
         sections = [not any(cell.plain for cell in row[1:]) for row in rows]
         full_rows = [row for row, alone in zip(rows, sections, strict=True) if not alone or len(row) == 1]
         measured = [
@@ -51,12 +53,12 @@ class FittingTable(Table):
         room = options.max_width - _GAP * (len(measured) - 1)
         styles = [str(row.style or "") for row in self.rows]
         if sum(item.least for item in measured) > room:
-            yield from self._cards(console, options.max_width, heads, rows, styles)
+            yield from self._make_cards(console, options.max_width, heads, rows, styles)
             return
         widths = _distribute_width(measured, room)
-        yield from self._parts(console, widths, heads, rows, sections, styles)
+        yield from self._split_at_headings(console, widths, heads, rows, sections, styles)
 
-    def _parts(
+    def _split_at_headings(
         self,
         console: Console,
         widths: Sequence[int],
@@ -95,7 +97,7 @@ class FittingTable(Table):
             table.add_column(head, justify=column.justify, width=width, no_wrap=True, style=column.style)
         return table
 
-    def _cards(
+    def _make_cards(
         self,
         console: Console,
         width: int,
@@ -107,16 +109,16 @@ class FittingTable(Table):
         for row, style in zip(rows, styles, strict=True):
             name, *cells = row
             if name.plain.strip():
-                yield _line(name, style)
+                yield _make_line(name, style)
             items = [
                 Text.assemble((f"{head.plain} ", "dim"), cell) if self.show_header and head.plain else cell
                 for head, cell in zip(heads[1:], cells, strict=True)
                 if cell.plain.strip() not in ("", "-")
             ]
-            yield from (_line(item, style) for item in _fill_lines(console, items, width - _GAP))
+            yield from (_make_line(item, style) for item in _fill_lines(console, items, width - _GAP))
 
 
-def _text(cell: object) -> Text:
+def _encode_cell(cell: object) -> Text:
     """The cell, encoded before it is measured. A text without styles is data and stays on one line."""
     if not isinstance(cell, Text):
         return Text(encode_line(cell))
@@ -124,7 +126,7 @@ def _text(cell: object) -> Text:
     return cell.copy() if plain == cell.plain else Text(plain, cell.style)
 
 
-def _line(text: Text, style: str) -> Text:
+def _make_line(text: Text, style: str) -> Text:
     """A line that nothing cuts: a name longer than the terminal goes on in the next line of it."""
     text.no_wrap, text.overflow = True, "ignore"
     if style:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from sonde.model.units import format_bytes, format_ops, format_rate, format_seconds
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 
 
 def print_imported_run(console: Console, folder: Path, document: Mapping[str, Any]) -> None:
@@ -29,7 +29,7 @@ def print_imported_run(console: Console, folder: Path, document: Mapping[str, An
     for name, value in facts.items():
         if value not in (None, ""):
             console.print(f"  {name:<16} {value}", soft_wrap=True)
-    table = plain_table()
+    table = make_plain_table()
     for title in ("phase", "rate", "operations", "transferred", "time", "whose number"):
         table.add_column(title, justify="left" if title in ("phase", "whose number") else "right")
     for phase in document.get("phases") or ():

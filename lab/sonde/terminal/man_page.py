@@ -33,15 +33,15 @@ def make_man_pages(program: click.Group) -> dict[str, str]:
     return {f"{name}.1": text for name, text in pages.items()}
 
 
-def _header(name: str, summary: str) -> list[str]:
+def _make_header(name: str, summary: str) -> list[str]:
     day = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
-    title = f'.TH {_escape(name.upper())} 1 {day} "Sonde {_escape(__version__)}" "Sonde manual"'
-    first, *remaining = _fold(f"{name} @ {summary}")
+    title = f'.TH {_escape_roff(name.upper())} 1 {day} "Sonde {_escape_roff(__version__)}" "Sonde manual"'
+    first, *remaining = _fold_lines(f"{name} @ {summary}")
     return [title, ".SH NAME", first.replace(" @ ", " \\- ", 1), *remaining]
 
 
 def _format_program(program: click.Group, context: click.Context) -> str:
-    lines = _header("sonde", "measure storage and report how far the numbers can be trusted")
+    lines = _make_header("sonde", "measure storage and report how far the numbers can be trusted")
     lines += [".SH SYNOPSIS", ".B sonde", ".RI [ options ]", ".I verb", ".RI [ arguments ]"]
     lines += [".SH DESCRIPTION", *_format_text(program.help or "")]
     lines += _format_options(program, context)
@@ -50,7 +50,7 @@ def _format_program(program: click.Group, context: click.Context) -> str:
     for name in names:
         verb = program.get_command(context, name)
         if verb is not None:
-            lines += [".TP", f".BR sonde\\-{_escape(name)} (1)", *_fold(verb.get_short_help_str(limit=1000))]
+            lines += [".TP", f".BR sonde\\-{_escape_roff(name)} (1)", *_fold_lines(verb.get_short_help_str(limit=1000))]
     lines += [".SH SEE ALSO", _format_references([f"sonde-{name}" for name in names])]
     return "\n".join(lines) + "\n"
 
@@ -58,17 +58,17 @@ def _format_program(program: click.Group, context: click.Context) -> str:
 def _format_verb(verb: click.Command, context: click.Context) -> str:
     name = context.command_path
     summary = verb.get_short_help_str(limit=1000).rstrip(".")
-    lines = _header(name.replace(" ", "-"), summary[:1].lower() + summary[1:])
+    lines = _make_header(name.replace(" ", "-"), summary[:1].lower() + summary[1:])
     lines += [".SH SYNOPSIS", *_format_usage(verb, context)]
     lines += [".SH DESCRIPTION", *_format_text(verb.help or "")]
     lines += _format_options(verb, context)
     for path, command, inner in _walk_subcommands(verb, context):
-        lines += [f'.SH "{_escape(path.upper())}"', *_format_usage(command, inner), ".PP"]
+        lines += [f'.SH "{_escape_roff(path.upper())}"', *_format_usage(command, inner), ".PP"]
         lines += [*_format_text(command.help or ""), *_format_options(command, inner, ".SS Options")]
     topic = _MORE.search(verb.help or "")
     references = [_format_references(["sonde"])]
     if topic:
-        references += [".PP", f"The page {_escape(topic[1])}: \\fBsonde help {_escape(topic[1])}\\fR"]
+        references += [".PP", f"The page {_escape_roff(topic[1])}: \\fBsonde help {_escape_roff(topic[1])}\\fR"]
     return "\n".join([*lines, ".SH SEE ALSO", *references]) + "\n"
 
 
@@ -84,7 +84,7 @@ def _walk_subcommands(
 
 def _format_usage(command: click.Command, context: click.Context) -> list[str]:
     pieces = " ".join(command.collect_usage_pieces(context))
-    return [f".B {_escape(context.command_path)}", *_fold(pieces)]
+    return [f".B {_escape_roff(context.command_path)}", *_fold_lines(pieces)]
 
 
 def _format_options(command: click.Command, context: click.Context, heading: str = ".SH OPTIONS") -> list[str]:
@@ -92,13 +92,14 @@ def _format_options(command: click.Command, context: click.Context, heading: str
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None and not (isinstance(parameter, click.Option) and record[0] == _GROUP_HELP_OPTION):
-            lines += [".TP", f".B {_escape(record[0])}", *_fold(record[1] or "No description.")]
+            lines += [".TP", f".B {_escape_roff(record[0])}", *_fold_lines(record[1] or "No description.")]
     return [heading, *lines] if lines else []
 
 
 def _format_references(names: list[str]) -> str:
     return "\n".join(
-        f".BR {_escape(name)} (1){',' if position < len(names) else ''}" for position, name in enumerate(names, start=1)
+        f".BR {_escape_roff(name)} (1){',' if position < len(names) else ''}"
+        for position, name in enumerate(names, start=1)
     )
 
 
@@ -115,13 +116,13 @@ def _format_text(text: str) -> list[str]:
             body = body.split(_EXAMPLES, 1)[1].strip("\n")
             lines += [".PP", "Examples:"]
         if is_verbatim:
-            lines += [".PP", ".nf", *(_escape(line.rstrip()) for line in body.splitlines()), ".fi"]
+            lines += [".PP", ".nf", *(_escape_roff(line.rstrip()) for line in body.splitlines()), ".fi"]
         else:
-            lines += [*([".PP"] if position else []), *_fold(body)]
-    return _without_empty_paragraphs(lines)
+            lines += [*([".PP"] if position else []), *_fold_lines(body)]
+    return _drop_empty_paragraphs(lines)
 
 
-def _without_empty_paragraphs(lines: list[str]) -> list[str]:
+def _drop_empty_paragraphs(lines: list[str]) -> list[str]:
     """mandoc warns of .PP directly after another or at the beginning of a section."""
     output: list[str] = []
     for line in lines:
@@ -131,13 +132,13 @@ def _without_empty_paragraphs(lines: list[str]) -> list[str]:
     return output
 
 
-def _fold(text: str) -> list[str]:
+def _fold_lines(text: str) -> list[str]:
     """Returns text as input lines that are not longer than 80 bytes with their escapes, as mandoc asks."""
     lines = textwrap.wrap(" ".join(text.split()), 70, break_long_words=False, break_on_hyphens=False)
-    return [_escape(line) for line in lines]
+    return [_escape_roff(line) for line in lines]
 
 
-def _escape(text: str) -> str:
+def _escape_roff(text: str) -> str:
     """Returns text for one input line of roff: backslashes, hyphens of options, and a leading dot or quote."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     escaped = escaped.replace("“", '"').replace("”", '"')

@@ -66,7 +66,7 @@ def describe_phase_end(end: PhaseEndLine) -> str:
         bad = end.verify.mismatches
         checked = format_bytes(end.verify.checked_bytes)
         sentences.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
-    sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _streams(end)]
+    sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _describe_streams(end)]
     if end.ops.failed:
         sentences.append(f"{counted(end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(end.stopped_by):
@@ -74,13 +74,13 @@ def describe_phase_end(end: PhaseEndLine) -> str:
     return ", ".join(sentences)
 
 
-def _streams(end: PhaseEndLine) -> list[dict[str, Any]]:
+def _describe_streams(end: PhaseEndLine) -> list[dict[str, Any]]:
     """The streams of a duplex phase that say how fast they were while both were at work."""
     streams = end.streams if isinstance(end.streams, list) else []
     return [stream for stream in streams if isinstance(stream, dict) and stream.get("id") and stream.get("bytes_per_s")]
 
 
-def preparation(phase: Mapping[str, Any]) -> str:
+def describe_preparation(phase: Mapping[str, Any]) -> str:
     """What happens before a phase, from its plan."""
     kinds = [str(item.get("kind")) for item in phase.get("before", ())]
     actions = [_TREATMENTS.get(kind, kind) for kind in kinds]

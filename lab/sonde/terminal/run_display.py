@@ -31,11 +31,11 @@ from sonde.model.plan import Plan
 from sonde.model.units import format_wait, parse_duration
 from sonde.terminal.phase_text import (
     describe_phase_end,
+    describe_preparation,
     format_headline_rate,
     format_rate_by_transfer,
-    preparation,
 )
-from sonde.terminal.sparkline import BLOCKS, PLAIN, sparkline
+from sonde.terminal.sparkline import BLOCKS, PLAIN, make_sparkline
 
 # The view is drawn as often as the engine reports: it shares the cores with the measurement.
 _PER_SECOND = 4
@@ -56,7 +56,7 @@ class RunProgress:
         self.nodes = 0
         self.waiting = "starting"
         self.since = time.monotonic()
-        self._finished = 0
+        self._make_finished_line = 0
 
     def update(self, line: RecordLine) -> None:
         """Applies one record line."""
@@ -73,7 +73,7 @@ class RunProgress:
                 self.rates.append((line.bytes_per_s, line.ops_per_s))
             case PhaseEndLine():
                 self.begin = None
-                self._finished += 1
+                self._make_finished_line += 1
                 self._wait_for_next()
                 if line.stopped_by in ("error", "interrupt"):
                     self.waiting = "ending in good order, removing our files"
@@ -85,7 +85,11 @@ class RunProgress:
     def _wait_for_next(self) -> None:
         phases = self.plan.phases if self.plan else []
         self.since = time.monotonic()
-        self.waiting = preparation(phases[self._finished]) if self._finished < len(phases) else "removing our files"
+        self.waiting = (
+            describe_preparation(phases[self._make_finished_line])
+            if self._make_finished_line < len(phases)
+            else "removing our files"
+        )
 
     @property
     def phase(self) -> Mapping[str, Any]:
@@ -121,7 +125,7 @@ class RunProgress:
         seconds = self.progress.phase_s * (100 - share) / share
         if planned and speed > 0:
             seconds = max(0.0, planned - self.progress.bytes) / speed
-        wall = self._stop("stonewall")
+        wall = self._get_stop_seconds("stonewall")
         return min(seconds, max(0.0, wall - self.progress.phase_s)) if wall else seconds
 
     @property
@@ -130,9 +134,9 @@ class RunProgress:
         return bool(self.progress and self.percent == 100 and not self.progress.bytes_per_s)
 
     def _time_limit(self) -> float | None:
-        return self._stop("time")
+        return self._get_stop_seconds("time")
 
-    def _stop(self, name: str) -> float | None:
+    def _get_stop_seconds(self, name: str) -> float | None:
         stop = self.phase.get("stop", {})
         return parse_duration(stop[name]) if name in stop else None
 
@@ -233,7 +237,9 @@ class LiveDisplay(Display):
         self._preparing = False
         self._position: tuple[int, int, float | None, float] | None = None
         self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
-        self._live = Live(get_renderable=self._view, console=console, refresh_per_second=_PER_SECOND, transient=True)
+        self._live = Live(
+            get_renderable=self._make_view, console=console, refresh_per_second=_PER_SECOND, transient=True
+        )
 
     def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
         self._position = number, count, remaining_s, time.monotonic()
@@ -254,7 +260,7 @@ class LiveDisplay(Display):
         self._progress.update(line)
         match line:
             case PhaseEndLine() if not self._preparing:
-                self._print_above(self._finished(line))
+                self._print_above(self._make_finished_line(line))
             case ErrorLine():
                 self._print_above(Text(f"  {line.text}", style="red"))
             case Finding() if line.id == _EARLY_FINDING:
@@ -277,7 +283,7 @@ class LiveDisplay(Display):
         if self._live.is_started:
             self._live.stop()
 
-    def _finished(self, end: PhaseEndLine) -> Text:
+    def _make_finished_line(self, end: PhaseEndLine) -> Text:
         failed = end.stopped_by in ("error", "interrupt") or bool(end.verify and end.verify.mismatches)
         mark = ("x" if failed else "-") if self._plain else ("✗" if failed else "✓")
         text = Text(f"  {mark} ", style="red" if failed else "green")
@@ -286,10 +292,10 @@ class LiveDisplay(Display):
         text.append(f"   {describe_phase_end(end)}", style="dim")
         return text
 
-    def _view(self) -> RenderableType:
+    def _make_view(self) -> RenderableType:
         state = self._progress
         if state.begin is None:
-            return self._waiting_view(state)
+            return self._make_waiting_view(state)
         percent = state.percent
         has_percent = percent is not None and not state.flushing
         rate = format_rate_by_transfer(*state.rates[-1]) if state.rates else ""
@@ -299,15 +305,15 @@ class LiveDisplay(Display):
         for _ in range(5):
             grid.add_column(no_wrap=True)
         grid.add_row(
-            self._spinner_cell(state.begin.phase),
+            self._make_spinner_cell(state.begin.phase),
             ProgressBar(total=100 if has_percent else None, completed=percent or 0, width=24, pulse=not has_percent),
             Text(f"{percent:3.0f} %" if percent is not None else "     "),
             Text(f"{'fsync' if state.flushing else rate:>14}", style="bold"),
-            Text(sparkline(history, _SPARK, PLAIN if self._plain else BLOCKS), style="cyan"),
+            Text(make_sparkline(history, _SPARK, PLAIN if self._plain else BLOCKS), style="cyan"),
         )
-        return Group(grid, Text(self._details(state), style="dim"), *self._position_lines())
+        return Group(grid, Text(self._describe_state(state), style="dim"), *self._make_position_lines())
 
-    def _position_lines(self) -> list[Text]:
+    def _make_position_lines(self) -> list[Text]:
         """The position of this run among many."""
         if self._position is None:
             return []
@@ -318,19 +324,19 @@ class LiveDisplay(Display):
             text += f"{', ' if self._plain else ' · '}about {still} left in all"
         return [Text(text, style="dim")]
 
-    def _spinner_cell(self, name: str) -> RenderableType:
+    def _make_spinner_cell(self, name: str) -> RenderableType:
         cell = Table.grid(padding=(0, 1, 0, 0))
         cell.add_row(Text(" "), self._spinner, Text(f"{name:<{self._width}}"))
         return cell
 
-    def _waiting_view(self, state: RunProgress) -> RenderableType:
+    def _make_waiting_view(self, state: RunProgress) -> RenderableType:
         cell = Table.grid(padding=(0, 1, 0, 0))
         elapsed = time.monotonic() - state.since
         clock = f" {format_wait(elapsed)}" if elapsed >= 2 else ""
         cell.add_row(Text(" "), self._spinner, Text(f"{state.waiting}{clock}", style="dim"))
-        return Group(cell, *self._position_lines())
+        return Group(cell, *self._make_position_lines())
 
-    def _details(self, state: RunProgress) -> str:
+    def _describe_state(self, state: RunProgress) -> str:
         sentences = []
         if state.flushing:
             sentences.append("all bytes handed over, waiting for the storage to confirm them")

@@ -14,7 +14,7 @@ from sonde.findings.caveats import GOOD, label_finding
 from sonde.findings.classification import Classification, label_classification
 from sonde.model.units import format_seconds
 from sonde.terminal.phase_text import format_rate_by_transfer
-from sonde.terminal.screen import plain_table, results
+from sonde.terminal.screen import get_results_console, make_plain_table
 
 Row = Mapping[str, Any]
 _RATE_COLUMNS = tuple(
@@ -58,7 +58,7 @@ def split_by_group(rows: Sequence[Row], smallest: int) -> list[RunListRow]:
 def print_run_list(lines: Sequence[RunListRow]) -> None:
     """Prints the table."""
     tagged = any(row["tags"] for line in lines for row in line.runs)
-    table = plain_table()
+    table = make_plain_table()
     for title in [*_TITLES, *(["tags"] if tagged else [])]:
         right = title in ("tasks", "time") or "fastest" in title
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
@@ -67,7 +67,7 @@ def print_run_list(lines: Sequence[RunListRow]) -> None:
         table.add_row(
             line.name if len(line.runs) == 1 else f"{line.name} ({len(line.runs):,} runs)",
             (line.runs[0]["started"] or "")[:16].replace("T", " "),
-            _join_values(map(_format_target, line.runs)),
+            _join_values(map(_format_target_directory, line.runs)),
             _format_tasks(line.runs),
             _format_status(line.runs),
             _format_time(line.runs),
@@ -76,7 +76,7 @@ def print_run_list(lines: Sequence[RunListRow]) -> None:
             _format_validity(line.runs),
             *([" ".join(tags)] if tagged else []),
         )
-    results().print(table)
+    get_results_console().print(table)
 
 
 def _join_values(texts: Iterable[str]) -> str:
@@ -84,7 +84,7 @@ def _join_values(texts: Iterable[str]) -> str:
     return values[0] if len(values) == 1 else f"{len(values)} targets"
 
 
-def _format_target(row: Row) -> str:
+def _format_target_directory(row: Row) -> str:
     target = f"{row['target']} ({row['file_system']})" if row["file_system"] else row["target"] or ""
     return f"{target} by {row['source']}".strip() if row["source"] else target
 

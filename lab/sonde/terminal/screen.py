@@ -41,7 +41,7 @@ _settings = OutputSettings()
 
 
 @contextmanager
-def output_session() -> Iterator[OutputSettings]:
+def open_output_session() -> Iterator[OutputSettings]:
     """Yields the settings of one command; afterwards the defaults hold again."""
     global _settings
     previous, _settings = _settings, OutputSettings()
@@ -51,7 +51,7 @@ def output_session() -> Iterator[OutputSettings]:
         _settings = previous
 
 
-def output_settings() -> OutputSettings:
+def get_output_settings() -> OutputSettings:
     """Returns the settings of the current command."""
     return _settings
 
@@ -86,12 +86,12 @@ class _Surface(_EncodingConsole):
         return text if self.is_terminal else _TRAILING.sub("", text)
 
 
-def results() -> Console:
+def get_results_console() -> Console:
     """Standard output, for people."""
     return _Surface(width=None if sys.stdout.isatty() else _WIDE, **_color_options(), **_LITERAL)
 
 
-def messages() -> Console:
+def get_messages_console() -> Console:
     """Standard error: progress and remarks."""
     width = None if sys.stderr.isatty() else _WIDE
     options = _color_options() if _settings.color == "never" else {}
@@ -114,6 +114,6 @@ def print_json(document: Any) -> None:
     echo(encode_json(document))
 
 
-def plain_table(show_header: bool = True) -> FittingTable:
+def make_plain_table(show_header: bool = True) -> FittingTable:
     """A table without lines, as terminal programs have them."""
     return FittingTable(show_header=show_header, header_style="dim")

@@ -9,7 +9,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN = "_.:-=+*#"
 
 
-def sparkline(values: Sequence[float], width: int, blocks: str = BLOCKS) -> str:
+def make_sparkline(values: Sequence[float], width: int, blocks: str = BLOCKS) -> str:
     """The last `width` values from zero to their maximum. Zero is the lowest block, so that a stall is seen as one."""
     displayed = values[-width:]
     top = max(displayed, default=0.0)

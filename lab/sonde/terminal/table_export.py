@@ -39,11 +39,11 @@ def extract_table(table: FittingTable) -> ExportedTable:
     columns = [[_parse_cell(cell) for cell in column.cells] for column in table.columns]
     titles = []
     for position, (column, values) in enumerate(zip(table.columns, columns, strict=True), start=1):
-        title = _plain(column.header) or f"column {position}"
+        title = _get_plain_text(column.header) or f"column {position}"
         units = {unit for _, unit in values if unit}
         is_mixed = len(units) > 1 or any(isinstance(value, str) for value, _ in values)
         if units and is_mixed:  # a column of several units, or of numbers among words, stays as printed
-            columns[position - 1] = [(_plain(cell) or None, "") for cell in column.cells]
+            columns[position - 1] = [(_get_plain_text(cell) or None, "") for cell in column.cells]
         elif units:
             title = f"{title} ({units.pop()})"
         titles.append(title)
@@ -51,7 +51,7 @@ def extract_table(table: FittingTable) -> ExportedTable:
     return ExportedTable(tuple(titles), tuple(rows))
 
 
-def _plain(cell: object) -> str:
+def _get_plain_text(cell: object) -> str:
     return (cell.plain if isinstance(cell, Text) else str(cell)).strip()
 
 
@@ -59,7 +59,7 @@ def _parse_cell(cell: object) -> tuple[Value, str]:
     """Returns the value of a cell and its unit, "" for texts and plain numbers."""
     if isinstance(cell, FormattedNumber):
         return cell.value, cell.unit
-    text = _plain(cell)
+    text = _get_plain_text(cell)
     if text in ("", "-", "–"):
         return None, ""
     number = text.replace("−", "-").replace(",", "")
@@ -108,14 +108,14 @@ def _format_csv(table: ExportedTable) -> str:
 def _format_markdown(table: ExportedTable) -> str:
     numeric = [all(not isinstance(row[index], str) for row in table.rows) for index in range(len(table.columns))]
     lines = [
-        _markdown_row(table.columns),
+        _make_markdown_row(table.columns),
         "|" + "|".join("---:" if is_numeric else "---" for is_numeric in numeric) + "|",
-        *(_markdown_row(["" if cell is None else cell for cell in row]) for row in table.rows),
+        *(_make_markdown_row(["" if cell is None else cell for cell in row]) for row in table.rows),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _markdown_row(cells: Sequence[object]) -> str:
+def _make_markdown_row(cells: Sequence[object]) -> str:
     texts = [encode_line(f"{cell:.6g}" if isinstance(cell, float) else cell) for cell in cells]
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 

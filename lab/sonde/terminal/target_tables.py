@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from sonde.findings.storage_units import storage_levels, sum_unit_operations
+from sonde.findings.storage_units import list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
     compute_busy_rate,
     describe_unknown_bytes,
@@ -20,7 +20,7 @@ from sonde.model.escaping import escape_line
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.model.units import format_bytes, format_latency, format_rate
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 
 # Of more targets those with the longest 99th percentile fit on a screen.
 _MOST_LISTED = 12
@@ -46,7 +46,7 @@ def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, An
     document: dict[str, Any] = {"targets": rows, "known_bytes": phase.targets.known_bytes}
     levels = {
         level: [operation.as_json() for operation in sum_unit_operations(run, phase, level)]
-        for level in storage_levels(run, phase)
+        for level in list_storage_levels(run, phase)
     }
     return document | ({"units": levels} if levels else {})
 
@@ -55,7 +55,7 @@ def _print_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None
     assert phase.targets is not None
     rows = read_target_operations(phase.targets)
     rows_listed = _select_slowest(rows, [row.p99_ns for row in rows])
-    table = plain_table()
+    table = make_plain_table()
     table.add_column(f"{phase.id}: target")
     for name in _HEAD:
         table.add_column(name, justify="left" if name == "what" else "right")
@@ -63,27 +63,29 @@ def _print_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None
         rate = compute_busy_rate(select_target_series(phase, item.kind, [item.target]))
         times = (item.p50_ns, item.p99_ns, item.max_ns)
         name = escape_line(item.target, 40)
-        table.add_row(name, item.kind, format_bytes(item.bytes), _rate(rate), f"{item.ops:,}", *map(_latency, times))
+        table.add_row(
+            name, item.kind, format_bytes(item.bytes), _format_rate(rate), f"{item.ops:,}", *map(_format_latency, times)
+        )
     console.print(table)
     text = [_describe_selection(len(rows))] if len(rows_listed) < len(rows) else []
     text += [unknown] if (unknown := describe_unknown_bytes(phase)) else []
     if text:
         console.print(Text("; ".join(text), style="dim"))
-    for level in storage_levels(run, phase):
+    for level in list_storage_levels(run, phase):
         _print_level(console, run, phase, level)
     console.print()
 
 
 def _print_level(console: Console, run: RecordedRun, phase: PhaseRecord, level: str) -> None:
-    table = plain_table()
+    table = make_plain_table()
     table.add_column(escape_line(level, 30))
     for name in ("what", "targets", "bytes", "rate", "operations", "mean", "worst 99 %", "max"):
         table.add_column(name, justify="left" if name == "what" else "right")
     rows = sum_unit_operations(run, phase, level)
     for item in _select_slowest(rows, [row.worst_p99_ns for row in rows]):
         times = (item.mean_ns, item.worst_p99_ns, item.max_ns)
-        counts = (f"{item.targets}", format_bytes(item.bytes), _rate(item.bytes_per_s), f"{item.ops:,}")
-        table.add_row(escape_line(item.unit, 40), item.kind, *counts, *map(_latency, times))
+        counts = (f"{item.targets}", format_bytes(item.bytes), _format_rate(item.bytes_per_s), f"{item.ops:,}")
+        table.add_row(escape_line(item.unit, 40), item.kind, *counts, *map(_format_latency, times))
     console.print(table)
     if len(rows) > _MOST_LISTED:
         console.print(Text(_describe_selection(len(rows)), style="dim"))
@@ -101,9 +103,9 @@ def _describe_selection(count: int) -> str:
     return f"the {_MOST_LISTED} with the longest 99th percentile of {count:,}"
 
 
-def _rate(value: float | None) -> str:
+def _format_rate(value: float | None) -> str:
     return "-" if value is None else format_rate(value)
 
 
-def _latency(value: float | None) -> str:
+def _format_latency(value: float | None) -> str:
     return "-" if value is None else format_latency(value)

@@ -14,7 +14,7 @@ from sonde.findings.explanations import PAGE as FINDINGS_PAGE
 from sonde.findings.explanations import read_explanations
 from sonde.model.bundled_files import find_bundled_folder
 from sonde.model.errors import MachineError, UserError, suggest_name
-from sonde.terminal.screen import plain_table, results
+from sonde.terminal.screen import get_results_console, make_plain_table
 
 _MAX_WIDTH = 100  # columns of a page
 # Folders of pages, in the order in which a bare name is looked for.
@@ -75,17 +75,17 @@ def find_topic(name: str) -> Topic:
 
 def print_topics() -> None:
     """Prints names and titles of all pages."""
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("topic", no_wrap=True)
     table.add_column("page")
     for topic in list_topics().values():
         table.add_row(topic.name, topic.title)
-    results().print(table)
+    get_results_console().print(table)
 
 
 def print_topic(topic: Topic) -> None:
     """Prints a page. Links to other pages become the command that shows them."""
-    console = results()
+    console = get_results_console()
     page = Markdown(prepare_page(topic, list_topics()), hyperlinks=False)
     console.print(page, width=min(console.width, _MAX_WIDTH))
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sonde.model.trace import Trace, TracedFile, TransferCounters
 from sonde.model.units import counted, format_bytes, format_seconds
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 
 _MOST_FILES = 20
 # Files beyond this share of the time are folded: what an interpreter reads at its start hides the files that matter.
@@ -37,7 +37,7 @@ def print_trace(console: Console, trace: Trace) -> None:
         console.print(f"{name} ends in the middle: its process was killed while it wrote.", style="yellow")
     console.print()
     ordered = sorted(trace.files.values(), key=lambda file: -file.seconds)
-    table = plain_table()
+    table = make_plain_table()
     for title in ("file", "time", "reads", "bytes", "mean", "in sequence", "writes", "bytes", "mean", "in sequence"):
         table.add_column(title, justify="left" if title == "file" else "right", overflow="fold")
     displayed = _count_listed_files(ordered)

@@ -13,7 +13,7 @@ from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
 from sonde.model.units import counted
 from sonde.store.catalog import Catalog
-from sonde.store.history import Series, series_in
+from sonde.store.history import Series, list_series_in_catalog
 from sonde.store.selection import Selection
 from sonde.trends.archive_histories import ProbeValue, join_repeats
 from sonde.trends.detectors import DetectorSettings
@@ -21,7 +21,7 @@ from sonde.trends.doubtful_histories import add_caveats
 from sonde.trends.environment_events import find_environment_events
 from sonde.trends.history import History
 from sonde.trends.survey import Survey, survey_histories
-from sonde.trends.survey_cache import SurveyCache, histories_key, index_key, selection_key
+from sonde.trends.survey_cache import SurveyCache, index_key, make_histories_key, make_selection_key
 
 # Makes a block in which `step(done, total)` shows the progress.
 Progress = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
@@ -79,7 +79,7 @@ def read_survey_and_histories(
     stamps = catalog.stamps()
     measured, simulated = _select_measured(catalog, request)
     histories = join_repeats(measured, request.measure)
-    key = histories_key(histories, *request.settings[1:])
+    key = make_histories_key(histories, *request.settings[1:])
     computed = cache.load_survey(key, histories)
     if computed is None:
         computed = _compute_survey(cache, histories, request, progress)
@@ -97,7 +97,7 @@ def read_survey_and_histories(
 
 
 def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[Series], int]:
-    selected = series_in(catalog, request.wanted)
+    selected = list_series_in_catalog(catalog, request.wanted)
     measured = [series for series in selected if not is_simulated_key(series.key.system, series.key.file_system)]
     return measured, len(selected) - len(measured)
 
@@ -118,7 +118,7 @@ def _compute_survey(
 ) -> Survey:
     """A new survey, which uses the results of an earlier one; an interrupted survey leaves its results too."""
     # Results belong to values, so they hold for any time span.
-    question = selection_key(replace(request.wanted, since_s=None, until_s=None), *request.settings[1:])
+    question = make_selection_key(replace(request.wanted, since_s=None, until_s=None), *request.settings[1:])
     known_results = cache.load_results(question)
     is_finished = False
     try:

@@ -14,7 +14,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.model.units import counted
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.sides import Side, SideNumber, collect_numbers, list_key_differences, pair_numbers
+from sonde.trends.sides import ComparedNumber, ComparedSide, collect_numbers, list_key_differences, pair_numbers
 
 # Below this many baseline runs a limit is a guess.
 LEAST = 5
@@ -62,7 +62,9 @@ def compute_limit(values: Sequence[float], settings: DetectorSettings | None = N
     return exp(middle), exp(middle - drop)
 
 
-def check_against_baseline(baseline: Side, now: Side, settings: DetectorSettings | None = None) -> list[GateCheck]:
+def check_against_baseline(
+    baseline: ComparedSide, now: ComparedSide, settings: DetectorSettings | None = None
+) -> list[GateCheck]:
     """Each number that baseline and runs have in common. Raises NothingComparedError when there is none, UserError
     when the baseline has too few runs."""
     both = pair_numbers(collect_numbers(baseline.runs), collect_numbers(now.runs))
@@ -77,10 +79,10 @@ def check_against_baseline(baseline: Side, now: Side, settings: DetectorSettings
             f"{baseline.name} holds {counted(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
             " at least, and ten are better: add runs with `sonde baseline set`."
         )
-    return sorted((_judged(old, new, settings) for old, new in both), key=lambda item: item.key)
+    return sorted((_judge_number(old, new, settings) for old, new in both), key=lambda item: item.key)
 
 
-def _judged(old: SideNumber, new: SideNumber, settings: DetectorSettings | None) -> GateCheck:
+def _judge_number(old: ComparedNumber, new: ComparedNumber, settings: DetectorSettings | None) -> GateCheck:
     differs = tuple(list_key_differences(old.key, new.key))
     before, after = old.select_judged(), new.select_judged()
     reason = ""

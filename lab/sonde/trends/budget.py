@@ -76,7 +76,7 @@ class Calibration:
         return cls(**{**document, "settings": DetectorSettings(**document["settings"])})
 
 
-def residuals(rates: ArrayLike, parts: Sequence[Segment] | None = None) -> Floats:
+def compute_residuals(rates: ArrayLike, parts: Sequence[Segment] | None = None) -> Floats:
     """The logarithms minus the medians of their segments of constant level (`parts`, if computed already).
 
     A running median would also remove slow noise, and detectors calibrated on the rest would raise twice the promised
@@ -88,7 +88,7 @@ def residuals(rates: ArrayLike, parts: Sequence[Segment] | None = None) -> Float
     return values
 
 
-def resample(noise: Floats, rows: int, runs: int, random: np.random.Generator, block: int = BLOCK) -> Floats:
+def resample_noise(noise: Floats, rows: int, runs: int, random: np.random.Generator, block: int = BLOCK) -> Floats:
     """`rows` histories of `runs` runs without change, drawn from `noise` in blocks of consecutive runs."""
     block = min(block, noise.size)
     starts = random.integers(0, noise.size - block + 1, (rows, -(-runs // block)))
@@ -96,7 +96,7 @@ def resample(noise: Floats, rows: int, runs: int, random: np.random.Generator, b
     return drawing
 
 
-def false_alarms(
+def count_false_alarms(
     noises: Sequence[Floats], settings: DetectorSettings, runs: int, rows: int, seed: int
 ) -> tuple[int, int, int]:
     """Alarms, alarms of the collapse detector, and watched runs of `rows` histories of `runs` runs from each noise.
@@ -104,7 +104,7 @@ def false_alarms(
     Runs before the first possible alarm do not count as watched.
     """
     random = np.random.default_rng(seed)
-    drawing = np.concatenate([resample(noise, rows, runs, random) for noise in noises])
+    drawing = np.concatenate([resample_noise(noise, rows, runs, random) for noise in noises])
     alarms = watch_rows(drawing, settings)
     return (
         len(alarms),
@@ -113,7 +113,7 @@ def false_alarms(
     )
 
 
-def calibrate(
+def calibrate_detector(
     noises: Sequence[Floats],
     budget: Budget,
     settings: DetectorSettings | None = None,
@@ -139,7 +139,7 @@ def calibrate(
     @functools.cache
     def counted(tried: DetectorSettings) -> tuple[int, int, int]:
         step()
-        return false_alarms(long, tried, runs, rows, seed)
+        return count_false_alarms(long, tried, runs, rows, seed)
 
     def rate(tried: DetectorSettings, collapse_only: bool = False) -> float:
         alarms, gate, watched = counted(tried)

@@ -19,7 +19,7 @@ from sonde.stats.ratio import MIN_RUNS_PER_SIDE, RateRatio, compare_rates
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import Alarm, Detector
 from sonde.trends.history import History
-from sonde.trends.scope import UNEXPLAINED, Explanation, explain, group_by_size
+from sonde.trends.scope import UNEXPLAINED, Explanation, explain_changes, group_by_size
 
 # Changes of different series are a joint change when they lie this many runs apart at most.
 TOGETHER_RUNS = 3
@@ -164,7 +164,7 @@ def group_changes(
         else:
             groups.append([change])
     surroundings = _Surroundings(series, changes)
-    return [_join(surroundings, group, ratio_of, explanations_of) for group in groups]
+    return [_join_changes(surroundings, group, ratio_of, explanations_of) for group in groups]
 
 
 class _Surroundings:
@@ -192,7 +192,7 @@ class _Surroundings:
         )
 
 
-def _join(
+def _join_changes(
     surroundings: _Surroundings, group: Sequence[Change], ratio_of: RatioOf, explanations_of: ExplanationsOf
 ) -> JointChange:
     # Changes of opposite directions are never one part, however uncertain their sizes are.
@@ -201,7 +201,7 @@ def _join(
         [positions[index] for index in indexes]
         for positions in directions
         if positions
-        for indexes in group_by_size([_size_and_error(group[position]) for position in positions])
+        for indexes in group_by_size([_estimate_size_and_error(group[position]) for position in positions])
     ]
     sizes.sort(key=lambda indexes: -max(abs(log(group[index].size.value)) for index in indexes))
     parts = [tuple(group[position] for position in positions) for positions in sizes]
@@ -260,11 +260,11 @@ def _explain_parts(
         for index, size in nearby.items():
             if size is None:
                 unjudged += _is_measured_around(series[index], time)
-            elif _stood(size, typical):
+            elif _surely_stood_still(size, typical):
                 unchanged.append(series[index].labels)
             else:
                 unjudged += 1
-        explanations.append(explain([series[change.history].labels for change in members], unchanged, unjudged))
+        explanations.append(explain_changes([series[change.history].labels for change in members], unchanged, unjudged))
     return explanations
 
 
@@ -273,13 +273,13 @@ def _is_measured_around(history: History, time: float) -> bool:
     return len(history) > 0 and bool(history.times[0] < time <= history.times[-1])
 
 
-def _size_and_error(change: Change) -> tuple[float, float]:
+def _estimate_size_and_error(change: Change) -> tuple[float, float]:
     """The logarithm of the change and its standard error; a broad one where no interval is known."""
     best = change.size if change.is_temporary or change.since.low is None else change.since
-    return log(best.value), _error(best)
+    return log(best.value), _compute_standard_error(best)
 
 
-def _error(size: RateRatio) -> float:
+def _compute_standard_error(size: RateRatio) -> float:
     if size.low is None or size.high is None:
         return _UNKNOWN_ERROR
     return log(size.high / size.low) / (2 * 1.96)
@@ -295,14 +295,14 @@ def _measure_nearby(before: Floats, after: Floats, ratio_of: RatioOf = compare_r
         return None
     size = ratio_of(before, after, test=False)
     if size.low is not None:
-        return log(size.value), _error(size)
+        return log(size.value), _compute_standard_error(size)
     if before.size < MIN_RUNS_PER_SIDE:
         return None
     spread = max(compute_robust_sd(np.log(before)), _LEAST_SPREAD)
     return log(size.value), spread * float(np.sqrt(pi / 2 * (1 / before.size + 1 / after.size)))
 
 
-def _stood(size: tuple[float, float], typical: float) -> bool:
+def _surely_stood_still(size: tuple[float, float], typical: float) -> bool:
     """Whether a series can be said not to have made the change whose logarithm is `typical`: with 95 % confidence it
     moved by less than half of it, or the other way."""
     value, error = size

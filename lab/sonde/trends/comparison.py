@@ -15,7 +15,7 @@ from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.spread import CoefficientOfVariation, compute_variation
 from sonde.trends.environment import compare_plans
 from sonde.trends.run_caveats import CaveatCount, count_caveats
-from sonde.trends.sides import Side, SideNumber, collect_numbers, list_key_differences, pair_numbers
+from sonde.trends.sides import ComparedNumber, ComparedSide, collect_numbers, list_key_differences, pair_numbers
 
 ChangeVerdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
 MIN_CHANGE = 0.10
@@ -65,13 +65,13 @@ class NumberComparison:
 class Comparison:
     """`alone` are numbers that only one side has, with the name of that side."""
 
-    before: Side
-    after: Side
+    before: ComparedSide
+    after: ComparedSide
     numbers: tuple[NumberComparison, ...]
-    unpaired: tuple[tuple[str, SideNumber], ...]
+    unpaired: tuple[tuple[str, ComparedNumber], ...]
     caveats: tuple[CaveatCount, ...] = ()  # what speaks against runs of either side
 
-    def caveats_of(self, number: NumberComparison) -> list[CaveatCount]:
+    def list_caveats_of_number(self, number: NumberComparison) -> list[CaveatCount]:
         """Those about the phase of a number."""
         return [caveat for caveat in self.caveats if caveat.phase == number.key.phase]
 
@@ -85,7 +85,7 @@ class Comparison:
         return [number for number in self.numbers if number.changed]
 
 
-def compare_sides(before: Side, after: Side, smallest_change: float = MIN_CHANGE) -> Comparison:
+def compare_sides(before: ComparedSide, after: ComparedSide, smallest_change: float = MIN_CHANGE) -> Comparison:
     """Compares every number that both sides have. Raises UserError when there is none.
 
     Changed is what differs by `smallest_change` or more and by a rank test that knows how many numbers are looked at.
@@ -103,14 +103,14 @@ def compare_sides(before: Side, after: Side, smallest_change: float = MIN_CHANGE
     folders = {run.id: run.folder for side in (before, after) for run in side.runs}
     places = name_locations([(other.plan, other.key) for _, other in both])
     compared = [
-        _compared(
+        _compare_number(
             item,
             other,
             ratios[index],
             adjusted.get(index),
             smallest_change,
             places[index],
-            _in_plans(item, other, folders),
+            _list_plan_differences(item, other, folders),
         )
         for index, (item, other) in enumerate(both)
     ]
@@ -126,16 +126,18 @@ def compare_sides(before: Side, after: Side, smallest_change: float = MIN_CHANGE
     return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone), caveats)
 
 
-def _in_plans(before: SideNumber, after: SideNumber, folders: Mapping[str, Path]) -> list[tuple[str, str, str]]:
+def _list_plan_differences(
+    before: ComparedNumber, after: ComparedNumber, folders: Mapping[str, Path]
+) -> list[tuple[str, str, str]]:
     """Members of the plans that differ, where the plans are not the same; of the latest run of each side."""
     if before.key.plan_hash == after.key.plan_hash:
         return []
     return compare_plans(folders[before.runs[-1]], folders[after.runs[-1]])
 
 
-def _compared(
-    before: SideNumber,
-    after: SideNumber,
+def _compare_number(
+    before: ComparedNumber,
+    after: ComparedNumber,
     change: RateRatio,
     p: float | None,
     smallest_change: float,
@@ -154,12 +156,12 @@ def _compared(
         after=after.values,
         ratio=change,
         visible=estimate_detectable_drop(before.values, after.values),
-        verdict=_verdict(change, p, smallest_change),
+        verdict=_decide_verdict(change, p, smallest_change),
         p=p,
         differs_in=(*in_plans, *in_key),
         location=position,
-        scatter_before=_scatter(before.values),
-        scatter_after=_scatter(after.values),
+        scatter_before=_compute_scatter(before.values),
+        scatter_after=_compute_scatter(after.values),
         runs_before=before.runs,
         runs_after=after.runs,
         about_before=before.about,
@@ -186,7 +188,7 @@ def name_locations(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
     return names
 
 
-def _verdict(change: RateRatio, p: float | None, smallest_change: float) -> ChangeVerdict:
+def _decide_verdict(change: RateRatio, p: float | None, smallest_change: float) -> ChangeVerdict:
     if p is None or change.low is None:
         return "too few runs"
     if p > LEVEL:
@@ -196,5 +198,5 @@ def _verdict(change: RateRatio, p: float | None, smallest_change: float) -> Chan
     return "slower" if change.value < 1 else "faster"
 
 
-def _scatter(values: Sequence[float]) -> CoefficientOfVariation | None:
+def _compute_scatter(values: Sequence[float]) -> CoefficientOfVariation | None:
     return compute_variation(values) if len(values) >= 2 else None

@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
-from sonde.charts.dates import span
+from sonde.charts.dates import format_date_span
 from sonde.charts.heat_map import HeatMap, render_heat_map
-from sonde.charts.matrix import Field, matrix
-from sonde.charts.plot import table
+from sonde.charts.matrix import Field, render_matrix
+from sonde.charts.plot import render_table
 from sonde.charts.profile_chart import Overlay, build_profile_chart
 from sonde.charts.study import Study, StudySection
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
@@ -29,7 +29,7 @@ from sonde.trends.comparison_text import (
 )
 from sonde.trends.environment import EnvironmentDifference
 from sonde.trends.profile_comparison import ProfileComparison, Records, compare_profiles, describe_shape
-from sonde.trends.sides import Side
+from sonde.trends.sides import ComparedSide
 from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import build_target_sections, list_target_alarms
 
@@ -53,34 +53,38 @@ def build_comparison_page(
     """The page. `targets` are those of the numbers whose records tell of any; `units` are pieces of hardware by file
     system, for rates by unit."""
     sections = [
-        _changes(comparison),
-        *_not_the_same(comparison),
-        *_doubtful(comparison),
-        *_matrix(comparison),
-        *_curves(comparison),
-        *_nodes(comparison),
+        _make_change_chart(comparison),
+        *_make_differences_section(comparison),
+        *_make_caveat_section(comparison),
+        *_make_matrix(comparison),
+        *_make_curves(comparison),
+        *_make_node_map(comparison),
         *build_target_sections(targets),
-        _scatter(comparison),
-        *_by_unit(comparison, units),
+        _make_scatter_chart(comparison),
+        *_make_storage_unit_table(comparison, units),
     ]
     slower = [number for number in comparison.numbers if number.verdict == "slower"]
-    text = [f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_names(slower)}."] if slower else []
+    text = (
+        [f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_list_changed_numbers(slower)}."]
+        if slower
+        else []
+    )
     return Study(
         title=f"{comparison.after.name} against {comparison.before.name}",
-        lead=_lead(comparison),
-        facts=[("Before", _side(comparison.before)), ("After", _side(comparison.after))],
+        lead=_write_lead_sentence(comparison),
+        facts=[("Before", _describe_side(comparison.before)), ("After", _describe_side(comparison.after))],
         alarms=[*text, *list_target_alarms(targets)],
-        sections=[*sections, _environment_section(differences)],
+        sections=[*sections, _make_environment_section(differences)],
     )
 
 
-def _side(side: Side) -> str:
-    dates = span(side.runs[0].started[:10], side.runs[-1].started[:10])
+def _describe_side(side: ComparedSide) -> str:
+    dates = format_date_span(side.runs[0].started[:10], side.runs[-1].started[:10])
     origin = describe_origin(side)
     return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}" + (f", {origin}" if origin else "")
 
 
-def _names(numbers: Sequence[NumberComparison]) -> str:
+def _list_changed_numbers(numbers: Sequence[NumberComparison]) -> str:
     displayed = [
         f"{number.plan} {number.key.op} on {number.location} ({format_change_percent(number.ratio.value - 1)})"
         for number in numbers[:6]
@@ -88,7 +92,7 @@ def _names(numbers: Sequence[NumberComparison]) -> str:
     return "; ".join(displayed) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
 
 
-def _lead(comparison: Comparison) -> str:
+def _write_lead_sentence(comparison: Comparison) -> str:
     changed, few = comparison.changed, [number for number in comparison.numbers if number.verdict == "too few runs"]
     if changed:
         same = len(comparison.numbers) - len(changed) - len(few)
@@ -105,29 +109,29 @@ def _lead(comparison: Comparison) -> str:
     others = sum(bool(number.about) for number in comparison.numbers)
     if others:
         text += f" {others} of them {'is' if others == 1 else 'are'} not of storage."
-    doubtful = sum(bool(comparison.caveats_of(number)) for number in comparison.numbers)
+    doubtful = sum(bool(comparison.list_caveats_of_number(number)) for number in comparison.numbers)
     if doubtful:
         text += f" {doubtful} of them {'is' if doubtful == 1 else 'are'} doubtful; see why."
     return text + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
-def _label(number: NumberComparison) -> str:
+def _make_label(number: NumberComparison) -> str:
     phase = "" if number.key.phase in (number.key.op, "") else f" · {number.key.phase}"
     return f"{number.plan or number.key.plan_hash}{phase} · {number.key.op}"
 
 
-def _changes(comparison: Comparison) -> StudySection:
+def _make_change_chart(comparison: Comparison) -> StudySection:
     places = {number.location for number in comparison.numbers}
     rows = [
         ChangeRow(
-            group=_label(number) if len(places) > 1 else number.plan,
+            group=_make_label(number) if len(places) > 1 else number.plan,
             name=number.location if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
             change=number.ratio.value - 1,
             low=None if number.ratio.low is None else number.ratio.low - 1,
             high=None if number.ratio.high is None else number.ratio.high - 1,
             tone=_TONES[number.verdict],
             label=format_change_interval(number.ratio),
-            remark=_remark(number),
+            remark=_make_remark(number),
         )
         for number in sorted(
             comparison.numbers, key=lambda number: (number.plan, number.key.phase, number.key.op, number.key)
@@ -137,13 +141,15 @@ def _changes(comparison: Comparison) -> StudySection:
         "The change of each number: the median of all ratios of a run after to a run before. A change counts when it is"
         " more than chance, the number of comparisons on this page taken into account."
     ]
-    return StudySection("Percentage against the baseline", sentences, [render_change_bars(rows, _lead(comparison))])
+    return StudySection(
+        "Percentage against the baseline", sentences, [render_change_bars(rows, _write_lead_sentence(comparison))]
+    )
 
 
-def _not_the_same(comparison: Comparison) -> list[StudySection]:
+def _make_differences_section(comparison: Comparison) -> list[StudySection]:
     """Where before and after did not measure the same: what was asked to be compared, or what explains a change."""
     rows = [
-        (f"{_label(number)}, {number.location}", name, old or "-", new or "-")
+        (f"{_make_label(number)}, {number.location}", name, old or "-", new or "-")
         for number in comparison.numbers
         for name, old, new in number.differs_in
     ]
@@ -154,21 +160,23 @@ def _not_the_same(comparison: Comparison) -> list[StudySection]:
     ]
     return [
         StudySection(
-            "Not the same on both sides", sentences, [table(["", "", "Before", "After"], rows, "", text_columns=4)]
+            "Not the same on both sides",
+            sentences,
+            [render_table(["", "", "Before", "After"], rows, "", text_columns=4)],
         )
     ]
 
 
-def _doubtful(comparison: Comparison) -> list[StudySection]:
+def _make_caveat_section(comparison: Comparison) -> list[StudySection]:
     """What speaks against the runs themselves."""
     if not comparison.caveats:
         return []
     rows = [(caveat.side, caveat.phase, caveat.text_with_count) for caveat in comparison.caveats]
     sentences = ["These runs were not measured as they should have been: a change may come from that."]
-    return [StudySection("Doubtful runs", sentences, [table(["", "", "Why"], rows, "", text_columns=3)])]
+    return [StudySection("Doubtful runs", sentences, [render_table(["", "", "Why"], rows, "", text_columns=3)])]
 
 
-def _remark(number: NumberComparison) -> str:
+def _make_remark(number: NumberComparison) -> str:
     if number.about:
         return f"not a storage number ({number.about}); {_describe_values(number)}"
     return _describe_values(number)
@@ -184,7 +192,7 @@ def _describe_values(number: NumberComparison) -> str:
     return rates
 
 
-def _matrix(comparison: Comparison) -> list[StudySection]:
+def _make_matrix(comparison: Comparison) -> list[StudySection]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
         (number.location, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
@@ -203,12 +211,14 @@ def _matrix(comparison: Comparison) -> list[StudySection]:
     ]
     return [
         StudySection(
-            "What changed where", sentences, [matrix(rows, list(short.values()), drawing, "Changes by file system")]
+            "What changed where",
+            sentences,
+            [render_matrix(rows, list(short.values()), drawing, "Changes by file system")],
         )
     ]
 
 
-def _curves(comparison: Comparison) -> list[StudySection]:
+def _make_curves(comparison: Comparison) -> list[StudySection]:
     chosen = sorted(comparison.numbers, key=lambda number: (not number.changed, -abs(number.ratio.value - 1)))[
         :_MOST_CURVES
     ]
@@ -219,22 +229,22 @@ def _curves(comparison: Comparison) -> list[StudySection]:
         for name, side in (("before", comparison.before), ("after", comparison.after)):
             key = (name, number.plan, number.key.file_system if not number.differs_in else "")
             if key not in readers:
-                readers[key] = Records([run for run in side.runs if _of_number(run.plan, run.document, key)])
+                readers[key] = Records([run for run in side.runs if _belongs_to_number(run.plan, run.document, key)])
             both.append(readers[key])
         compared = compare_profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
-            title = f"{_label(number)}, {number.location}"
-            overlay = Overlay(title, _profile_words(compared), *_lists(compared))
+            title = f"{_make_label(number)}, {number.location}"
+            overlay = Overlay(title, _describe_profile_change(compared), *_curves_to_lists(compared))
             parts.append(build_profile_chart(overlay).render())
     return [StudySection("Rate over the time of the phase", [], parts)] if parts else []
 
 
-def _nodes(comparison: Comparison) -> list[StudySection]:
+def _make_node_map(comparison: Comparison) -> list[StudySection]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
     number = max(comparison.numbers, key=lambda number: (number.changed, abs(number.ratio.value - 1)))
     parts, messages = [], []
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
-        runs = [run for run in side.runs if _of_number(run.plan, run.document, ("", number.plan, ""))]
+        runs = [run for run in side.runs if _belongs_to_number(run.plan, run.document, ("", number.plan, ""))]
         rates = collect_node_history(Records(runs).phases(number.key.phase))
         if rates is None:
             continue
@@ -242,24 +252,24 @@ def _nodes(comparison: Comparison) -> list[StudySection]:
         ends = [(0.0, "oldest run"), (0.9, "latest")] if len(rates.runs) > 2 else []
         marked = [row for row, _ in rates.slow]
         parts.append(
-            render_heat_map(HeatMap(f"{name}: {_label(number)}", text, rates.hosts, rates.shares, ends, marked))
+            render_heat_map(HeatMap(f"{name}: {_make_label(number)}", text, rates.hosts, rates.shares, ends, marked))
         )
     if parts:
         messages = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
     return [StudySection("Nodes", messages, parts)] if parts else []
 
 
-def _of_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
+def _belongs_to_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
     shared = document.get("history")
     storage = shared.get("file_system") if isinstance(shared, Mapping) else None
     return plan == key[1] and (not key[2] or storage == key[2])
 
 
-def _lists(compared: ProfileComparison) -> tuple[list[list[float]], list[list[float]]]:
+def _curves_to_lists(compared: ProfileComparison) -> tuple[list[list[float]], list[list[float]]]:
     return [item.tolist() for item in compared.before], [item.tolist() for item in compared.after]
 
 
-def _profile_words(compared: ProfileComparison) -> str:
+def _describe_profile_change(compared: ProfileComparison) -> str:
     differs = compared.likeness.differs
     if differs is None:
         sentences = [f"Eight runs before are needed to know which shapes are usual; here are {len(compared.before)}."]
@@ -275,10 +285,10 @@ def _profile_words(compared: ProfileComparison) -> str:
     return " ".join(sentences)
 
 
-def _scatter(comparison: Comparison) -> StudySection:
+def _make_scatter_chart(comparison: Comparison) -> StudySection:
     rows = [
         (
-            f"{_label(number)}, {number.location}",
+            f"{_make_label(number)}, {number.location}",
             [
                 Amount(item.value, item.low, item.high, tone, item.text)
                 for tone, item in (("before", number.scatter_before), ("after", number.scatter_after))
@@ -297,7 +307,7 @@ def _scatter(comparison: Comparison) -> StudySection:
     )
 
 
-def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[StudySection]:
+def _make_storage_unit_table(comparison: Comparison, units: Mapping[str, float]) -> list[StudySection]:
     """Rates by piece of hardware, so that file systems of different size can be compared."""
     rows = []
     for number in comparison.numbers:
@@ -305,7 +315,7 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[StudySe
         if count:
             pair = tuple(zip(("before", "after"), number.levels, strict=True))
             bars = [Amount(v / count, None, None, tone, format_value(v / count, number.key.unit)) for tone, v in pair]
-            rows.append((f"{_label(number)}, {number.location}", bars))
+            rows.append((f"{_make_label(number)}, {number.location}", bars))
     if not rows:
         return []
     text = ", ".join(f"{name} {count:g}" for name, count in units.items())
@@ -319,7 +329,7 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[StudySe
     ]
 
 
-def _environment_section(differences: Sequence[EnvironmentDifference]) -> StudySection:
+def _make_environment_section(differences: Sequence[EnvironmentDifference]) -> StudySection:
     if not differences:
         return StudySection(
             "What else was different", ["Nothing that the records say about machines and programs."], []
@@ -328,5 +338,5 @@ def _environment_section(differences: Sequence[EnvironmentDifference]) -> StudyS
     for steady, group in itertools.groupby(differences, key=lambda difference: difference.steady):
         text = "The same within each side" if steady else "Changed within a side too: explains little"
         rows = [(item.name, item.before or "-", item.after or "-") for item in group]
-        parts.append(table(["", "Before", "After"], rows, text, text_columns=3))
+        parts.append(render_table(["", "Before", "After"], rows, text, text_columns=3))
     return StudySection("What else was different", [], parts)

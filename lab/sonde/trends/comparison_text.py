@@ -14,7 +14,7 @@ from sonde.stats.ratio import RateRatio
 
 if TYPE_CHECKING:
     from sonde.trends.comparison import Comparison, NumberComparison
-    from sonde.trends.sides import Side
+    from sonde.trends.sides import ComparedSide
 
 VERDICT_STYLES = {
     "slower": "bold red",
@@ -52,7 +52,7 @@ def format_ratio_interval(value: float | None, low: float | None, high: float | 
     return f"{format_change_percent(value - 1)} [{ends[0]}, {ends[1]}]"
 
 
-def verdict_text(number: NumberComparison, doubtful: bool = False) -> Text:
+def format_verdict(number: NumberComparison, doubtful: bool = False) -> Text:
     """What to think of it; with "no change" goes what could not have been seen."""
     text: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
@@ -64,7 +64,7 @@ def verdict_text(number: NumberComparison, doubtful: bool = False) -> Text:
     return Text(text, style=VERDICT_STYLES[number.verdict])
 
 
-def describe_origin(side: Side) -> str:
+def describe_origin(side: ComparedSide) -> str:
     """What is special about the runs of a side: they are simulated, or simulated ones were left out; else empty."""
     if side.left_out:
         return f"{counted(side.left_out, 'simulated run')} left out"

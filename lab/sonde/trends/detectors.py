@@ -138,7 +138,7 @@ class DetectorBank:
         alarmed = {alarm.history for alarm in alarms}
         alarms += [alarm for alarm in self._detect_drifts(measured) if alarm.history not in alarmed]
         for alarm in alarms:
-            self._restart(alarm)
+            self._restart_window(alarm)
         self._reference[self.window.filled >= MIN_RUNS] = np.nan
         return alarms
 
@@ -152,10 +152,10 @@ class DetectorBank:
         candidates = np.flatnonzero(measured & ((has_level & low) | reference))
         if not candidates.size:
             return []
-        medians, spreads = self._reference_levels(candidates)
+        medians, spreads = self._compute_reference_levels(candidates)
         newest = window.values[candidates, -_COLLAPSE_RUNS:]
         drops = medians - np.max(newest, axis=1)
-        enough = np.minimum(self.settings.collapse_deviations * spreads, self._large_drop(spreads))
+        enough = np.minimum(self.settings.collapse_deviations * spreads, self._compute_large_drop(spreads))
         least = np.maximum(enough, -log(1 - self.settings.collapse_change))
         alarms = []
         for position in np.flatnonzero(drops > least):
@@ -166,22 +166,22 @@ class DetectorBank:
             alarms.append(Alarm(index, "collapse", int(self._runs[index]) - 1, first, median, after, strength))
         return alarms
 
-    def _large_drop(self, spreads: Floats) -> Floats:
+    def _compute_large_drop(self, spreads: Floats) -> Floats:
         """The drop that is reported whatever `collapse_deviations` is: large, and beyond the noise."""
         return np.maximum(LARGE_DROP_DEVIATIONS * spreads, -log(1 - self.settings.large_drop))
 
-    def _reference_levels(self, index: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def _compute_reference_levels(self, index: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Medians and robust standard deviations of the levels that the last three runs are compared with."""
         values = self.window.values[index, : WINDOW - _COLLAPSE_RUNS]
         counts = self.window.filled[index] - _COLLAPSE_RUNS
-        medians = _row_medians(values, counts)
-        spreads = MAD_TO_SD * _row_medians(np.abs(values - medians[:, None]), counts)
+        medians = _compute_row_medians(values, counts)
+        spreads = MAD_TO_SD * _compute_row_medians(np.abs(values - medians[:, None]), counts)
         reference = self._reference[index]
         stored = ~np.isnan(reference[:, 0])
         medians, spreads = np.where(stored, reference[:, 0], medians), np.where(stored, reference[:, 1], spreads)
         return medians, np.maximum(spreads, self.settings.min_spread)
 
-    def _level_of(self, values: Floats) -> tuple[float, float]:
+    def _compute_level(self, values: Floats) -> tuple[float, float]:
         median = float(np.median(values))
         spread = MAD_TO_SD * float(np.median(np.abs(values - median)))
         return median, max(spread, self.settings.min_spread)
@@ -203,7 +203,7 @@ class DetectorBank:
                 alarms.append(Alarm(int(index), "drift", noticed, first, before, after, float(strength[index])))
         return alarms
 
-    def _restart(self, alarm: Alarm) -> None:
+    def _restart_window(self, alarm: Alarm) -> None:
         """Restarts the window with the first run after the change.
 
         The collapse detector keeps the level before and its noise as reference, so that it detects a second, larger
@@ -214,14 +214,14 @@ class DetectorBank:
         places = self._run_numbers[index, WINDOW - filled :]
         older = self.window.values[index, WINDOW - filled :][places < alarm.first]
         if older.size >= _REFERENCE_RUNS:
-            median, spread = self._level_of(older)
+            median, spread = self._compute_level(older)
             self._reference[index] = (min(median, alarm.after), spread)
         elif not np.isnan(self._reference[index, 0]):
             self._reference[index, 0] = min(self._reference[index, 0], alarm.after)
         self.window.keep_last(index, int(np.sum(places >= alarm.first)))
 
 
-def _row_medians(values: Floats, counts: NDArray[np.int64]) -> Floats:
+def _compute_row_medians(values: Floats, counts: NDArray[np.int64]) -> Floats:
     """The median of each row, which has `counts` values; the others are NaN."""
     ordered = np.sort(values, axis=1)  # NaN comes last
     rows = np.arange(values.shape[0])

@@ -22,7 +22,7 @@ def add_caveats(survey: Survey, root: Path) -> Survey:
 
     def read(run: str) -> Summary | None:
         if run not in summaries:
-            summaries[run] = _summary_of(root, run)
+            summaries[run] = _read_summary(root, run)
         return summaries[run]
 
     analyses = []
@@ -34,7 +34,7 @@ def add_caveats(survey: Survey, root: Path) -> Survey:
     return replace(survey, analyses=tuple(analyses))
 
 
-def _summary_of(root: Path, run: str) -> Summary | None:
+def _read_summary(root: Path, run: str) -> Summary | None:
     for folder in (place_of(root, run), root / run):
         try:
             return read_summary(folder)

@@ -46,9 +46,9 @@ def read_environment(folder: Path) -> dict[str, str]:
     Nodes of one run that differ give all their values. An unreadable record says nothing.
     """
     result: dict[str, set[str]] = {}
-    for line in _head(folder / RECORD):
+    for line in _read_record_head(folder / RECORD):
         chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
-        for name, value in _flat(chosen):
+        for name, value in _flatten_facts(chosen):
             result.setdefault(name, set()).add(value)
     modules = (read_json(folder / SUMMARY) or {}).get("modules")
     if isinstance(modules, list) and modules:
@@ -56,7 +56,7 @@ def read_environment(folder: Path) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in result.items()}
 
 
-def _head(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_record_head(path: Path) -> Iterator[Mapping[str, Any]]:
     """The lines about the run and its machines, which come before the first phase."""
     try:
         with open_file(path) as file:
@@ -76,13 +76,13 @@ def _head(path: Path) -> Iterator[Mapping[str, Any]]:
         return
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flatten_facts(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, item in value.items():
         if name in _RESTLESS or name.endswith(_RESTLESS_ENDINGS):
             continue
         text = f"{prefix} {name.replace('_', ' ')}".strip()
         if isinstance(item, Mapping):
-            yield from _flat(item, text)
+            yield from _flatten_facts(item, text)
         elif item is not None:
             yield text, item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
@@ -95,7 +95,7 @@ def compare_environments(before: Sequence[Summary], after: Sequence[Summary]) ->
     names = dict.fromkeys(name for facts in (old[-1], new[-1]) for name in facts)
     differences = [
         EnvironmentDifference(
-            name, old[-1].get(name, ""), new[-1].get(name, ""), _steady(name, old) and _steady(name, new)
+            name, old[-1].get(name, ""), new[-1].get(name, ""), _is_steady(name, old) and _is_steady(name, new)
         )
         for name in names
         if old[-1].get(name) != new[-1].get(name)
@@ -119,20 +119,22 @@ def compare_plans(before: Path, after: Path) -> list[tuple[str, str, str]]:
 
 
 def _plan_members(path: Path) -> dict[str, str]:
-    return dict(_dotted(read_json(path) or {}))
+    return dict(_make_dotted_names(read_json(path) or {}))
 
 
-def _dotted(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _make_dotted_names(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, item in value.items():
         path = f"{prefix}.{name}" if prefix else name
         if isinstance(item, Mapping):
-            yield from _dotted(item, path)
+            yield from _make_dotted_names(item, path)
         elif isinstance(item, list) and all(isinstance(part, Mapping) and "id" in part for part in item) and item:
             for part in item:
-                yield from _dotted({key: inner for key, inner in part.items() if key != "id"}, f"{path}.{part['id']}")
+                yield from _make_dotted_names(
+                    {key: inner for key, inner in part.items() if key != "id"}, f"{path}.{part['id']}"
+                )
         else:
             yield path, item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
-def _steady(name: str, side: Sequence[Mapping[str, str]]) -> bool:
+def _is_steady(name: str, side: Sequence[Mapping[str, str]]) -> bool:
     return len({facts.get(name) for facts in side}) == 1

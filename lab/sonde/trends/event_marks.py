@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from sonde.charts.history_chart import EventLine
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event, Interval
 from sonde.model.units import counted
@@ -29,7 +29,7 @@ class EventMarks:
     def lines(self) -> list[EventLine]:
         """Their lines in a chart."""
         return [
-            EventLine(_middle(event.when).timestamp(), str(number), f"{number}: {event.title}")
+            EventLine(_compute_middle_time(event.when).timestamp(), str(number), f"{number}: {event.title}")
             for number, event in enumerate(self.events, 1)
         ]
 
@@ -43,7 +43,9 @@ class EventMarks:
         ]
         text = [f"{counted(self.omitted, 'more event')} in this time without a line."] if self.omitted else []
         columns = ["Line", "When (UTC)", "Kind", "Event", "Parts"]
-        return [StudySection("Events", text, [table(columns, rows, "Events drawn in the charts", text_columns=5)])]
+        return [
+            StudySection("Events", text, [render_table(columns, rows, "Events drawn in the charts", text_columns=5)])
+        ]
 
 
 def select_event_marks(events: Iterable[Event], begin: float, end: float, changes: Sequence[float] = ()) -> EventMarks:
@@ -56,7 +58,7 @@ def select_event_marks(events: Iterable[Event], begin: float, end: float, change
     inside = [event for event in events if event.when.overlaps(span)]
 
     def rank(event: Event) -> tuple[bool, bool, float, str]:
-        time = _middle(event.when).timestamp()
+        time = _compute_middle_time(event.when).timestamp()
         distance = min((abs(time - change) for change in changes), default=0.0)
         return "log" in event.tags, "error" not in event.tags, distance, event.id
 
@@ -65,7 +67,7 @@ def select_event_marks(events: Iterable[Event], begin: float, end: float, change
     return EventMarks(tuple(chosen), len(inside) - len(chosen))
 
 
-def _middle(when: Interval) -> datetime:
+def _compute_middle_time(when: Interval) -> datetime:
     """The middle of the times that the text allows; an event is one line."""
     return when.first + (when.last - when.first) / 2
 

@@ -70,12 +70,12 @@ class History:
         return History(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))
 
 
-def distinguishing_labels(series: Sequence[History]) -> tuple[str, ...]:
+def select_distinguishing_labels(series: Sequence[History]) -> tuple[str, ...]:
     """Of the labels that say where and how something was measured those in which the series differ."""
     names = ("system", "file_system", "cache", "node_class", "epoch")
     return tuple(name for name in names if len({line.labels.get(name) for line in series}) > 1)
 
 
-def moment(time: float) -> datetime:
+def parse_run_time(time: float) -> datetime:
     """The time of a run as UTC."""
     return datetime.fromtimestamp(time, UTC)

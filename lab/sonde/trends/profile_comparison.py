@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.model.record import PhaseRecord, RecordReader, read_record
-from sonde.stats.imbalance import StragglerAttribution, attribute_slowness
+from sonde.stats.imbalance import StragglerAttribution, attribute_slowness_to_nodes_or_tasks
 from sonde.stats.profiles import BandDistance, build_reference_band, measure_band_distance
 from sonde.stats.ranks import Floats
 from sonde.stats.shapes import RateShape, find_rate_shape
@@ -52,7 +52,7 @@ class Records:
         return [(reader, reader.phases[phase]) for reader in self._readers if phase in reader.phases]
 
 
-def curve_of(phase: PhaseRecord) -> tuple[Floats, float] | None:
+def compute_rate_curve(phase: PhaseRecord) -> tuple[Floats, float] | None:
     """Bytes (or operations) a second by slice, and the length in seconds; None when the record has no series."""
     series = phase.total_series
     if series is None or not series.slice_s:
@@ -65,13 +65,13 @@ def curve_of(phase: PhaseRecord) -> tuple[Floats, float] | None:
 
 def compare_profiles(before: Records, after: Records, phase_before: str, phase_after: str) -> ProfileComparison | None:
     """Compares one phase of both sides; None where a side has no curve."""
-    old = [result for _, item in before.phases(phase_before) if (result := curve_of(item))]
+    old = [result for _, item in before.phases(phase_before) if (result := compute_rate_curve(item))]
     latest = after.phases(phase_after)
-    new = [result for _, item in latest if (result := curve_of(item))]
+    new = [result for _, item in latest if (result := compute_rate_curve(item))]
     if not old or not new:
         return None
     usual_band = build_reference_band([values for values, _ in old])
-    usual, now = (_median([values for values, _ in side]) for side in (old, new))
+    usual, now = (_compute_median_curve([values for values, _ in side]) for side in (old, new))
     reader, phase = latest[-1]
     late = find_late_members(phase)
     return ProfileComparison(
@@ -81,24 +81,24 @@ def compare_profiles(before: Records, after: Records, phase_before: str, phase_a
         shape=find_rate_shape(now, usual),
         seconds=new[-1][1],
         late=late,
-        blamed=_names(reader, late),
+        blamed=_name_late_members(reader, late),
     )
 
 
-def _median(curves: Sequence[Floats]) -> Floats:
+def _compute_median_curve(curves: Sequence[Floats]) -> Floats:
     """The median of curves of any length, each by its own mean, over equal shares of the time."""
     u = (np.arange(_POINTS) + 0.5) / _POINTS
     resampled = [
         np.interp(u, (np.arange(curve.size) + 0.5) / curve.size, curve / curve.mean())
         if curve.size < _POINTS
-        else _coarse(curve)
+        else _coarsen_curve(curve)
         for curve in curves
     ]
     middle: Floats = np.median(resampled, axis=0)
     return middle
 
 
-def _coarse(curve: Floats) -> Floats:
+def _coarsen_curve(curve: Floats) -> Floats:
     running = np.concatenate([[0.0], np.cumsum(curve / curve.mean())])
     edges = np.linspace(0, curve.size, _POINTS + 1)
     coarse: Floats = np.diff(np.interp(edges, np.arange(curve.size + 1), running)) * _POINTS / curve.size
@@ -111,10 +111,10 @@ def find_late_members(phase: PhaseRecord) -> StragglerAttribution | None:
     if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
         return None
     seconds, nodes = phase.task_times
-    return attribute_slowness(seconds, nodes) if len(seconds) >= 3 else None
+    return attribute_slowness_to_nodes_or_tasks(seconds, nodes) if len(seconds) >= 3 else None
 
 
-def _names(reader: RecordReader, late: StragglerAttribution | None) -> tuple[str, ...]:
+def _name_late_members(reader: RecordReader, late: StragglerAttribution | None) -> tuple[str, ...]:
     if late is None:
         return ()
     hosts = {node.node: node.host for node in reader.nodes}

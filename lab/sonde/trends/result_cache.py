@@ -26,7 +26,7 @@ from sonde.trends.watch import HistoryWatch
 Answer = TypeVar("Answer")
 
 
-def digest(*parts: Floats | str) -> str:
+def compute_digest(*parts: Floats | str) -> str:
     """One digest for arrays and texts."""
     hasher = hashlib.blake2b(digest_size=16)
     for part in parts:
@@ -53,7 +53,7 @@ class ResultCache:
     ) -> Answer:
         """The result with key `key`, computed by `make` if absent. `read` and `write` convert from and to JSON."""
         stored = self._now.get(key, self._before.get(key))
-        result = self._read(stored, read)
+        result = self._read_stored(stored, read)
         if result is None:
             result = make()
             stored = write(result)
@@ -61,7 +61,7 @@ class ResultCache:
         return result
 
     @staticmethod
-    def _read(stored: Any, read: Callable[[Any], Answer]) -> Answer | None:
+    def _read_stored(stored: Any, read: Callable[[Any], Answer]) -> Answer | None:
         if stored is None:
             return None
         try:
@@ -72,7 +72,7 @@ class ResultCache:
     def ratio(self, before: Floats, after: Floats, test: bool = True) -> RateRatio:
         """The cached `sonde.stats.ratio.ratio` of two sides."""
         return self.answer(
-            f"ratio {digest(before, after)} {test:d}",
+            f"ratio {compute_digest(before, after)} {test:d}",
             lambda: compare_rates(before, after, test=test),
             lambda stored: RateRatio(*stored),
             lambda item: [item.value, item.low, item.high, item.p, item.before, item.after, item.confidence, item.why],
@@ -94,16 +94,16 @@ class ResultCache:
             state = DetectorState(
                 stored["runs"], stored["filled"], tuple(stored["reference"]) if stored["reference"] else None
             )
-            if state.runs > len(history) or stored["values"] != digest(history.values[: state.runs]):
+            if state.runs > len(history) or stored["values"] != compute_digest(history.values[: state.runs]):
                 return None
             return HistoryWatch(state, tuple(Alarm(0, *alarm) for alarm in stored["alarms"]))
 
-        return self._read(self._before.get(_watch_of(history, settings)), read)
+        return self._read_stored(self._before.get(_make_watch_key(history, settings)), read)
 
     def store_watch(self, history: History, settings: DetectorSettings, watched: HistoryWatch) -> None:
         """Stores the watch of a history after all its runs."""
-        self._now[_watch_of(history, settings)] = {
-            "values": digest(history.values),
+        self._now[_make_watch_key(history, settings)] = {
+            "values": compute_digest(history.values),
             "runs": watched.state.runs,
             "filled": watched.state.filled,
             "reference": watched.state.reference,
@@ -114,5 +114,5 @@ class ResultCache:
         }
 
 
-def _watch_of(history: History, settings: DetectorSettings) -> str:
-    return f"watch {digest(json.dumps(dict(history.labels), sort_keys=True), repr(settings))}"
+def _make_watch_key(history: History, settings: DetectorSettings) -> str:
+    return f"watch {compute_digest(json.dumps(dict(history.labels), sort_keys=True), repr(settings))}"

@@ -48,7 +48,7 @@ def count_caveats(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> 
         having = [run for run in runs if any(item.get("phase") == phase for item in run.phases)]
         kinds: dict[str, list[str]] = {}
         for run in having:
-            for finding in {str(item.get("id")): item for item in _of_phase(run, phase)}.values():
+            for finding in {str(item.get("id")): item for item in _list_phase_caveats(run, phase)}.values():
                 kinds.setdefault(str(finding.get("id")), []).append(str(finding.get("text") or ""))
         result += [
             CaveatCount(side, phase, kind, texts[-1], len(texts), len(having), len(set(texts)) > 1)
@@ -68,12 +68,12 @@ def count_other_numbers(side: str, runs: Sequence[Summary], phase: str) -> list[
     ]
 
 
-def _of_phase(run: Summary, phase: str) -> list[Mapping[str, Any]]:
+def _list_phase_caveats(run: Summary, phase: str) -> list[Mapping[str, Any]]:
     classification = next((get_own_classification(item) for item in run.phases if item.get("phase") == phase), "")
     return select_phase_caveats(run.document, phase, classification)
 
 
-def caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
+def list_caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
     """A sentence for each kind of caveat on each side, with the phases that it is about: the worst phase's count."""
     kinds: dict[tuple[str, str], list[CaveatCount]] = {}
     for caveat in caveats:

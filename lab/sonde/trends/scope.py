@@ -90,18 +90,18 @@ def group_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
     return sorted(parts, key=lambda part: -abs(sizes[part[0]][0]))
 
 
-def explain(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0) -> Explanation:
+def explain_changes(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0) -> Explanation:
     """The description with the lowest price of the series that changed, held against those that stood."""
-    names = _telling([*changed, *stood])
-    clauses = _clauses(changed, stood, names)
-    best = _cover(len(changed), clauses)
-    scopes = tuple(_scope(clause, changed, stood, names) for clause in best.clauses)
-    cause = _cause_of(scopes, changed, stood)
+    names = _select_telling_labels([*changed, *stood])
+    clauses = _list_clauses(changed, stood, names)
+    best = _find_cheapest_cover(len(changed), clauses)
+    scopes = tuple(_make_scope(clause, changed, stood, names) for clause in best.clauses)
+    cause = _guess_cause(scopes, changed, stood)
     rival = min(
         (
-            _priced(len(changed), [clause]).price
+            _price_clauses(len(changed), [clause]).price
             for clause in clauses
-            if _cause_of([_scope(clause, changed, stood, names)], changed, stood) != cause
+            if _guess_cause([_make_scope(clause, changed, stood, names)], changed, stood) != cause
         ),
         default=float("inf"),
     )
@@ -126,7 +126,7 @@ class _Cover:
     price: float
 
 
-def _telling(series: Iterable[Labels]) -> list[str]:
+def _select_telling_labels(series: Iterable[Labels]) -> list[str]:
     """Labels with more than one value; of labels that part the series in the same way the first."""
     rows = list(series)
     result: dict[tuple[int, ...], str] = {}
@@ -140,7 +140,7 @@ def _telling(series: Iterable[Labels]) -> list[str]:
     return list(result.values())
 
 
-def _clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> list[_Clause]:
+def _list_clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> list[_Clause]:
     """Every conjunction of values that occur among the changed series, the short ones first, each effect once."""
     observed: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
     for length in range(min(_MOST_TERMS, len(names)) + 1):
@@ -159,26 +159,28 @@ def _clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence
     return list(observed.values())
 
 
-def _cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
+def _find_cheapest_cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
     """The cheapest set of clauses, built greedily; at least one."""
     chosen: list[_Clause] = []
-    best = _priced(count, chosen)
+    best = _price_clauses(count, chosen)
     while len(chosen) < _MOST_CLAUSES:
-        step = min((_priced(count, [*chosen, clause]) for clause in clauses), key=lambda item: item.price, default=None)
+        step = min(
+            (_price_clauses(count, [*chosen, clause]) for clause in clauses), key=lambda item: item.price, default=None
+        )
         if step is None or (chosen and step.price >= best.price):
             break
         best, chosen = step, list(step.clauses)
     return best
 
 
-def _priced(count: int, chosen: Sequence[_Clause]) -> _Cover:
+def _price_clauses(count: int, chosen: Sequence[_Clause]) -> _Cover:
     covered = frozenset[int]().union(*(clause.covers for clause in chosen))
     wrong = frozenset[int]().union(*(clause.wrong for clause in chosen))
     price = sum(_CLAUSE + _TERM * len(clause.conditions) for clause in chosen) + len(wrong) + count - len(covered)
     return _Cover(tuple(chosen), count - len(covered), price)
 
 
-def _scope(clause: _Clause, changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> Scope:
+def _make_scope(clause: _Clause, changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> Scope:
     location = dict(clause.conditions)
     inside = [changed[cover] for cover in sorted(clause.covers)]
     fitting = inside + [stood[index] for index in clause.wrong]
@@ -190,7 +192,7 @@ def _scope(clause: _Clause, changed: Sequence[Labels], stood: Sequence[Labels], 
     return Scope(location, len(clause.covers), len(clause.wrong), spans)
 
 
-def _cause_of(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequence[Labels]) -> Cause:
+def _guess_cause(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequence[Labels]) -> Cause:
     """Where to look first, from which labels are named and which vary.
 
     What one storage shares with no other points to that storage; what is common to several storages and named by the

@@ -14,8 +14,14 @@ from sonde.model.history_key import HistoryKey, RunKey
 from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.rows import counts, epoch_seconds, key_of, read_classification, value_of
-from sonde.store.selection import Selection, moment
+from sonde.store.rows import (
+    counts_in_histories,
+    make_history_key,
+    make_history_value,
+    parse_epoch_seconds,
+    read_classification,
+)
+from sonde.store.selection import Selection, parse_moment
 from sonde.store.summary import Summary, read_summary
 
 BASELINE = "baseline:"
@@ -25,7 +31,7 @@ _WORDS = re.compile(r"(tag|plan):(.+)", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedSide:
     """Runs, the oldest first, under the name that the user gave them."""
 
     name: str
@@ -39,7 +45,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class SideNumber:
+class ComparedNumber:
     """One number of a side: its values by run, in the order of the runs. `key` is that of the latest."""
 
     key: HistoryKey
@@ -49,7 +55,7 @@ class SideNumber:
     times: tuple[float, ...]
     classifications: tuple[str, ...] = ()  # of the values, "" where nothing is known; empty: of none
 
-    def select_judged(self) -> SideNumber:
+    def select_judged(self) -> ComparedNumber:
         """The number with those values only that may be judged; all if all are simulated."""
         rows = zip(self.values, self.runs, self.times, self.classifications, strict=True)
         if set(self.classifications) <= {Classification.SIMULATED.value}:
@@ -58,7 +64,7 @@ class SideNumber:
         values, runs, times, classifications = (
             (tuple(column) for column in zip(*judged, strict=True)) if judged else ((),) * 4
         )
-        return SideNumber(self.key, self.plan, values, runs, times, classifications)
+        return ComparedNumber(self.key, self.plan, values, runs, times, classifications)
 
     @property
     def about(self) -> str:
@@ -67,7 +73,7 @@ class SideNumber:
         return ", ".join(label_classification(kind) for kind in kinds)
 
 
-def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = lambda done, total: None) -> Side:
+def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = lambda done, total: None) -> ComparedSide:
     """The runs that `text` means.
 
     A run, a group of runs, a unique beginning of either, a folder or "last", as everywhere; ``tag:WORD`` and
@@ -75,7 +81,7 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
     for a time (UTC, the second day included). `step` is told how far the reading is where there are many. Raises
     UserError in one sentence.
     """
-    wanted = _selection(text)
+    wanted = _parse_selection(text)
     try:
         if wanted is None:
             folders = archive.find(text)
@@ -89,13 +95,13 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
                 step(done + 1, len(folders))
     except RecordError as reason:
         raise UserError(f"A run of {text} {reason}; it cannot be compared.") from None
-    runs = [run for run in runs if counts(run) and key_of(run)]
+    runs = [run for run in runs if counts_in_histories(run) and make_history_key(run)]
     if not runs:
         raise UserError(f'"{text}" means no run with numbers that can be compared; `sonde list` shows what there is.')
-    return Side(text, tuple(sorted(runs, key=lambda run: (epoch_seconds(run.started), run.id))))
+    return ComparedSide(text, tuple(sorted(runs, key=lambda run: (parse_epoch_seconds(run.started), run.id))))
 
 
-def separate_simulated(before: Side, after: Side, hint: str) -> tuple[Side, Side]:
+def separate_simulated(before: ComparedSide, after: ComparedSide, hint: str) -> tuple[ComparedSide, ComparedSide]:
     """Both sides with runs of one origin: all simulated, else measured runs only.
 
     Raises UserError, with the sentence `hint`, if one side is simulated and the other is not.
@@ -111,12 +117,12 @@ def separate_simulated(before: Side, after: Side, hint: str) -> tuple[Side, Side
     return _leave_out_simulated(before), _leave_out_simulated(after)
 
 
-def _leave_out_simulated(side: Side) -> Side:
+def _leave_out_simulated(side: ComparedSide) -> ComparedSide:
     measured = tuple(run for run in side.runs if not is_simulated_document(run.document))
-    return Side(side.name, measured, len(side.runs) - len(measured))
+    return ComparedSide(side.name, measured, len(side.runs) - len(measured))
 
 
-def _selection(text: str) -> Selection | None:
+def _parse_selection(text: str) -> Selection | None:
     """What a word that is no name of a run selects."""
     if text.startswith(BASELINE):
         return Selection(tags=(text,))
@@ -124,67 +130,69 @@ def _selection(text: str) -> Selection | None:
         return Selection(tags=(match[2],)) if match[1] == "tag" else Selection(plan=match[2])
     if ".." in text and "/" not in text:
         begin, _, end = text.partition("..")
-        until = moment(end, "The end of the time") if end else None
+        until = parse_moment(end, "The end of the time") if end else None
         whole_day = 86400.0 if re.fullmatch(r"\d{4}-\d{2}-\d{2}", end.strip()) else 0.0
         return Selection(
-            since_s=moment(begin, "The begin of the time") if begin else None,
+            since_s=parse_moment(begin, "The begin of the time") if begin else None,
             until_s=None if until is None else until + whole_day,
         )
     return None
 
 
-def collect_numbers(runs: Sequence[Summary]) -> list[SideNumber]:
+def collect_numbers(runs: Sequence[Summary]) -> list[ComparedNumber]:
     """The numbers of the runs, by series; what differs only in epoch is one number."""
     gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
     for run in runs:
-        for key, value, classification in _values(run):
-            gathered.setdefault(_without_epoch(key), []).append((run, key, value, classification))
+        for key, value, classification in _iterate_history_values(run):
+            gathered.setdefault(_drop_epoch(key), []).append((run, key, value, classification))
     return [
-        SideNumber(
+        ComparedNumber(
             key=rows[-1][1],
             plan=rows[-1][0].plan,
             values=tuple(value for _, _, value, _ in rows),
             runs=tuple(run.id for run, *_ in rows),
-            times=tuple(epoch_seconds(run.started) for run, *_ in rows),
+            times=tuple(parse_epoch_seconds(run.started) for run, *_ in rows),
             classifications=tuple(classification for *_, classification in rows),
         )
         for rows in gathered.values()
     ]
 
 
-def _values(run: Summary) -> Iterator[tuple[HistoryKey, float, str]]:
-    key = key_of(run)
+def _iterate_history_values(run: Summary) -> Iterator[tuple[HistoryKey, float, str]]:
+    key = make_history_key(run)
     for phase in run.phases if key else ():
-        result = value_of(key, phase) if key else None
+        result = make_history_value(key, phase) if key else None
         if result is not None:
             yield *result, read_classification(phase) or ""
 
 
-def _without_epoch(key: HistoryKey) -> HistoryKey:
+def _drop_epoch(key: HistoryKey) -> HistoryKey:
     return HistoryKey(
         **{field.name: getattr(key, field.name) if field.name != "epoch" else "" for field in fields(HistoryKey)}
     )
 
 
-def pair_numbers(before: Sequence[SideNumber], after: Sequence[SideNumber]) -> list[tuple[SideNumber, SideNumber]]:
+def pair_numbers(
+    before: Sequence[ComparedNumber], after: Sequence[ComparedNumber]
+) -> list[tuple[ComparedNumber, ComparedNumber]]:
     """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.
 
     The second kind compares what the user asked to compare, two file systems say; `list_key_differences` says in what.
     """
-    same = {_without_epoch(number.key): number for number in before}
-    result = [(same[_without_epoch(number.key)], number) for number in after if _without_epoch(number.key) in same]
+    same = {_drop_epoch(number.key): number for number in before}
+    result = [(same[_drop_epoch(number.key)], number) for number in after if _drop_epoch(number.key) in same]
     occupied = {id(item) for pair in result for item in pair}
     loose_before = [number for number in before if id(number) not in occupied]
     loose_after = [number for number in after if id(number) not in occupied]
     for number in loose_after:
-        alike = [other for other in loose_before if _alike(other) == _alike(number)]
-        rivals = [other for other in loose_after if _alike(other) == _alike(number)]
+        alike = [other for other in loose_before if _make_pairing_key(other) == _make_pairing_key(number)]
+        rivals = [other for other in loose_after if _make_pairing_key(other) == _make_pairing_key(number)]
         if len(alike) == 1 and len(rivals) == 1:
             result.append((alike[0], number))
     return result
 
 
-def _alike(number: SideNumber) -> tuple[str, ...]:
+def _make_pairing_key(number: ComparedNumber) -> tuple[str, ...]:
     return (number.plan, number.key.phase, number.key.op, number.key.unit)
 
 

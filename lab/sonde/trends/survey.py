@@ -16,11 +16,11 @@ from sonde.stats.ranks import Floats
 from sonde.stats.ratio import simulate_detectable_drop
 from sonde.stats.segments import Segment, find_segments
 from sonde.stats.spread import compute_robust_sd
-from sonde.trends.budget import ENOUGH, Budget, Calibration, calibrate, residuals
+from sonde.trends.budget import ENOUGH, Budget, Calibration, calibrate_detector, compute_residuals
 from sonde.trends.changes import Change, JointChange, group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.history import History, distinguishing_labels
-from sonde.trends.result_cache import ResultCache, digest
+from sonde.trends.history import History, select_distinguishing_labels
+from sonde.trends.result_cache import ResultCache, compute_digest
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.watch import continue_watch, sort_alarms
 
@@ -94,17 +94,17 @@ class Survey:
     @functools.cached_property
     def distinguishing_labels(self) -> tuple[str, ...]:
         """Labels that tell these histories from each other."""
-        return distinguishing_labels(self.histories)
+        return select_distinguishing_labels(self.histories)
 
     @functools.cached_property
-    def _joint_sizes(self) -> Mapping[tuple[int, float], int]:
+    def _count_joint_sizes(self) -> Mapping[tuple[int, float], int]:
         """Numbers of changes of joint changes, by history and time of each member."""
         return {
             (change.history, change.first_after): len(joint.changes) for joint in self.joint for change in joint.changes
         }
 
     @functools.cached_property
-    def _large_joints(self) -> Sequence[tuple[float, frozenset[float]]]:
+    def _find_large_joint_changes(self) -> Sequence[tuple[float, frozenset[float]]]:
         """Times of joint changes of at least `MANY` histories, each with the times of its changes."""
         return [
             (joint.time, frozenset(change.first_after for change in joint.changes))
@@ -114,12 +114,12 @@ class Survey:
 
     def count_together(self, change: Change) -> int:
         """The other histories that changed together with this change."""
-        return self._joint_sizes.get((change.history, change.first_after), 1) - 1
+        return self._count_joint_sizes.get((change.history, change.first_after), 1) - 1
 
     def find_changes_elsewhere(self, analysis: HistoryAnalysis) -> list[float]:
         """Times of joint changes of at least `MANY` histories at which this history did not change."""
         own_times = {change.first_after for change in analysis.changes}
-        return [time for time, times in self._large_joints if own_times.isdisjoint(times)]
+        return [time for time, times in self._find_large_joint_changes if own_times.isdisjoint(times)]
 
 
 def _split_levels(history: History, changes: Sequence[Change]) -> tuple[Segment, ...]:
@@ -144,7 +144,7 @@ class _NoiseEstimate:
 
     @property
     def residuals(self) -> Floats:
-        return residuals(self.values, self.parts)
+        return compute_residuals(self.values, self.parts)
 
 
 def survey_histories(
@@ -167,7 +167,7 @@ def survey_histories(
     for done, item in enumerate(taught):
         learned.append(_estimate_noise(item.values[-most:], cache))
         step(done + 1, total)
-    calibration = _calibrate(learned, budget, DetectorSettings(smallest_change=smallest_change), cache, step)
+    calibration = _calibrate_settings(learned, budget, DetectorSettings(smallest_change=smallest_change), cache, step)
     noticed = _find_changes(long, calibration.settings, cache, step)
     least = -log(1 - smallest_change)
     noticed = [change for change in noticed if abs(log(change.size.value)) >= least]
@@ -209,18 +209,18 @@ def _select_training_runs(long: Sequence[History]) -> list[History]:
 def _estimate_noise(values: Floats, result_cache: ResultCache) -> _NoiseEstimate:
     def make() -> _NoiseEstimate:
         parts = tuple(find_segments(values))
-        noise = residuals(values, parts)
+        noise = compute_residuals(values, parts)
         return _NoiseEstimate(values, parts, compute_robust_sd(noise), simulate_detectable_drop(noise, _KNOWN, _NEW))
 
     return result_cache.answer(
-        f"noise {digest(values)}",
+        f"noise {compute_digest(values)}",
         make,
         lambda stored: _NoiseEstimate(values, tuple(Segment(*part) for part in stored[0]), stored[1], stored[2]),
         lambda item: [[[part.first, part.end, part.level] for part in item.parts], item.noise, item.visible],
     )
 
 
-def _calibrate(
+def _calibrate_settings(
     learned: Sequence[_NoiseEstimate],
     budget: Budget,
     settings: DetectorSettings,
@@ -236,8 +236,8 @@ def _calibrate(
         step(len(learned) + int(len(learned) * (1 - 0.9**tries)), 4 * len(learned))
 
     return result_cache.answer(
-        f"settings {digest(repr(budget), repr(settings), *(noise_estimate.values for noise_estimate in learned))}",
-        lambda: calibrate([noise_estimate.residuals for noise_estimate in learned], budget, settings, step=tried),
+        f"settings {compute_digest(repr(budget), repr(settings), *(estimate.values for estimate in learned))}",
+        lambda: calibrate_detector([estimate.residuals for estimate in learned], budget, settings, step=tried),
         Calibration.from_json,
         asdict,
     )

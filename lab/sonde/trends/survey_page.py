@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.dates import day, span
+from sonde.charts.dates import format_date_span, format_day
 from sonde.charts.history_chart import ChangeMark, HistoryCurve, LevelSegment, build_history_chart
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import Study, StudySection
 from sonde.model.event import Event
@@ -18,13 +18,13 @@ from sonde.model.units import counted
 from sonde.trends.changes import JointChange
 from sonde.trends.comparison_text import format_change_percent
 from sonde.trends.event_marks import EVENT_KEY, EventMarks, select_event_marks
-from sonde.trends.history import moment
+from sonde.trends.history import parse_run_time
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
-    caveat_share,
     describe_alarm_budget,
     describe_joint_change,
+    format_caveat_share,
     format_change,
     format_dated_change,
     format_history_value,
@@ -53,7 +53,7 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
             "Series",
             f"{len(survey.analyses)}, {probes} ({measure})",
         ),
-        ("Time", span(day(begin), day(end))),
+        ("Time", format_date_span(format_day(begin), format_day(end))),
         ("False alarms", describe_alarm_budget(survey).removeprefix("False alarms: ")),
     ]
     return Study(
@@ -62,20 +62,20 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
         facts=facts,
         alarms=[summarize_survey(survey)] if any(analysis.slower for analysis in survey.analyses) else [],
         sections=[
-            _joint_changes(survey, events),
-            _pictures(survey, begin, end, marks),
+            _make_joint_change_section(survey, events),
+            _make_charts(survey, begin, end, marks),
             *marks.describe(),
-            *_by_date(survey),
-            _analysis_table(survey),
+            *_make_date_chart(survey),
+            _make_analysis_table(survey),
         ],
     )
 
 
-def _name(analysis: HistoryAnalysis, survey: Survey) -> str:
+def _name_history_of(analysis: HistoryAnalysis, survey: Survey) -> str:
     return name_history(analysis.history, survey.distinguishing_labels)
 
 
-def _joint_changes(survey: Survey, events: Sequence[Event]) -> StudySection:
+def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> StudySection:
     if not survey.joint:
         nothing = "No change was noticed." if survey.analyses else "No series is long enough to be watched."
         return StudySection("Joint changes", [nothing], [])
@@ -89,7 +89,7 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> StudySection:
                     *(nearby.describe() for nearby in find_nearby_events(joint, events)),
                 )
             ),
-            _members(survey, joint),
+            _list_joint_members(survey, joint),
         )
         for joint in sorted(survey.joint, key=lambda item: item.time, reverse=True)
     ]
@@ -97,13 +97,13 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> StudySection:
     sentences = [
         "Changes of several series at the same time are one joint change. Reversed changes are marked temporary."
     ]
-    parts = [table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
+    parts = [render_table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
     if rows[_LATEST:]:
-        parts.append(table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
+        parts.append(render_table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
     return StudySection("Joint changes", sentences, parts)
 
 
-def _members(survey: Survey, joint: JointChange) -> str:
+def _list_joint_members(survey: Survey, joint: JointChange) -> str:
     names = [
         f"{name_history(survey.histories[change.history], survey.distinguishing_labels)} {format_dated_change(change)}"
         for change in joint.changes[:8]
@@ -111,11 +111,13 @@ def _members(survey: Survey, joint: JointChange) -> str:
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 
-def _pictures(survey: Survey, begin: float, end: float, marks: EventMarks) -> StudySection:
+def _make_charts(survey: Survey, begin: float, end: float, marks: EventMarks) -> StudySection:
     ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes)))
     charts = [
         build_history_chart(
-            build_history_curve(item, _name(item, survey), survey.find_changes_elsewhere(item), marks), begin, end
+            build_history_curve(item, _name_history_of(item, survey), survey.find_changes_elsewhere(item), marks),
+            begin,
+            end,
         ).render()
         for item in ordered[:_MOST_PICTURES]
     ]
@@ -156,7 +158,7 @@ def build_history_curve(
     return HistoryCurve(
         title,
         describe_analysis(analysis),
-        _unit(analysis),
+        _get_chart_unit(analysis),
         times.tolist(),
         values.tolist(),
         segments,
@@ -172,7 +174,7 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
     if analysis.changes:
         last = analysis.changes[-1]
         sentences.append(
-            f"Latest change {moment(last.first_after):%Y-%m-%d}: {format_change(last)},"
+            f"Latest change {parse_run_time(last.first_after):%Y-%m-%d}: {format_change(last)},"
             f" noticed with run {last.runs_to_notice}."
         )
     elif analysis.visible is not None:
@@ -186,7 +188,7 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
     return " ".join(sentences)
 
 
-def _by_date(survey: Survey) -> list[StudySection]:
+def _make_date_chart(survey: Survey) -> list[StudySection]:
     """How the runs of each month (week, day) were spread, for the series that people will ask about first."""
     ordered = sorted(
         survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes), -analysis.noise)
@@ -194,7 +196,11 @@ def _by_date(survey: Survey) -> list[StudySection]:
     charts = [
         chart.render()
         for item in ordered[:_MOST_SPREADS]
-        if (chart := build_strip_chart(_name(item, survey), _unit(item), item.history.times, item.history.values))
+        if (
+            chart := build_strip_chart(
+                _name_history_of(item, survey), _get_chart_unit(item), item.history.times, item.history.values
+            )
+        )
         is not None
     ]
     remaining = len(survey.analyses) - len(charts)
@@ -210,23 +216,23 @@ def _by_date(survey: Survey) -> list[StudySection]:
     )
 
 
-def _unit(analysis: HistoryAnalysis) -> str:
+def _get_chart_unit(analysis: HistoryAnalysis) -> str:
     return "op/s" if analysis.history.unit == "op/s" else "B/s"
 
 
-def _analysis_table(survey: Survey) -> StudySection:
+def _make_analysis_table(survey: Survey) -> StudySection:
     doubted = any(analysis.caveats for analysis in survey.analyses)
     rows = [
         (
-            _name(analysis, survey),
+            _name_history_of(analysis, survey),
             f"{len(analysis.history):,}",
             format_history_value(analysis.level, analysis.history),
             format_history_value(analysis.now, analysis.history),
             f"{100 * analysis.noise:.1f} %",
             f"{100 * analysis.visible:.0f} %" if analysis.visible is not None else "-",
-            f"{moment(analysis.changes[-1].first_after):%Y-%m-%d}" if analysis.changes else "",
+            f"{parse_run_time(analysis.changes[-1].first_after):%Y-%m-%d}" if analysis.changes else "",
             format_change_percent(analysis.changes[-1].size.value - 1) if analysis.changes else "",
-            *[caveat_share(analysis)] * doubted,
+            *[format_caveat_share(analysis)] * doubted,
         )
         for analysis in survey.analyses
     ]
@@ -234,5 +240,5 @@ def _analysis_table(survey: Survey) -> StudySection:
     sentences = ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
     sentences += ["Doubtful: how many of its last runs have the caveat that is printed with its chart."] * doubted
     return StudySection(
-        "All series", sentences, [table(columns, rows, "Level, noise and latest change of each history")]
+        "All series", sentences, [render_table(columns, rows, "Level, noise and latest change of each history")]
     )

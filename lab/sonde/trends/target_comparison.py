@@ -56,21 +56,21 @@ def compare_targets(comparison: Comparison, machine: System | None = None) -> li
     sides = [list(_read_target_runs(side.runs, machine)) for side in (comparison.before, comparison.after)]
     if not any(run for side in sides for _, run in side):
         return []
-    comparisons = [TargetComparison(number, _changes(number, *sides)) for number in comparison.numbers]
+    comparisons = [TargetComparison(number, _list_target_changes(number, *sides)) for number in comparison.numbers]
     return [comparison for comparison in comparisons if comparison.changes.levels or comparison.changes.unknown]
 
 
-def _changes(number: NumberComparison, before: _TargetRuns, after: _TargetRuns) -> PhaseChanges:
+def _list_target_changes(number: NumberComparison, before: _TargetRuns, after: _TargetRuns) -> PhaseChanges:
     phase = number.key.phase
     changes = compare_phase_targets(
-        list(_phases(before, number.runs_before, phase)), list(_phases(after, number.runs_after, phase))
+        list(_iterate_phases(before, number.runs_before, phase)), list(_iterate_phases(after, number.runs_after, phase))
     )
     if changes.levels and any(name == "file system" for name, _, _ in number.differs_in):
         return PhaseChanges((), (_ELSEWHERE,))
     return changes
 
 
-def _phases(side: _TargetRuns, runs: Sequence[str], phase: str) -> Iterator[tuple[RecordedRun, PhaseRecord]]:
+def _iterate_phases(side: _TargetRuns, runs: Sequence[str], phase: str) -> Iterator[tuple[RecordedRun, PhaseRecord]]:
     """The phase in each of the runs; an empty one where the record tells of no targets."""
     for summary, run in side:
         if summary.id in runs:

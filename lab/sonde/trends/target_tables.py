@@ -10,14 +10,14 @@ from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import StudySection
 from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import HistoryKey
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.units import counted, format_latency
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 from sonde.trends.comparison_text import VERDICT_STYLES, format_number_name, format_ratio_interval
 from sonde.trends.target_comparison import TargetComparison
 
@@ -34,13 +34,13 @@ def print_target_tables(console: Console, compared: Sequence[TargetComparison], 
         console.print(f"Targets of {name} ({comparison.number.key.op})", soft_wrap=True)
         for level in comparison.changes.levels:
             if differing := level.differing[:_ON_SCREEN]:
-                displayed = plain_table()
+                displayed = make_plain_table()
                 displayed.add_column(escape_line(level.level, 30))
                 for title in _HEAD:
                     displayed.add_column(title, justify="right" if title else "left")
                 for part in differing:
                     verdict = Text(part.verdict, style=VERDICT_STYLES.get(part.verdict, ""))
-                    displayed.add_row(escape_line(part.name, 40), *_cells(part), verdict)
+                    displayed.add_row(escape_line(part.name, 40), *_make_cells(part), verdict)
                 console.print(displayed)
         for text in comparison.sentences:
             console.print(to_plain_spaces(text), soft_wrap=True)
@@ -67,7 +67,7 @@ def _draw_level(level: LevelChanges) -> Markup:
     chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.relative_rate or 1.0))))[
         :_ON_PAGE
     ]
-    rows = [(escape_line(part.name, 60), part.verdict, *_cells(part)) for part in chosen]
+    rows = [(escape_line(part.name, 60), part.verdict, *_make_cells(part)) for part in chosen]
     name = escape_line(level.level, 40)
     text = (
         f"Mean latency of the operations that lie on one {name} alone, the rate at which it answered, and that rate"
@@ -77,10 +77,10 @@ def _draw_level(level: LevelChanges) -> Markup:
         text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
     if len(chosen) < len(level.parts):
         text += f"; of {counted(len(level.parts), name)} the {_ON_PAGE} that changed most"
-    return table((name, "", *_HEAD[:-1]), rows, text, 2)
+    return render_table((name, "", *_HEAD[:-1]), rows, text, 2)
 
 
-def _cells(part: PartChange) -> tuple[str, ...]:
+def _make_cells(part: PartChange) -> tuple[str, ...]:
     means = [format_latency(ns) if ns is not None else "-" for ns in (part.mean_ns_before, part.mean_ns_after)]
     rate = format_ratio_interval(part.rate, part.rate_low, part.rate_high)
     return (*means, rate, format_ratio_interval(part.relative_rate, part.low, part.high))

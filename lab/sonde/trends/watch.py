@@ -93,7 +93,7 @@ def continue_watch(
         until = int(np.sort(remaining[members])[(members.size - 1) // 2])
         for begin in range(column, until, _STRETCH):
             end = min(until, begin + _STRETCH)
-            for run in _columns(rows, members, begun, begin, end).T:
+            for run in _stack_rows(rows, members, begun, begin, end).T:
                 for alarm in bank.push(run):
                     history_index = int(members[alarm.history])
                     alarms[history_index].append(replace(alarm, history=history_index))
@@ -103,7 +103,7 @@ def continue_watch(
     return [HistoryWatch(position, tuple(alarm)) for position, alarm in zip(states, alarms, strict=True)]
 
 
-def _columns(rows: Sequence[Floats], members: Ints, begun: Ints, begin: int, end: int) -> Floats:
+def _stack_rows(rows: Sequence[Floats], members: Ints, begun: Ints, begin: int, end: int) -> Floats:
     """Runs `begin` to `end` of each member, counted from the start of its watch; NaN after its last run."""
     result = np.full((members.size, end - begin), np.nan)
     for row, member in enumerate(members):

@@ -17,7 +17,7 @@ from sonde.model.plan import Plan, read_document
 from sonde.model.target_names import make_absolute
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, select_new_events
-from sonde.store.rows import epoch_seconds
+from sonde.store.rows import parse_epoch_seconds
 from sonde.store.summary import Summary, read_summary
 from sonde.trends.sides import collect_numbers
 from sonde.watch.description import ProbeEntry
@@ -101,7 +101,9 @@ def to_probe_run(run: Summary) -> ProbeRun:
         labels = {"system": key.system, "phase": key.phase, "operation": key.op}
         unit = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}.get(key.unit, key.unit)
         measurements.append(ProbeNumber(key.id, labels, unit, judged.values[-1]))
-    return ProbeRun(run.id, epoch_seconds(run.started), run.seconds or 0.0, tuple(measurements), ", ".join(not_judged))
+    return ProbeRun(
+        run.id, parse_epoch_seconds(run.started), run.seconds or 0.0, tuple(measurements), ", ".join(not_judged)
+    )
 
 
 def record_incident_events(root: Path, state: WatchState) -> None:

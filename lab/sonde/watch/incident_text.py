@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sonde.trends.scope import explain
+from sonde.trends.scope import explain_changes
 
 # Labels that say what was measured where; the others only name things.
 _SCOPE_LABELS = ("system", "directory", "plan", "phase", "operation")
@@ -30,7 +30,7 @@ def summarize_changes(changed: Mapping[str, float], histories: Mapping[str, Mapp
         only = histories[next(iter(changed))]
         others = f"; {len(unchanged)} other histories did not" if unchanged else ""
         return f"{only['phase']} of {only['probe']} on {only['directory']} fell by {size}{others}."
-    explanation = explain(labels, unchanged)
+    explanation = explain_changes(labels, unchanged)
     scopes = [
         " and ".join(f"{_describe_label(name)} {value}" for name, value in scope.conditions.items()) or "everything"
         for scope in explanation.scopes

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sonde.charts.dates import build_date_axis, span
+from sonde.charts.dates import build_date_axis, format_date_span
 
 BEGIN = 1_780_000_000.0
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -23,5 +23,5 @@ def test_every_span_has_ticks_that_ascend(seconds: float) -> None:
 
 
 def test_the_same_date_twice_is_said_once() -> None:
-    assert span("2026-11-22", "2026-11-22") == "2026-11-22"
-    assert span("2026-11-21", "2026-11-22") == "2026-11-21 to 2026-11-22"
+    assert format_date_span("2026-11-22", "2026-11-22") == "2026-11-22"
+    assert format_date_span("2026-11-21", "2026-11-22") == "2026-11-21 to 2026-11-22"

@@ -261,14 +261,14 @@ def test_run_removed_during_command_prints_sentence(
     from sonde.cli import export
     from sonde.store import packing
 
-    honest = packing.pack
+    honest = packing.pack_runs
 
     def too_late(folders: list[Path], *arguments: Any) -> Any:
         Archive(root).remove(folders[0])
         Archive(root).remove(folders[0])  # twice is no error
         return honest(folders, *arguments)
 
-    monkeypatch.setattr(export, "pack", too_late)
+    monkeypatch.setattr(export, "pack_runs", too_late)
     answer = sonde("export", tmp_path / "x.tar", "--all")
     assert answer.code == 0
     assert len(answer.sentences) == 1

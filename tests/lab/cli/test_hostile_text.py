@@ -20,7 +20,7 @@ from rich.text import Text
 from sonde.store.events import EVENTS_FILE
 from sonde.telemetry.file_format import FORMAT, SAMPLED_FILE
 from sonde.terminal.encoding import encode_json, encode_line, encode_text
-from sonde.terminal.screen import _Surface, plain_table
+from sonde.terminal.screen import _Surface, make_plain_table
 
 Sonde = Callable[..., Any]
 RUNS = [f"2026010{day}T000000Z-hostile-0000000{day}" for day in range(1, 7)]
@@ -159,7 +159,7 @@ def test_terminal_gets_styles_and_nothing_else(text: str) -> None:
     """On a terminal rich's own codes remain: what is left without the styles holds no control characters."""
     file = io.StringIO()
     console = _Surface(file=file, force_terminal=True, width=80, color_system="standard", legacy_windows=False)
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("a")
     table.add_row(Text(text, style="red"))
     for item in (text, Text(text, style="bold red"), table):

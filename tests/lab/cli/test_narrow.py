@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.store.tags import change_tags
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 
 LONG = "a-plan-with-a-name-that-somebody-thought-about-for-long"
 UNITS = r"(?:[kMGT]i?B/s|[kMGT]?i?B|op/s|files/s|%|ms|µs|ns)"
@@ -88,7 +88,7 @@ def test_names_and_numbers_are_not_cut(
 
 @pytest.mark.parametrize("columns", range(20, 200, 7))
 def test_table_fits_terminal_except_names(columns: int) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title, right in (("run", False), ("rate", True), ("what was found", False), ("share", True)):
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
     name = "20261122T132912Z-check-small-files-durable-1c55f71b"

@@ -107,15 +107,15 @@ def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: 
 def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None:
     store = Archive(archive)
     draft = store.begin("p", "{}", {"group": "g1"})
-    assert store.under_way("g1") == [], "what we write ourselves is not somebody else's"
+    assert store.list_runs_under_way("g1") == [], "what we write ourselves is not somebody else's"
     engine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         draft.claim(engine.pid)
-        assert store.under_way("g1") == [draft.folder]
-        assert store.under_way("g2") == []
+        assert store.list_runs_under_way("g1") == [draft.folder]
+        assert store.list_runs_under_way("g2") == []
     finally:
         engine.communicate(b"\n")
-    assert store.under_way("g1") == []
+    assert store.list_runs_under_way("g1") == []
 
 
 def test_repeat_run_twice_counts_once(fake: Fake, archive: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from made_phase import MIB, make_phase, planned, run_with, table
 
-from sonde.findings.assessment import Assessment, assess, describe_variation, format_phase_rate
-from sonde.findings.caveats import caveat_as_json
+from sonde.findings.assessment import Assessment, assess_phase_rate, describe_variation, format_phase_rate
+from sonde.findings.caveats import caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.findings.variation import RateVariation
 from sonde.model.lines import ByteCounts, Finding, IntervalSeconds, PhaseRates, Rate, SeriesLine, TreeShape
@@ -51,7 +51,7 @@ def test_bare_number_reports_only_its_classification() -> None:
         "validity": "good",
         "classification_text": "Nothing was moved.",
     }
-    assert caveat_as_json(Finding()) == {"severity": "info"}
+    assert caveat_to_json(Finding()) == {"severity": "info"}
 
 
 def test_a_rate_is_told_in_the_unit_of_the_phase() -> None:
@@ -72,7 +72,7 @@ def with_series(
 
 
 def moved_of(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
-    return to_plain_spaces(assess(run_with(phase, **plan), phase, interval).variation)
+    return to_plain_spaces(assess_phase_rate(run_with(phase, **plan), phase, interval).variation)
 
 
 def test_variation_of_less_than_half_a_second_is_not_described() -> None:
@@ -110,7 +110,7 @@ def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:
 def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
     phase = make_phase("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
     phase.tasks.append(table(("task", "ops_per_s"), *((index, 100.0) for index in range(20)), (20, 50.0)))
-    judged = assess(run_with(phase), phase)
+    judged = assess_phase_rate(run_with(phase), phase)
     assert to_plain_spaces(judged.stragglers) == "Task 20 reached 50.0 files/s, the median task 100 files/s."
 
 
@@ -131,10 +131,10 @@ def test_page_cache_rate_is_named_only_with_a_separate_flush_time(change: dict[s
     rates = PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8), transfer=Rate(MIB, 1, 1.0, 1e9))
     phase.end = replace(phase.end, bytes=ByteCounts(MIB, MIB, 0, MIB), rates=rates, seconds=IntervalSeconds(fsync=3.0))
     phase.end = replace(phase.end, **change)
-    judged = assess(run_with(phase, **planned(io={"fsync": "end"})), phase)
+    judged = assess_phase_rate(run_with(phase, **planned(io={"fsync": "end"})), phase)
     text = "The page cache took it at 1.00 GB/s, which is not a storage number."
     assert to_plain_spaces(judged.cache_rate) == (text if is_printed else "")
-    transfer_assessment = assess(run_with(phase), phase, "transfer")
+    transfer_assessment = assess_phase_rate(run_with(phase), phase, "transfer")
     assert transfer_assessment.cache_rate == "", "beside the transfer alone it is the number itself"
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from sonde.cli.check import print_result
 from sonde.experiments.check.check import CheckResult
 from sonde.experiments.check.figures import FigureRow, compute_figures
-from sonde.findings.best_numbers import NONE, RULE, BestCandidate, WorkKind, best, describe_best
+from sonde.findings.best_numbers import NONE, RULE, BestCandidate, WorkKind, describe_best, select_best_numbers
 from sonde.findings.classification import Classification
 from sonde.model.lines import Finding
 from sonde.model.record import read_record
@@ -67,8 +67,8 @@ def test_the_best_of_a_kind_is_the_largest_number_of_storage() -> None:
         BestCandidate(WorkKind("rewrites"), None, Classification.STORAGE, name="nothing"),
     ]
     for order in itertools.islice(itertools.permutations(numbers), 0, 5000, 97):
-        assert names(best(order)) == ["doubtful", "largest"], "whatever came first, writes before reads"
-    assert best([]) == []
+        assert names(select_best_numbers(order)) == ["doubtful", "largest"], "whatever came first, writes before reads"
+    assert select_best_numbers([]) == []
     assert describe_best([]) == NONE
 
 

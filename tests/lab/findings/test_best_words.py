@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 from made_phase import MIB, make_phase, planned, run_with
 
-from sonde.findings.assessment import assess
-from sonde.findings.best_numbers import NONE, BestCandidate, WorkKind, best, describe_best, make_candidate, work_kind
+from sonde.findings.assessment import assess_phase_rate
+from sonde.findings.best_numbers import (
+    NONE,
+    BestCandidate,
+    WorkKind,
+    describe_best,
+    determine_work_kind,
+    make_candidate,
+    select_best_numbers,
+)
 from sonde.findings.classification import Classification
 from sonde.model.lines import Finding, PhaseRates, TreeShape
 from sonde.model.quantities import to_plain_spaces
@@ -28,7 +36,7 @@ def test_best_sentence_orders_writes_first_and_random_last() -> None:
         WorkKind("reads", "4 KiB"),
         WorkKind("reads", "64 KiB"),
     ]
-    candidates = best(
+    candidates = select_best_numbers(
         [BestCandidate(kind, 1.0, Classification.STORAGE) for kind in (order[5], *order[2:5], *order[:2])]
     )
     assert [candidate.kind for candidate in candidates] == order
@@ -36,9 +44,11 @@ def test_best_sentence_orders_writes_first_and_random_last() -> None:
 
 def test_first_of_equal_numbers_is_quoted_and_zero_is_none() -> None:
     numbers = [BestCandidate(READS, 5.0, Classification.STORAGE, name=name) for name in ("first", "second")]
-    assert [candidate.name for candidate in best(numbers)] == ["first"]
+    assert [candidate.name for candidate in select_best_numbers(numbers)] == ["first"]
     assert (
-        best([BestCandidate(READS, 0.0, Classification.STORAGE), BestCandidate(WRITES, None, Classification.BURST)])
+        select_best_numbers(
+            [BestCandidate(READS, 0.0, Classification.STORAGE), BestCandidate(WRITES, None, Classification.BURST)]
+        )
         == []
     )
 
@@ -106,12 +116,12 @@ def test_small_random_blocks_are_a_kind_of_their_own(
     op: str, size: dict[str, int], access: dict[str, Any], kind: WorkKind | None
 ) -> None:
     phase = make_phase(op, **size)
-    assert work_kind(run_with(phase, **planned(access=access)), phase) == kind
+    assert determine_work_kind(run_with(phase, **planned(access=access)), phase) == kind
 
 
 def test_what_is_counted_in_files_has_no_kind() -> None:
     phase = make_phase("read", tree=TreeShape())
-    assert work_kind(run_with(phase), phase) is None
+    assert determine_work_kind(run_with(phase), phase) is None
 
 
 def test_the_number_of_a_phase_is_its_rate_over_all_of_its_time() -> None:
@@ -119,7 +129,7 @@ def test_the_number_of_a_phase_is_its_rate_over_all_of_its_time() -> None:
 
     def number(phase: Any, plan: dict[str, Any]) -> tuple[WorkKind | None, float | None, Classification]:
         run = run_with(phase, **plan)
-        candidate = make_candidate(run, phase, assess(run, phase))
+        candidate = make_candidate(run, phase, assess_phase_rate(run, phase))
         assert candidate.caveats == tuple(phase.findings)
         return candidate.kind, candidate.value, candidate.classification
 

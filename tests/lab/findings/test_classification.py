@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sonde.findings.caveats import determine_phase_validity, find_caveats
-from sonde.findings.classification import Classification, classify
+from sonde.findings.classification import Classification, classify_number
 from sonde.model.lines import (
     ByteCounts,
     FileSystemFacts,
@@ -65,7 +65,7 @@ def run(phase_record: PhaseRecord, file_system: FileSystemFacts | None = None) -
 def classify_phase(
     phase_record: PhaseRecord, interval: str = "total", file_system: FileSystemFacts | None = None
 ) -> tuple[Classification, str]:
-    classification, because = classify(run(phase_record, file_system), phase_record, interval)
+    classification, because = classify_number(run(phase_record, file_system), phase_record, interval)
     return classification, to_plain_spaces(because)
 
 
@@ -133,7 +133,7 @@ def test_what_memory_held_twice_over_may_have_been_read_from_memory() -> None:
     phase_record = phase(moved=60 * GIB, planned=20 * GIB)
     recorded_run = run(phase_record)
     recorded_run.record.nodes[0] = replace(recorded_run.record.nodes[0], memory_bytes=None)
-    assert classify(recorded_run, phase_record)[0] is Classification.CACHE
+    assert classify_number(recorded_run, phase_record)[0] is Classification.CACHE
 
 
 def test_a_write_counts_as_storage_only_with_its_fsync() -> None:

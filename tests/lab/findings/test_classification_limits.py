@@ -11,14 +11,14 @@ from made_phase import make_phase, planned, run_with
 
 from sonde.findings.classification import (
     Classification,
-    classify,
+    classify_number,
     describe_flush,
     describe_interruption,
     format_error,
     get_tested_file_system,
     is_memory_backed,
+    is_one_file_per_operation,
     is_unfinished,
-    operations_count_files,
 )
 from sonde.model.lines import (
     ByteCounts,
@@ -43,7 +43,7 @@ NETWORK = FileSystemFacts("nfs", network=True)
 def classify_phase(
     phase: PhaseRecord, interval: str = "total", run: RecordedRun | None = None
 ) -> tuple[Classification, str]:
-    classification, because = classify(run or run_with(phase), phase, interval)
+    classification, because = classify_number(run or run_with(phase), phase, interval)
     return classification, to_plain_spaces(because)
 
 
@@ -207,15 +207,15 @@ def test_operations_are_files_where_none_of_many_files_has_two(
     done: int, files: int | None, mapping: str, counts_files: bool
 ) -> None:
     phase = make_phase("read", done=done, files=files)
-    assert operations_count_files(run_with(phase, **planned(files={"mapping": mapping})), phase) == counts_files
+    assert is_one_file_per_operation(run_with(phase, **planned(files={"mapping": mapping})), phase) == counts_files
 
 
 def test_of_a_phase_without_an_end_many_files_are_what_the_plan_says() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="read", files=3))
-    assert operations_count_files(run_with(phase, **planned(files={"mapping": "many"})), phase)
-    assert not operations_count_files(run_with(phase), phase)
-    assert operations_count_files(run_with(phase), replace(phase, begin=PhaseBeginLine(phase="p", op="stat")))
-    assert operations_count_files(
+    assert is_one_file_per_operation(run_with(phase, **planned(files={"mapping": "many"})), phase)
+    assert not is_one_file_per_operation(run_with(phase), phase)
+    assert is_one_file_per_operation(run_with(phase), replace(phase, begin=PhaseBeginLine(phase="p", op="stat")))
+    assert is_one_file_per_operation(
         run_with(phase), replace(phase, begin=PhaseBeginLine(phase="p", op="read", tree=TreeShape()))
     )
 

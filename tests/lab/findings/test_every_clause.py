@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 from made_phase import make_phase, planned, run_with, table
 
-from sonde.findings.assessment import assess, describe_variation, prefers_operations
-from sonde.findings.best_numbers import work_kind
+from sonde.findings.assessment import assess_phase_rate, describe_variation, prefers_operations
+from sonde.findings.best_numbers import determine_work_kind
 from sonde.findings.caveats import format_caveat
-from sonde.findings.classification import Classification, classify, describe_flush, describe_interruption, format_error
+from sonde.findings.classification import (
+    Classification,
+    classify_number,
+    describe_flush,
+    describe_interruption,
+    format_error,
+)
 from sonde.findings.irregularities import describe_late_tasks, describe_periodic_dips
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
-from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, name_phase, transfer_size
+from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, get_transfer_size, name_phase
 from sonde.findings.profile import build_profile
-from sonde.findings.stragglers import collect_node_rates, collect_task_rates, find_stragglers, straggler_limit
+from sonde.findings.stragglers import collect_node_rates, collect_task_rates, compute_straggler_limit, find_stragglers
 from sonde.findings.variation import RateVariation, analyze_variation
 from sonde.model.lines import (
     ByteCounts,
@@ -104,7 +110,7 @@ def test_how_it_was_done_is_one_line(phase: PhaseRecord, plan: dict[str, Any], d
 def test_a_transfer_that_is_no_size_is_none() -> None:
     phase = make_phase()
     for transfer, size in ((4096, 4096.0), ("1MiB", 1048576.0), ("4k", None), (1.5, None), (None, None)):
-        assert transfer_size(run_with(phase, **planned(access={"transfer": transfer})), phase) == size
+        assert get_transfer_size(run_with(phase, **planned(access={"transfer": transfer})), phase) == size
 
 
 def test_the_headline_is_in_the_unit_of_the_phase() -> None:
@@ -155,13 +161,13 @@ def test_operations_below_64_kib_are_counted_as_operations(size: int, operations
 )
 def test_names_of_a_local_file_system_are_in_memory(op: str, text: str) -> None:
     phase = make_phase(op, moved=0)
-    assert classify(run_with(phase), phase) == (Classification.CACHE, text)
+    assert classify_number(run_with(phase), phase) == (Classification.CACHE, text)
 
 
 @pytest.mark.parametrize("op", ["remove", "mktree", "create", "rename", "rmtree"])
 def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
     phase = make_phase(op, moved=0)
-    classification, because = classify(run_with(phase, NETWORK), phase)
+    classification, because = classify_number(run_with(phase, NETWORK), phase)
     assert classification is Classification.BURST
     assert to_plain_spaces(because) == "at the servers, which changed the names; a burst of 3.00 s"
 
@@ -171,17 +177,17 @@ def test_names_of_network_file_systems_are_unknown_until_dropped(op: str) -> Non
     """Clients of NFS, Lustre and GPFS keep attributes; a treatment that was planned and not done changes nothing."""
     phase = make_phase(op, moved=0)
     unknown = (Classification.UNKNOWN, "how many of the names this node still knew is not known")
-    assert classify(run_with(phase, NETWORK), phase) == unknown
+    assert classify_number(run_with(phase, NETWORK), phase) == unknown
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="failed"))
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="sleep", outcome="done"))
-    assert classify(run_with(phase, NETWORK), phase) == unknown
+    assert classify_number(run_with(phase, NETWORK), phase) == unknown
     # without root only the data of files was asked for
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done"))
-    assert classify(run_with(phase, NETWORK), phase) == unknown
+    assert classify_number(run_with(phase, NETWORK), phase) == unknown
     phase.treatments.append(
         TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done", metadata_cache_dropped=True)
     )
-    classification, because = classify(run_with(phase, NETWORK), phase)
+    classification, because = classify_number(run_with(phase, NETWORK), phase)
     assert classification is Classification.BURST
     assert to_plain_spaces(because) == "from the servers: this node had dropped its metadata cache; a burst of 3.00 s"
 
@@ -196,16 +202,16 @@ def test_classification_values_match_names_in_archives() -> None:
 
 def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
     nothing = make_phase(moved=0, done=0)
-    assert classify(run_with(nothing), nothing) == (Classification.UNKNOWN, "nothing was moved")
+    assert classify_number(run_with(nothing), nothing) == (Classification.UNKNOWN, "nothing was moved")
     for backend in ("null", "paced"):
         phase = make_phase(backend=backend)
-        classification, because = classify(run_with(phase), phase)
+        classification, because = classify_number(run_with(phase), phase)
         assert (classification, because) == (
             Classification.SYNTHETIC, f"the backend “{backend}” moves no data: not a storage number",
         )  # fmt: skip
     wrong = make_phase()
     wrong.findings.append(Finding(id="x", severity="invalid", phase="p", text="clocks differ."))
-    assert classify(run_with(wrong), wrong) == (Classification.INVALID, "clocks differ")
+    assert classify_number(run_with(wrong), wrong) == (Classification.INVALID, "clocks differ")
 
 
 @pytest.mark.parametrize(
@@ -221,12 +227,12 @@ def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
 )
 def test_how_long_it_lasted_decides(seconds: float, has_tree: bool, classification: Classification) -> None:
     phase = make_phase(seconds=seconds, direct=True, tree=TREE if has_tree else None)
-    assert classify(run_with(phase), phase)[0] is classification
+    assert classify_number(run_with(phase), phase)[0] is classification
 
 
 def test_why_a_phase_has_no_result() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="read"))
-    assert classify(run_with(phase), phase) == (Classification.FAILED, "it did not end")
+    assert classify_number(run_with(phase), phase) == (Classification.FAILED, "it did not end")
     phase.progress = ProgressLine(phase="p", bytes=5 * 10**9, phase_s=3.0)
     assert (
         to_plain_spaces(describe_interruption(run_with(phase), phase))
@@ -244,7 +250,7 @@ def test_why_a_phase_has_no_result() -> None:
         ended = make_phase(moved=10**9)
         assert ended.end is not None
         ended.end = replace(ended.end, stopped_by=stopped)
-        assert classify(run_with(ended, status="interrupted"), ended)[0] is Classification.FAILED
+        assert classify_number(run_with(ended, status="interrupted"), ended)[0] is Classification.FAILED
         assert (
             to_plain_spaces(describe_interruption(run_with(ended, status="interrupted"), ended))
             == "interrupted after 1.00 GB"
@@ -360,10 +366,10 @@ def test_nodes_have_their_names_and_rates() -> None:
 
 
 def test_who_is_slow_is_below_the_middle_by_the_factor() -> None:
-    assert straggler_limit([10.0, 10.0, 10.0]) == pytest.approx(10.0 / 1.15)
-    assert straggler_limit([10.0, 1.0]) == 0.0
-    assert straggler_limit([0.0, 0.0, 10.0]) == 0.0
-    assert straggler_limit([]) == 0.0
+    assert compute_straggler_limit([10.0, 10.0, 10.0]) == pytest.approx(10.0 / 1.15)
+    assert compute_straggler_limit([10.0, 1.0]) == 0.0
+    assert compute_straggler_limit([0.0, 0.0, 10.0]) == 0.0
+    assert compute_straggler_limit([]) == 0.0
     assert find_stragglers([]) is None
 
 
@@ -372,7 +378,7 @@ def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
         phase = make_phase(moved=10**9, done=10)
         rows = [(index, 0, rate) for index, rate in enumerate(rates)]
         phase.tasks.append(table(("task", "node", "bytes_per_s"), *rows))
-        return to_plain_spaces(assess(run_with(phase), phase).stragglers)
+        return to_plain_spaces(assess_phase_rate(run_with(phase), phase).stragglers)
 
     even = [1e9] * 20
     assert slow(*even) == ""
@@ -394,7 +400,7 @@ def test_what_the_page_cache_took_is_said_apart() -> None:
             rates=PhaseRates(total=total, transfer=transfer),
             seconds=IntervalSeconds(fsync=fsync),
         )
-        return to_plain_spaces(assess(run_with(phase), phase).cache_rate)
+        return to_plain_spaces(assess_phase_rate(run_with(phase), phase).cache_rate)
 
     assert describe_cache_rate(4.0) == "The page cache took it at 1.00 GB/s, which is not a storage number."
     assert describe_cache_rate(1.25) != ""
@@ -509,7 +515,7 @@ def test_levels_explain_a_number_within_a_tenth() -> None:
 @pytest.mark.parametrize("kind", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])
 def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
     phase = make_phase(direct=True)
-    assert classify(run_with(phase, FileSystemFacts(kind)), phase)[0] is Classification.MEMORY
+    assert classify_number(run_with(phase, FileSystemFacts(kind)), phase)[0] is Classification.MEMORY
 
 
 @pytest.mark.parametrize(
@@ -518,10 +524,10 @@ def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
 )
 def test_each_direction_has_its_best(op: str, verb: str) -> None:
     phase = make_phase(op)
-    kind = work_kind(run_with(phase), phase)
+    kind = determine_work_kind(run_with(phase), phase)
     assert kind is not None
     assert (kind.verb, kind.random) == (verb, "")
-    assert work_kind(run_with(make_phase("mixed")), make_phase("mixed")) is None
+    assert determine_work_kind(run_with(make_phase("mixed")), make_phase("mixed")) is None
 
 
 def test_nothing_is_remarked_of_a_phase_without_an_end() -> None:

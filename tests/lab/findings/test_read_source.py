@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.read_source import find_disagreement
 from sonde.model.quantities import to_plain_spaces
@@ -67,7 +67,7 @@ def make_run(
 
 
 def classify_only_phase(run: RecordedRun) -> tuple[Classification, str]:
-    assessment = assess(run, next(phase for phase in run.phases if phase.id == "p"))
+    assessment = assess_phase_rate(run, next(phase for phase in run.phases if phase.id == "p"))
     return assessment.classification, to_plain_spaces(assessment.classification_clause)
 
 
@@ -159,12 +159,12 @@ def test_residency_and_counters_that_disagree_are_a_finding(tmp_path: Path) -> N
     assert finding is not None
     assert finding.id == "cache_disagreement"
     assert "0 % of the data was in the page cache before the phase, yet sda read at most 0.4 %" in finding.text
-    assert assess(run, run.phases[0]).caveats == (finding,)
-    assert assess(run, run.phases[0]).validity == "doubtful"
+    assert assess_phase_rate(run, run.phases[0]).caveats == (finding,)
+    assert assess_phase_rate(run, run.phases[0]).validity == "doubtful"
 
 
 def test_residency_and_counters_that_agree_give_no_finding(tmp_path: Path) -> None:
     cold = make_run(tmp_path, 256 * MIB)
-    assert not assess(cold, cold.phases[0]).caveats
+    assert not assess_phase_rate(cold, cold.phases[0]).caveats
     warm = make_run(tmp_path, 0.0, residency=1.0)
-    assert not assess(warm, warm.phases[0]).caveats
+    assert not assess_phase_rate(warm, warm.phases[0]).caveats

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sonde.findings.assessment import assess
-from sonde.findings.slow_intervals import describe_slow_intervals, find_slow_intervals, node_series
+from sonde.findings.assessment import assess_phase_rate
+from sonde.findings.slow_intervals import describe_slow_intervals, find_slow_intervals, select_node_series
 from sonde.model.lines import (
     ByteCounts,
     EndLine,
@@ -138,7 +138,7 @@ def test_phase_assessment_names_slow_interval() -> None:
             t=1.0, phase="write", bytes=ByteCounts(transferred=total * MIB), ops=OperationCounts(done=total)
         ),
     )
-    judged = assess(run_of(phase), phase)
+    judged = assess_phase_rate(run_of(phase), phase)
     assert judged.slow_nodes.startswith("Node nid004 was ")
     assert judged.slow_nodes in judged.details
     assert judged.as_json()["slow_nodes"] == to_plain_spaces(judged.slow_nodes)
@@ -264,7 +264,7 @@ def test_empty_series_and_series_of_targets_are_not_nodes() -> None:
     empty = replace(phase, series=[*phase.series[:2], replace(phase.series[2], slice_s=0.0)])
     assert find_slow_intervals(empty, operations=False) == []
     others = replace(phase, series=[*phase.series, replace(phase.series[2], scope="target", node=7)])
-    assert len(node_series(others)) == 3
+    assert len(select_node_series(others)) == 3
 
 
 @pytest.mark.parametrize(("slices", "judged"), [(9, False), (10, True)])

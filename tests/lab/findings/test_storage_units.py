@@ -11,13 +11,13 @@ import pytest
 from made_phase import MIB
 from target_load import drawn_answers, phase_of, run_with
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.storage_units import (
     collect_unit_series,
     collect_unit_times,
     describe_slow_units,
     find_slow_units,
-    storage_levels,
+    list_storage_levels,
     sum_unit_operations,
 )
 from sonde.findings.target_operations import compute_busy_rate, select_target_series
@@ -38,7 +38,7 @@ def draw_unit_phase(random: np.random.Generator, each: int, units: int, slow: fl
 def test_unit_sums_are_those_of_targets_with_joined_latencies() -> None:
     ops = np.tile([[10], [10], [20], [20], [30], [30], [40], [40]], (1, 20))
     phase, run = phase_of(ops, ops * 1_000_000), run_with(8, 4)
-    assert storage_levels(run, phase) == ["OSS", "SSU"]
+    assert list_storage_levels(run, phase) == ["OSS", "SSU"]
     first, second = sum_unit_operations(run, phase, "SSU")
     assert (first.unit, first.kind, first.targets, first.ops) == ("ssu0", "write", 4, 60 * 20)
     assert (second.bytes, second.bytes_per_s) == (140 * 20 << 20, 140 << 20)
@@ -70,7 +70,7 @@ def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
     phase, run = phase_of(np.full((8, 20), 20), np.full((8, 20), 20_000_000)), run_with(4, 2)
     assert [unit.targets for unit in sum_unit_operations(run, phase, "SSU")] == [2, 2]
     nobody = to_recorded_run(RecordReader())
-    assert storage_levels(nobody, phase) == []
+    assert list_storage_levels(nobody, phase) == []
     assert describe_slow_units(nobody, phase) == ""
     assert "units" not in build_targets_document(nobody, phase)
 
@@ -117,7 +117,7 @@ def test_slow_unit_sentence_is_complete_on_every_surface() -> None:
     assert text.endswith(
         "SSU ssu2 answered writes at 0.50 of the rate of the others (99.5 % interval over all of them: 0.50 to 0.50)."
     )
-    assessment = assess(run, phase)
+    assessment = assess_phase_rate(run, phase)
     assert assessment.as_json()["slow_units"] == text
     assert to_plain_spaces(assessment.details[-1]) == text
     drawing = str(render_unit_heat_map(run, phase, "SSU"))
@@ -155,7 +155,7 @@ def test_units_keep_system_order_with_reads_before_writes() -> None:
     silent = PhaseRecord(PhaseBeginLine(phase="p"))
     assert sum_unit_operations(run, silent, "SSU") == []
     assert collect_unit_series(run, silent, "SSU") == []
-    assert storage_levels(run, silent) == []
+    assert list_storage_levels(run, silent) == []
 
 
 def test_series_of_different_lengths_are_added_slice_by_slice() -> None:

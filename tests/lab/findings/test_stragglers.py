@@ -11,10 +11,10 @@ from sonde.findings.stragglers import (
     MemberRate,
     collect_node_rates,
     collect_task_rates,
+    compute_straggler_limit,
     find_stragglers,
-    host_names_by_node,
-    straggler_limit,
-    task_rates_by_id,
+    map_nodes_to_hosts,
+    read_task_rates,
 )
 from sonde.model.lines import NodeLine, PhaseBeginLine, RunLine, TableLine
 from sonde.model.quantities import to_plain_spaces
@@ -44,7 +44,9 @@ def test_noise_makes_nobody_slow(scatter: float) -> None:
 
 def test_stragglers_are_independent_of_unit_and_standstills() -> None:
     rates = [100.0, 101.0, 99.0, 40.0, 0.0]
-    assert straggler_limit([1e6 * rate for rate in rates]) == pytest.approx(1e6 * straggler_limit(rates))
+    assert compute_straggler_limit([1e6 * rate for rate in rates]) == pytest.approx(
+        1e6 * compute_straggler_limit(rates)
+    )
     behind = find_stragglers(members(rates))
     assert behind is not None
     assert (behind[0].name, behind[2]) == ("task 4", 2)
@@ -81,7 +83,7 @@ def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
     phase.tasks.append(table(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
     rates = collect_task_rates(in_run(phase), phase, operations=False)
     assert rates == [MemberRate("task 5", 10.0, "alpha"), MemberRate("task 9", 20.0, "node 1")]
-    assert task_rates_by_id(phase, operations=False) == {5: 10.0, 9: 20.0}
+    assert read_task_rates(phase, operations=False) == {5: 10.0, 9: 20.0}
 
 
 def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
@@ -91,7 +93,7 @@ def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
         MemberRate("task 0", 10.0),
         MemberRate("task 1", 20.0),
     ]
-    assert task_rates_by_id(phase, operations=False) == {}
+    assert read_task_rates(phase, operations=False) == {}
     assert collect_task_rates(in_run(phase), phase, operations=True) == [], "operations are not recorded"
 
 
@@ -100,8 +102,8 @@ def test_a_rate_is_the_recorded_one_or_the_amount_by_its_own_time() -> None:
     phase.tasks.append(
         table(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
     )
-    assert task_rates_by_id(phase, operations=False) == {0: 25.0, 1: 0.0}
-    assert task_rates_by_id(phase, operations=True) == {0: 2.0, 1: 0.0}
+    assert read_task_rates(phase, operations=False) == {0: 25.0, 1: 0.0}
+    assert read_task_rates(phase, operations=True) == {0: 2.0, 1: 0.0}
     phase.nodes.append(
         table(("node", "bytes", "ops", "seconds", "bytes_per_s"), (0, 100, 8, 4.0, 30.0), (7, 50, 4, 0.5, 90.0))
     )
@@ -161,12 +163,12 @@ def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool)
 def test_a_rate_is_by_the_seconds_that_a_member_is_said_to_have_taken() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(table(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
-    assert task_rates_by_id(phase, operations=False) == {0: 50.0}
+    assert read_task_rates(phase, operations=False) == {0: 50.0}
     lacking = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     lacking.tasks.append(table(("task", "seconds"), (0, 2.0)))
-    assert task_rates_by_id(lacking, operations=False) == {}
+    assert read_task_rates(lacking, operations=False) == {}
     lacking.tasks[:] = [table(("task", "bytes", "end_s"), (0, 100, 2.0))]
-    assert task_rates_by_id(lacking, operations=False) == {}
+    assert read_task_rates(lacking, operations=False) == {}
 
 
 def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
@@ -176,11 +178,11 @@ def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
     assert collect_node_rates(run, phase, operations=False) == [MemberRate("alpha", 10.0), MemberRate("node 1", 20.0)]
     assert collect_node_rates(run, phase, operations=True) == []
     run.record.nodes[:] = [NodeLine(node=0, host="x" * 80), NodeLine(node=1, host="y" * 81), NodeLine(node=2)]
-    assert host_names_by_node(run) == {0: "x" * 80, 1: "y" * 80 + "…"}
+    assert map_nodes_to_hosts(run) == {0: "x" * 80, 1: "y" * 80 + "…"}
 
 
 def test_exactly_at_the_limit_nobody_is_slow() -> None:
-    assert straggler_limit([1.15, 1.15, 1.15]) == 1.0
+    assert compute_straggler_limit([1.15, 1.15, 1.15]) == 1.0
     assert find_stragglers(members([1.15] * 9 + [1.0])) is None
     judged = collect_node_history([run_of_nodes([1.15] * 9 + [1.0]) for _ in range(3)])
     assert judged is not None

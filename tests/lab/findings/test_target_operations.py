@@ -14,17 +14,17 @@ from sonde.findings.target_operations import (
     OperationTimes,
     TargetOperations,
     _compute_deviation,
-    busiest_kind,
     compute_deviations,
+    compute_relative_rates,
+    compute_relative_target_rates,
+    compute_target_series,
     describe_slow_operations,
     describe_unknown_bytes,
+    find_busiest_kind,
     find_slow_targets_by_latency,
     read_target_operations,
-    relative_rates,
-    relative_target_rates,
     select_kind_text,
     select_slow_targets,
-    target_series,
 )
 from sonde.findings.targets import SlowTarget, TargetRates
 from sonde.model.lines import LayoutLine, PhaseBeginLine, SeriesLine, TargetsLine
@@ -86,13 +86,13 @@ def test_what_hits_all_targets_at_once_blames_none() -> None:
 
 def test_few_operations_and_a_single_target_say_nothing() -> None:
     few = phase_of(np.full((8, 4), 1), np.full((8, 4), 5_000_000))
-    assert relative_target_rates(few) == []
-    assert relative_target_rates(phase_of(np.full((1, 32), 50), np.full((1, 32), 5_000_000))) == []
+    assert compute_relative_target_rates(few) == []
+    assert compute_relative_target_rates(phase_of(np.full((1, 32), 50), np.full((1, 32), 5_000_000))) == []
 
 
 def test_split_operations_alone_say_nothing() -> None:
     phase = phase_of(np.zeros((4, 32), dtype=int), np.zeros((4, 32), dtype=int))
-    assert relative_target_rates(phase) == []
+    assert compute_relative_target_rates(phase) == []
     assert describe_slow_operations(phase) == ""
 
 
@@ -130,7 +130,7 @@ def test_what_belongs_to_no_target_is_said_with_its_share() -> None:
 def test_a_table_of_another_form_is_read_as_far_as_it_goes() -> None:
     line = TargetsLine(columns=("target", "bytes"), rows=(("OST0000", 5), ("OST0001",)))
     assert read_target_operations(line) == []
-    assert busiest_kind(PhaseRecord(PhaseBeginLine(phase="p", op="write"))) == ""
+    assert find_busiest_kind(PhaseRecord(PhaseBeginLine(phase="p", op="write"))) == ""
 
 
 def test_heat_map_has_each_target_and_marks_the_slow_one() -> None:
@@ -181,8 +181,8 @@ def of_kinds(*rows: tuple[str, int]) -> PhaseRecord:
 
 def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
     phase = of_kinds(("read", 5), ("write", 4), ("write", 3))
-    assert busiest_kind(phase) == "write"
-    assert busiest_kind(of_kinds(("read", 5), ("write", 5))) == "read"
+    assert find_busiest_kind(phase) == "write"
+    assert find_busiest_kind(of_kinds(("read", 5), ("write", 5))) == "read"
     phase.series += [
         SeriesLine(scope=scope, target=name, kind=kind, slice_s=slice_s)
         for scope, name, kind, slice_s in (
@@ -190,7 +190,7 @@ def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
             ("target", "d", "write", 0.0), ("target", "e", "write", 0.5),
         )
     ]  # fmt: skip
-    assert [line.target for line in target_series(phase)] == ["a", "e"]
+    assert [line.target for line in compute_target_series(phase)] == ["a", "e"]
     texts = "reading", "writing", "either"
     assert [select_kind_text(of_kinds((kind, 1)), *texts) for kind in ("read", "write", "sync")] == [*texts]
     assert select_kind_text(PhaseRecord(PhaseBeginLine(phase="p")), *texts) == "either"
@@ -205,7 +205,7 @@ def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]
 
 
 def test_relative_rate_is_that_to_the_median_of_each_block() -> None:
-    rates = relative_rates(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
+    rates = compute_relative_rates(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
     assert [target.name for target in rates] == ["t0", "t1", "t2"]
     assert rates[0].rates == pytest.approx((2.0, 2.0, 1.0, 1.0, 2.0))
     assert rates[1].rates == pytest.approx((1.0, 1.0, 0.5, 0.5, 1.0))
@@ -215,21 +215,23 @@ def test_relative_rate_is_that_to_the_median_of_each_block() -> None:
 @pytest.mark.parametrize(("ops", "slices", "blocks"), [(8.0, 4, 0), (8.0, 5, 5), (7.9, 5, 0), (8.0, 16, 16),
                                                        (8.0, 40, 16), (4.0, 20, 10)])  # fmt: skip
 def test_there_are_five_to_sixteen_blocks_of_eight_operations(ops: float, slices: int, blocks: int) -> None:
-    rates = relative_rates(answers((10.0,) * slices, (20.0,) * slices, ops=ops))
+    rates = compute_relative_rates(answers((10.0,) * slices, (20.0,) * slices, ops=ops))
     assert [len(target.rates) for target in rates] == ([blocks] * 2 if blocks else [])
-    assert relative_rates(answers((10.0,) * slices, ops=ops)) == []
+    assert compute_relative_rates(answers((10.0,) * slices, ops=ops)) == []
 
 
 def test_blocks_with_few_operations_or_no_time_are_skipped() -> None:
     """Where fewer than two targets are left there is no middle one, and nothing is said of the block."""
     ops = ((8.0, 4.0, 3.9, 8.0, 8.0, 8.0), (16.0,) * 6, (16.0, 16.0, 16.0, 16.0, 16.0, 0.0))
     ns = ((80.0, 40.0, 39.0, 0.0, 0.0, 80.0), (80.0,) * 6, (80.0, 80.0, 80.0, 80.0, 0.0, 0.0))
-    rates = relative_rates([OperationTimes(f"t{index}", *both) for index, both in enumerate(zip(ops, ns, strict=True))])
+    rates = compute_relative_rates(
+        [OperationTimes(f"t{index}", *both) for index, both in enumerate(zip(ops, ns, strict=True))]
+    )
     assert [len(target.rates) for target in rates] == [3, 5, 4]
     silent = [OperationTimes(f"t{index}", (8.0,) * 6, (80.0 if index == 0 else 0.0,) * 6) for index in range(3)]
-    assert relative_rates(silent) == []
-    assert relative_rates([]) == []
-    assert relative_rates([OperationTimes("a", (), ()), OperationTimes("b", (), ())]) == []
+    assert compute_relative_rates(silent) == []
+    assert compute_relative_rates([]) == []
+    assert compute_relative_rates([OperationTimes("a", (), ()), OperationTimes("b", (), ())]) == []
 
 
 def test_deviation_must_exceed_its_allowance_and_30_percent() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from make_record import Scene, Work, steady, write_run
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.targets import (
     Fragmentation,
     SlowTarget,
@@ -150,10 +150,10 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
     run = read_run(folder)
     phase = run.phases[0]
     phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
-    text = to_plain_spaces(assess(run, phase).slow_targets)
+    text = to_plain_spaces(assess_phase_rate(run, phase).slow_targets)
     assert text.startswith("Files on target OST0001 (6 files) were 2.")
-    assert text in to_plain_spaces(" ".join(assess(run, phase).details))
-    assert assess(run, phase).as_json()["slow_targets"] == text
+    assert text in to_plain_spaces(" ".join(assess_phase_rate(run, phase).details))
+    assert assess_phase_rate(run, phase).as_json()["slow_targets"] == text
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
     (end,) = [index for index, line in enumerate(lines) if '"type": "nodes"' in line]
@@ -170,9 +170,9 @@ def test_why_nobody_knows_the_targets_is_said_beside_the_number(finding_id: str,
     run = read_run(write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4)))
     phase = run.phases[0]
     phase.findings.append(Finding(id="other", text="nothing of that kind"))
-    assert assess(run, phase).slow_targets == ""
+    assert assess_phase_rate(run, phase).slow_targets == ""
     phase.findings.append(Finding(id=finding_id, phase=phase.id, text="the pool stands for all OSDs: no answer"))
-    judged = assess(run, phase)
+    judged = assess_phase_rate(run, phase)
     assert judged.slow_targets == "The pool stands for all OSDs: no answer."
     assert judged.slow_targets in judged.details
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.variation import AGREES, RateVariation, analyze_variation
 from sonde.model.lines import (
     ByteCounts,
@@ -43,7 +43,7 @@ def moved(rates: list[float], number: float | None = None, interval: str = "tota
     line = SeriesLine(phase="p", slice_s=SLICE_S, bytes=slices, ops=slices, active=(1,) * len(slices))
     record = RecordReader()
     record.phases["p"] = PhaseRecord(PhaseBeginLine(phase="p", op="read", direct=True), end, series=[line])
-    return to_plain_spaces(assess(to_recorded_run(record), record.phases["p"], interval).variation)
+    return to_plain_spaces(assess_phase_rate(to_recorded_run(record), record.phases["p"], interval).variation)
 
 
 def test_a_rate_that_fell_is_said_with_the_time() -> None:

@@ -11,7 +11,7 @@ import pytest
 from sonde.stats.imbalance import (
     StragglerAttribution,
     Stragglers,
-    attribute_slowness,
+    attribute_slowness_to_nodes_or_tasks,
     compute_slow_factor,
     describe_stragglers,
     find_stragglers,
@@ -25,7 +25,7 @@ def test_one_slow_node_is_named_with_what_it_cost() -> None:
     times = np.full(16 * 8, 10.0)
     nodes = np.repeat(np.arange(16), 8)
     times[nodes == 5] = 13.8
-    attribution = attribute_slowness(times, nodes.tolist())
+    attribution = attribute_slowness_to_nodes_or_tasks(times, nodes.tolist())
     assert attribution is not None
     assert attribution.is_of_nodes
     assert attribution.stragglers.members == (5,)
@@ -35,7 +35,7 @@ def test_one_slow_node_is_named_with_what_it_cost() -> None:
 def test_one_slow_task_on_a_good_node_is_a_task() -> None:
     times = np.random.default_rng(1).normal(10, 0.1, 64)
     times[17] = 25.0
-    attribution = attribute_slowness(times, np.repeat(np.arange(8), 8).tolist())
+    attribution = attribute_slowness_to_nodes_or_tasks(times, np.repeat(np.arange(8), 8).tolist())
     assert attribution is not None
     assert not attribution.is_of_nodes
     assert attribution.stragglers.members == (17,)
@@ -99,12 +99,12 @@ def test_slow_is_a_factor_that_scatter_widens() -> None:
 
 
 def test_three_nodes_are_enough_to_blame_one_and_two_are_not() -> None:
-    three = attribute_slowness([10.0] * 8 + [20.0] * 4, [0] * 4 + [1] * 4 + [2] * 4)
+    three = attribute_slowness_to_nodes_or_tasks([10.0] * 8 + [20.0] * 4, [0] * 4 + [1] * 4 + [2] * 4)
     assert three is not None
     assert three.is_of_nodes
     assert three.stragglers.members == (2,)
     assert (three.stragglers.speedup, three.stragglers.slowdown) == pytest.approx((1.0, 2.0))
-    assert attribute_slowness([10.0] * 4 + [20.0] * 4, [0] * 4 + [1] * 4) is None
+    assert attribute_slowness_to_nodes_or_tasks([10.0] * 4 + [20.0] * 4, [0] * 4 + [1] * 4) is None
 
 
 def test_a_slow_node_is_not_blamed_when_one_task_elsewhere_is_as_slow() -> None:
@@ -112,7 +112,7 @@ def test_a_slow_node_is_not_blamed_when_one_task_elsewhere_is_as_slow() -> None:
     nodes = np.repeat(np.arange(10), 4)
     times[nodes == 3] = 20.0
     times[0] = 60.0
-    attribution = attribute_slowness(times, nodes.tolist())
+    attribution = attribute_slowness_to_nodes_or_tasks(times, nodes.tolist())
     assert attribution is None or not attribution.is_of_nodes
 
 
@@ -166,28 +166,28 @@ def test_slow_node_is_named_at_half_the_cost_of_a_slow_task() -> None:
     times, nodes = np.full(40, 10.0), np.repeat(np.arange(10), 4)
     times[nodes == 3] = 20.0
     times[12] = 40.0
-    attribution = attribute_slowness(times, nodes.tolist())
+    attribution = attribute_slowness_to_nodes_or_tasks(times, nodes.tolist())
     assert attribution == StragglerAttribution(True, Stragglers((3,), near(3.0), near(2.0)))
     times[15] = 10.0  # of its tasks three are slow, and one elsewhere: without these four it is 300 %
     times[0] = 16.0
-    assert attribute_slowness(times, nodes.tolist()) == StragglerAttribution(
+    assert attribute_slowness_to_nodes_or_tasks(times, nodes.tolist()) == StragglerAttribution(
         True, Stragglers((3,), near(1.5), near(2.0))
     )
     times[0] = 16.5
     tasks = Stragglers((12, 13, 14, 0), near(3.0), near(4.0))
-    assert attribute_slowness(times, nodes.tolist()) == StragglerAttribution(False, tasks)
+    assert attribute_slowness_to_nodes_or_tasks(times, nodes.tolist()) == StragglerAttribution(False, tasks)
 
 
 def test_slow_tasks_are_named_when_nodes_are_equal() -> None:
     nodes = [0, 1, 2, 3] * 10
-    assert attribute_slowness([10.0] * 40, nodes) is None
-    attribution = attribute_slowness([10.0] * 39 + [20.0], nodes)
+    assert attribute_slowness_to_nodes_or_tasks([10.0] * 40, nodes) is None
+    attribution = attribute_slowness_to_nodes_or_tasks([10.0] * 39 + [20.0], nodes)
     assert attribution == StragglerAttribution(False, Stragglers((39,), near(1.0), near(2.0)))
     with pytest.raises(ValueError, match="each task needs its node"):
-        attribute_slowness([1.0, 2.0], [0])
+        attribute_slowness_to_nodes_or_tasks([1.0, 2.0], [0])
 
 
 def test_nodes_are_named_by_the_numbers_they_have() -> None:
     """Node 7 of 2, 4, 5 and 7 is slow, whichever place it has among them."""
-    attribution = attribute_slowness([10.0, 10.0, 20.0, 10.0] * 4, [2, 4, 7, 5] * 4)
+    attribution = attribute_slowness_to_nodes_or_tasks([10.0, 10.0, 20.0, 10.0] * 4, [2, 4, 7, 5] * 4)
     assert attribution == StragglerAttribution(True, Stragglers((7,), near(1.0), near(2.0)))

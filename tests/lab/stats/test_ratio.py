@@ -17,8 +17,8 @@ from sonde.stats.ranks import find_rank_sum_cut
 from sonde.stats.ratio import (
     RateRatio,
     _compute_differences,
+    _correct_for_small_sample,
     _count_divisions,
-    _small_sample_factor,
     compare_rates,
     estimate_detectable_drop,
     estimate_levels,
@@ -205,7 +205,7 @@ def test_sides_that_are_thinned_keep_their_extremes() -> None:
 
 
 def test_what_few_runs_lack_is_the_factor_that_was_simulated() -> None:
-    assert _small_sample_factor(10) == pytest.approx(1 + 0.16 + 0.09)
+    assert _correct_for_small_sample(10) == pytest.approx(1 + 0.16 + 0.09)
     assert _count_divisions(5, 5) == 252
     assert _count_divisions(3, 7) == _count_divisions(7, 3) == 120
 

@@ -20,8 +20,8 @@ from sonde.model.plan_hash import HASH_VERSION
 from sonde.store import index, tags
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.history import all_series
-from sonde.store.rows import rows_of
+from sonde.store.history import list_series
+from sonde.store.rows import read_folder_rows
 from sonde.store.selection import Selection
 from sonde.store.shards import ROOT
 
@@ -90,7 +90,7 @@ def noting(read: list[Path]) -> Callable[..., Any]:
 
     def noted(folder: Path, *arguments: Any) -> Any:
         read.append(folder)
-        return rows_of(folder, *arguments)
+        return read_folder_rows(folder, *arguments)
 
     return noted
 
@@ -99,7 +99,7 @@ def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.
     run_builders.age_archive(root)
     expected = read_index(Catalog(root))
     read: list[Path] = []
-    monkeypatch.setattr(index, "rows_of", noting(read))
+    monkeypatch.setattr(index, "read_folder_rows", noting(read))
     assert read_index(Catalog(root)) == expected
     assert read == []
     added = run_builders.add_run(root, NAMES[1])
@@ -135,7 +135,7 @@ def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         Catalog(archive, interrupt)
     read: list[Path] = []
-    monkeypatch.setattr(index, "rows_of", noting(read))
+    monkeypatch.setattr(index, "read_folder_rows", noting(read))
     assert len(Catalog(archive).runs(["run"])) == 900
     assert len(read) == 600, "the first month was done"
 
@@ -165,7 +165,7 @@ def test_a_single_wrong_bit_in_the_index_is_noticed(root: Path, seed: int) -> No
     content[pick.randrange(len(content))] ^= 1 << pick.randrange(8)
     file.write_bytes(content)
     assert read_index(Catalog(root)) == expected
-    assert [len(history) for history in all_series(Archive(root))] == [len(NAMES[::2])]
+    assert [len(history) for history in list_series(Archive(root))] == [len(NAMES[::2])]
 
 
 def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
@@ -177,7 +177,7 @@ def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
     honest = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: ".index" not in str(path) and honest(path, mode))
     read: list[Path] = []
-    monkeypatch.setattr(index, "rows_of", noting(read))
+    monkeypatch.setattr(index, "read_folder_rows", noting(read))
     assert read_index(Catalog(root)) == truth(root)
     assert read == []
     added = run_builders.add_run(root, NAMES[1])
@@ -210,7 +210,7 @@ def test_index_of_unwritable_archive_is_in_the_user_cache(
     nowhere = Catalog(root)
     assert nowhere.files("runs") == []
     assert read_index(nowhere) == truth(root)
-    assert {len(history) for history in all_series(Archive(root))} == {len(NAMES[::2])}
+    assert {len(history) for history in list_series(Archive(root))} == {len(NAMES[::2])}
 
 
 @pytest.mark.parametrize(("version", "is_in_history"), [(HASH_VERSION, True), (HASH_VERSION - 1, False)])
@@ -375,7 +375,7 @@ def test_a_history_is_in_the_order_of_time_wherever_runs_lie(archive: Path) -> N
     for position, name in enumerate(names):
         run_builders.add_run(archive, name, [run_builders.build_phase(rate=1e9 + position)])
     (archive / "2026-01" / names[2]).rename(archive / names[2])
-    (series,) = all_series(Archive(archive))
+    (series,) = list_series(Archive(archive))
     assert list(series.runs) == sorted(names)
     assert series.values.tolist() == [1e9 + 2, 1e9 + 1, 1e9]
     assert series.runs[-1] == names[0]

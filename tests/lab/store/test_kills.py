@@ -153,7 +153,7 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
             store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
         except KilledError:
             assert (list(archive.glob("2*/*")) == []) == (step < 18), step
-    monkeypatch.setattr(owner, "alive", lambda folder: False)
+    monkeypatch.setattr(owner, "may_have_live_writer", lambda folder: False)
     store.recover()
     (folder,) = archive.glob("2*/*")
     assert read_all_files(folder)

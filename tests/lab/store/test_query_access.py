@@ -92,6 +92,6 @@ def test_table_that_is_a_link_is_not_read(sonde: Sonde, filled: Path, tmp_path: 
 def test_answer_larger_than_memory_spills_into_its_directory(
     sonde: Sonde, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sonde.store.sql._memory_limit", lambda: "64MiB")
+    monkeypatch.setattr("sonde.store.sql._format_memory_limit", lambda: "64MiB")
     sql = "SELECT count(*) AS n FROM (SELECT DISTINCT md5(i::VARCHAR) FROM range(3000000) t(i))"
     assert sonde("query", sql, "--json").json == [{"n": 3_000_000}]

@@ -25,7 +25,7 @@ from sonde.model.lines import PhaseBeginLine, SeriesLine, TableLine
 from sonde.model.plan import Plan
 from sonde.model.record import PhaseRecord, RecordReader, read_record
 from sonde.store import owner
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.store.tables import write_tables
 
 Fake = Callable[..., Path]
@@ -51,17 +51,17 @@ def store_run(store: Archive, **facts: Any) -> Path:
 
 
 def test_names_of_runs_that_begin_in_one_second_differ() -> None:
-    assert len({new_id("check") for _ in range(500)}) == 500
+    assert len({make_run_id("check") for _ in range(500)}) == 500
 
 
 def test_ids_sort_by_time_and_say_what_ran() -> None:
-    first = new_id("a plan/with: odd *signs")
+    first = make_run_id("a plan/with: odd *signs")
     assert first[8] == "T"
     assert first[15:17] == "Z-"
     assert "a-plan-with-odd-signs" in first
-    assert len({new_id("x") for _ in range(20)}) > 15
-    assert len(new_id("y" * 500)) < 80
-    assert new_id("///").split("-")[1] == "run"
+    assert len({make_run_id("x") for _ in range(20)}) > 15
+    assert len(make_run_id("y" * 500)) < 80
+    assert make_run_id("///").split("-")[1] == "run"
 
 
 def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
@@ -160,22 +160,22 @@ def test_run_of_dead_writer_is_finished_by_next_command(fake: Fake, store: Archi
 def test_same_pid_with_another_start_time_is_not_the_owner(tmp_path: Path) -> None:
     directory = ConfinedDirectory.open(tmp_path)
     owner.claim(directory, [os.getpid()])
-    assert owner.alive(directory)
+    assert owner.may_have_live_writer(directory)
     claimed = json.loads((tmp_path / "owner.json").read_text())
     claimed["processes"][0]["start"] = "1"
     (tmp_path / "owner.json").write_text(json.dumps(claimed))
-    assert not owner.alive(directory)
+    assert not owner.may_have_live_writer(directory)
     directory.close()
 
 
 def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path) -> None:
     (tmp_path / "owner.json").write_text(json.dumps({"host": "elsewhere", "processes": [{"pid": 1, "start": "1"}]}))
     directory = ConfinedDirectory.open(tmp_path)
-    assert owner.alive(directory)
+    assert owner.may_have_live_writer(directory)
     old = time.time() - 7 * 3600
     for path in (tmp_path / "owner.json", tmp_path):
         os.utime(path, (old, old))
-    assert not owner.alive(directory)
+    assert not owner.may_have_live_writer(directory)
     directory.close()
 
 

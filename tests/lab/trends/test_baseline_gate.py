@@ -11,7 +11,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.trends import baseline_gate
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline, compute_limit
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.sides import Side, SideNumber
+from sonde.trends.sides import ComparedNumber, ComparedSide
 
 KEY = HistoryKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
@@ -44,13 +44,13 @@ def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_gate, "collect_numbers", lambda runs: list(runs))
 
 
-def number(*values: float, **key: str) -> SideNumber:
+def number(*values: float, **key: str) -> ComparedNumber:
     number_key = HistoryKey(**{**KEY.__dict__, **key})
-    return SideNumber(number_key, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
+    return ComparedNumber(number_key, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
 
 
-def side(name: str, *of: SideNumber) -> Side:
-    return Side(name, of)  # type: ignore[arg-type]
+def side(name: str, *of: ComparedNumber) -> ComparedSide:
+    return ComparedSide(name, of)  # type: ignore[arg-type]
 
 
 def test_each_number_is_judged_by_its_own_baseline(numbers: None) -> None:

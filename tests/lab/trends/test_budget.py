@@ -11,7 +11,14 @@ import pytest
 
 from sonde.stats.segments import Segment
 from sonde.trends import budget
-from sonde.trends.budget import Budget, Calibration, calibrate, false_alarms, resample, residuals
+from sonde.trends.budget import (
+    Budget,
+    Calibration,
+    calibrate_detector,
+    compute_residuals,
+    count_false_alarms,
+    resample_noise,
+)
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.watch import watch_rows
 
@@ -27,8 +34,8 @@ def spells(runs: int, seed: int) -> np.ndarray:
 
 
 def test_a_year_without_change_stays_within_the_budget() -> None:
-    learned = [residuals(np.exp(spells(365, seed))) for seed in range(8)]
-    calibration = calibrate(learned, Budget(1.0, 365))
+    learned = [compute_residuals(np.exp(spells(365, seed))) for seed in range(8)]
+    calibration = calibrate_detector(learned, Budget(1.0, 365))
     assert calibration.from_site_noise
     assert calibration.meets_budget
     fresh = np.array([spells(365, seed) for seed in range(100, 300)])
@@ -43,13 +50,13 @@ def test_settings_made_for_independent_runs_break_it_here() -> None:
 
 def test_a_smaller_budget_makes_duller_settings() -> None:
     learned = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
-    generous, strict = calibrate(learned, Budget(1.0)), calibrate(learned, Budget(0.2))
+    generous, strict = calibrate_detector(learned, Budget(1.0)), calibrate_detector(learned, Budget(0.2))
     assert strict.settings.arl0 > generous.settings.arl0
     assert strict.settings.collapse_deviations >= generous.settings.collapse_deviations
 
 
 def test_short_histories_keep_the_published_settings() -> None:
-    calibration = calibrate([np.zeros(59)], Budget())
+    calibration = calibrate_detector([np.zeros(59)], Budget())
     assert (calibration.settings, calibration.from_site_noise, calibration.per_100_runs) == (
         DetectorSettings(),
         False,
@@ -60,11 +67,11 @@ def test_short_histories_keep_the_published_settings() -> None:
 def test_residuals_have_no_levels() -> None:
     noise = np.random.default_rng(2).normal(0, 0.05, 200)
     levels = np.repeat([20.0, 19.0, 21.5, 21.5], 50)
-    assert np.max(np.abs(residuals(np.exp(levels + noise)) - noise)) < 0.05
+    assert np.max(np.abs(compute_residuals(np.exp(levels + noise)) - noise)) < 0.05
 
 
 def test_drawn_histories_keep_neighbors_together() -> None:
-    resampled = resample(np.arange(100.0), 50, 20, np.random.default_rng(1))
+    resampled = resample_noise(np.arange(100.0), 50, 20, np.random.default_rng(1))
     assert resampled.shape == (50, 20)
     assert np.mean(np.diff(resampled, axis=1) == 1.0) >= 0.85
 
@@ -84,7 +91,7 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
         nonlocal tried
         tried += 1
 
-    calibration = calibrate([noise], Budget(1.0, 365), step=step)
+    calibration = calibrate_detector([noise], Budget(1.0, 365), step=step)
     assert not calibration.meets_budget
     assert calibration.settings.collapse_deviations == 12.0
     assert calibration.settings.arl0 == 20_000
@@ -95,12 +102,12 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
 
 def test_chosen_settings_are_the_most_sensitive_within_budget() -> None:
     noises = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
-    calibration = calibrate(noises, Budget(0.5))
+    calibration = calibrate_detector(noises, Budget(0.5))
     ladder = budget._ARL0
     more = replace(calibration.settings, arl0=ladder[ladder.index(calibration.settings.arl0) - 1])
 
     def rate(settings: DetectorSettings) -> float:
-        alarms, _, watched = budget.false_alarms(noises, settings, 400, 37, seed=1)
+        alarms, _, watched = budget.count_false_alarms(noises, settings, 400, 37, seed=1)
         return alarms / watched
 
     allowed = Budget(0.5).per_run * (1 - 15 / np.sqrt(4 * 365))
@@ -116,29 +123,29 @@ def test_default_budget_is_one_alarm_a_year_of_daily_runs() -> None:
 
 def test_residuals_are_logarithms_less_the_medians_of_their_stretches() -> None:
     rates = np.array([2.0, 4.0, 8.0, 100.0, 50.0])
-    values = residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
+    values = compute_residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
     assert values == pytest.approx([-np.log(2), 0, np.log(2), 0, -np.log(2)])
 
 
 def test_blocks_cover_all_noise_and_short_noise_is_one_block() -> None:
     random = np.random.default_rng(5)
-    resampled = resample(np.arange(42.0), 300, 80, random)
+    resampled = resample_noise(np.arange(42.0), 300, 80, random)
     assert resampled.shape == (300, 80)
     assert {tuple(row[:40] - row[0]) for row in resampled} == {tuple(range(40))}
     assert {*resampled[:, 0], *resampled[:, 40]} == {0.0, 1.0, 2.0}
-    assert resample(np.arange(5.0), 2, 12, random).tolist() == [[*range(5), *range(5), 0, 1]] * 2
+    assert resample_noise(np.arange(5.0), 2, 12, random).tolist() == [[*range(5), *range(5), 0, 1]] * 2
 
 
 def test_runs_before_the_first_answer_are_not_watched() -> None:
     quiet = [np.zeros(60), np.zeros(80)]
-    assert false_alarms(quiet, DetectorSettings(), 100, 3, seed=1) == (0, 0, 6 * 81)
+    assert count_false_alarms(quiet, DetectorSettings(), 100, 3, seed=1) == (0, 0, 6 * 81)
     assert (
-        false_alarms(quiet, DetectorSettings(), 20, 3, seed=1)
-        == false_alarms(quiet, DetectorSettings(), 10, 3, seed=1)
+        count_false_alarms(quiet, DetectorSettings(), 20, 3, seed=1)
+        == count_false_alarms(quiet, DetectorSettings(), 10, 3, seed=1)
         == (0, 0, 6)
     )
     falls = [np.r_[np.zeros(35), np.full(5, -3.0)]]  # told in each block of forty runs, and again when it is over
-    alarms, gate, watched = false_alarms(falls, DetectorSettings(), 400, 2, seed=1)
+    alarms, gate, watched = count_false_alarms(falls, DetectorSettings(), 400, 2, seed=1)
     assert watched == 2 * 381
     assert 0 < gate <= alarms
     assert gate >= 18
@@ -163,8 +170,8 @@ def searched(
         requests.append((len(noises), runs, rows))
         return count(tried)
 
-    monkeypatch.setattr(budget, "false_alarms", count_known_alarms)
-    return calibrate(noises, Budget(**options)), requests
+    monkeypatch.setattr(budget, "count_false_alarms", count_known_alarms)
+    return calibrate_detector(noises, Budget(**options)), requests
 
 
 @pytest.mark.parametrize(
@@ -268,9 +275,9 @@ def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_that_are_given_stay_but_for_the_limits_of_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "false_alarms", lambda *_: (0, 0, 1))
+    monkeypatch.setattr(budget, "count_false_alarms", lambda *_: (0, 0, 1))
     requested = DetectorSettings(smallest_change=0.3, collapse_change=0.4)
-    assert calibrate([np.zeros(60)], Budget(), requested).settings == replace(
+    assert calibrate_detector([np.zeros(60)], Budget(), requested).settings == replace(
         requested, arl0=200.0, collapse_deviations=4.0
     )
-    assert calibrate([np.zeros(9)], Budget(), requested).settings == requested
+    assert calibrate_detector([np.zeros(9)], Budget(), requested).settings == requested

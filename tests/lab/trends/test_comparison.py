@@ -13,9 +13,9 @@ from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
 from sonde.stats.ratio import RateRatio
 from sonde.store.summary import read_summary
-from sonde.trends.comparison import NumberComparison, _verdict, compare_sides, name_locations
-from sonde.trends.comparison_text import describe_shared_runs, format_ratio_interval, format_value, verdict_text
-from sonde.trends.sides import Side
+from sonde.trends.comparison import NumberComparison, _decide_verdict, compare_sides, name_locations
+from sonde.trends.comparison_text import describe_shared_runs, format_ratio_interval, format_value, format_verdict
+from sonde.trends.sides import ComparedSide
 
 AddRun = Callable[..., Path]
 KEY = HistoryKey("a", "lustre:fs1@/x", "hash", "fat", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
@@ -40,16 +40,20 @@ def test_a_change_counts_from_a_tenth_on_when_it_is_more_than_chance(
     value: float, p: float | None, is_known: bool, verdict: str
 ) -> None:
     size = RateRatio(value, 0.9 * value if is_known else None, 1.1 * value if is_known else None, None, 9, 9, 0.95)
-    assert _verdict(size, p, 0.1) == verdict
+    assert _decide_verdict(size, p, 0.1) == verdict
 
 
 def test_what_counts_as_small_is_what_was_asked_for() -> None:
     size = RateRatio(0.75, 0.7, 0.8, 0.001, 9, 9, 0.95)
-    assert [_verdict(size, 0.01, smallest) for smallest in (0.2, 0.25, 0.26)] == ["slower", "slower", "small change"]
+    assert [_decide_verdict(size, 0.01, smallest) for smallest in (0.2, 0.25, 0.26)] == [
+        "slower",
+        "slower",
+        "small change",
+    ]
 
 
-def side(add_run: AddRun, name: str, first_day: int, *rates: dict[tuple[str, str], float]) -> Side:
-    return Side(name, tuple(read_summary(add_run(first_day + day, rates)) for day, rates in enumerate(rates)))
+def side(add_run: AddRun, name: str, first_day: int, *rates: dict[tuple[str, str], float]) -> ComparedSide:
+    return ComparedSide(name, tuple(read_summary(add_run(first_day + day, rates)) for day, rates in enumerate(rates)))
 
 
 def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -> None:
@@ -78,15 +82,17 @@ def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -
 
 def test_runs_on_both_sides_are_counted_and_said(add_run: AddRun) -> None:
     first_side = side(add_run, "one", 0, {READ: 1e9}, {READ: 1e9}, {READ: 2e9})
-    comparison = compare_sides(first_side, Side("two", first_side.runs[1:]))
+    comparison = compare_sides(first_side, ComparedSide("two", first_side.runs[1:]))
     assert comparison.shared_runs == 2
     assert describe_shared_runs(comparison) == "2 runs on both sides: a run does not differ from itself."
-    assert describe_shared_runs(compare_sides(first_side, Side("two", first_side.runs[2:]))).startswith("1 run on both")
+    assert describe_shared_runs(compare_sides(first_side, ComparedSide("two", first_side.runs[2:]))).startswith(
+        "1 run on both"
+    )
     assert describe_shared_runs(compare_sides(first_side, side(add_run, "three", 9, {READ: 1e9}))) == ""
     (number,) = comparison.numbers
     assert (number.verdict, number.p, number.visible) == ("too few runs", None, None)
     assert number.scatter_after is not None
-    assert compare_sides(first_side, Side("two", first_side.runs[2:])).numbers[0].scatter_after is None, (
+    assert compare_sides(first_side, ComparedSide("two", first_side.runs[2:])).numbers[0].scatter_after is None, (
         "one run does not scatter"
     )
 
@@ -143,7 +149,7 @@ def number(verdict: str, visible: float | None = None) -> NumberComparison:
 def test_a_verdict_in_words_and_color(
     number_comparison: NumberComparison, doubtful: bool, expected_text: str, style: str
 ) -> None:
-    text = verdict_text(number_comparison, doubtful)
+    text = format_verdict(number_comparison, doubtful)
     assert (text.plain, text.style) == (expected_text, style)
 
 
@@ -157,9 +163,9 @@ def test_an_interval_in_words_is_as_long_as_what_is_known() -> None:
 def test_different_plans_are_named_by_members_or_by_hash(
     add_run: AddRun,
 ) -> None:
-    def with_plan(day: int, depth: int | None) -> Side:
+    def with_plan(day: int, depth: int | None) -> ComparedSide:
         document = {"data": {"io": {"depth": depth}}} if depth else None
-        return Side(
+        return ComparedSide(
             str(day), tuple(read_summary(add_run(day + step, {READ: 1e9}, document=document)) for step in range(2))
         )
 

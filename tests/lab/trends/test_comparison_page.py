@@ -27,11 +27,11 @@ from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.summary import Summary
 from sonde.trends import comparison_page
 from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
-from sonde.trends.comparison_page import _profile_words, build_comparison_page
+from sonde.trends.comparison_page import _describe_profile_change, build_comparison_page
 from sonde.trends.environment import EnvironmentDifference
 from sonde.trends.profile_comparison import ProfileComparison
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.sides import Side
+from sonde.trends.sides import ComparedSide
 
 KEY = HistoryKey("a", "lustre:fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
@@ -47,14 +47,14 @@ def number(change: float, location: str = "fs1", **key: str) -> NumberComparison
     )
 
 
-def side(name: str, *days: int) -> Side:
+def side(name: str, *days: int) -> ComparedSide:
     """Runs of these days of a January, of which no record is there."""
     runs = [
         SimpleNamespace(id=f"{name}{day}", started=f"2026-01-{day:02}T06:00:00+00:00", plan="probe", document={},
                         folder=Path("/nowhere"))
         for day in days
     ]  # fmt: skip
-    return Side(name, cast(tuple[Summary, ...], tuple(runs)))
+    return ComparedSide(name, cast(tuple[Summary, ...], tuple(runs)))
 
 
 def study(
@@ -227,7 +227,7 @@ STALL = RateShape("stall", 0.5, 0.6, 0.9)
     ],
 )
 def test_profile_text_names_new_shape_pattern_and_stragglers(compared: ProfileComparison, phrase: str) -> None:
-    assert _profile_words(compared) == phrase
+    assert _describe_profile_change(compared) == phrase
 
 
 FLAT = ProfileComparison((np.ones(9),), (np.full(9, 2.0),), BandDistance(0.05, 0.1), None, 20.0, None, ())
@@ -281,8 +281,8 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
     monkeypatch.setattr(comparison_page, "compare_profiles", noted)
     monkeypatch.setattr(comparison_page, "collect_node_history", nodes.append)
     here, there = "lustre:fs1", "lustre:fs2"
-    old = Side("old", runs_of({1: ("probe", here), 2: ("other", here), 3: ("probe", there)}))
-    new = Side("new", runs_of({4: ("probe", there), 5: ("probe", here)}))
+    old = ComparedSide("old", runs_of({1: ("probe", here), 2: ("other", here), 3: ("probe", there)}))
+    new = ComparedSide("new", runs_of({4: ("probe", there), 5: ("probe", here)}))
     build_comparison_page(Comparison(old, new, (number(0.5),), ()), (), {})
     assert (read, nodes) == ([[1], [5]], [[1, 3], [4, 5]])
     read.clear()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sonde.store.summary import Summary
-from sonde.trends.history import History, moment
+from sonde.trends.history import History, parse_run_time
 from sonde.trends.profile_comparison import Records
 from sonde.trends.survey import survey_histories
 
@@ -112,4 +112,4 @@ def test_a_site_without_histories_has_the_budget_of_daily_runs() -> None:
     assert (survey.analyses, survey.joint, survey.short) == ((), (), 0)
     assert (survey.budget.alarms_per_year, survey.budget.runs_per_year) == (1.0, 365.0)
     assert survey.calibration.from_site_noise is False
-    assert f"{moment(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"
+    assert f"{parse_run_time(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"

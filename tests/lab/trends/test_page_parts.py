@@ -16,16 +16,22 @@ from sonde.stats.spread import CoefficientOfVariation
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
-from sonde.trends.comparison_page import _changes, _label, _lead, _remark, _scatter
+from sonde.trends.comparison_page import (
+    _make_change_chart,
+    _make_label,
+    _make_remark,
+    _make_scatter_chart,
+    _write_lead_sentence,
+)
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.event_marks import EventMarks
 from sonde.trends.history import History
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import UNEXPLAINED, Certainty, Explanation
-from sonde.trends.sides import Side
+from sonde.trends.sides import ComparedSide
 from sonde.trends.survey import HistoryAnalysis, Survey
-from sonde.trends.survey_page import _members, build_history_curve, build_survey_page, describe_analysis
-from sonde.trends.survey_text import _sure_words, summarize_survey
+from sonde.trends.survey_page import _list_joint_members, build_history_curve, build_survey_page, describe_analysis
+from sonde.trends.survey_text import _describe_certainty, summarize_survey
 
 NO_EVENTS = EventMarks((), 0)
 
@@ -110,7 +116,7 @@ def number(verdict: ChangeVerdict, value: float = 1.0, **members: object) -> Num
 
 
 def comparison(*numbers: NumberComparison) -> Comparison:
-    return Comparison(Side("old", ()), Side("new", ()), numbers, ())
+    return Comparison(ComparedSide("old", ()), ComparedSide("new", ()), numbers, ())
 
 
 @pytest.mark.parametrize(
@@ -128,39 +134,43 @@ def comparison(*numbers: NumberComparison) -> Comparison:
     ],
 )
 def test_first_sentence_counts_changed_and_undecided_numbers(verdicts: list[ChangeVerdict], sentence: str) -> None:
-    assert _lead(comparison(*map(number, verdicts))) == sentence
+    assert _write_lead_sentence(comparison(*map(number, verdicts))) == sentence
 
 
 def test_numbers_that_did_not_measure_the_same_are_counted() -> None:
     unlike = number("slower", differs_in=(("cache", "cold", "warm"),))
-    assert " 1 of them did not measure the same on both sides; see what differed." in _lead(comparison(unlike))
+    assert " 1 of them did not measure the same on both sides; see what differed." in _write_lead_sentence(
+        comparison(unlike)
+    )
 
 
 def test_a_remark_says_the_rates_or_why_there_is_no_verdict() -> None:
-    assert _remark(number("too few runs")) == "one run is too few"
-    assert _remark(number("slower", visible=0.25)) == "2.00 GB/s → 2.00 GB/s"
-    assert _remark(number("no change seen", visible=0.25)) == "2.00 GB/s → 2.00 GB/s; smallest detectable drop: 25 %"
-    assert _remark(number("no change seen")) == "2.00 GB/s → 2.00 GB/s"
+    assert _make_remark(number("too few runs")) == "one run is too few"
+    assert _make_remark(number("slower", visible=0.25)) == "2.00 GB/s → 2.00 GB/s"
+    assert (
+        _make_remark(number("no change seen", visible=0.25)) == "2.00 GB/s → 2.00 GB/s; smallest detectable drop: 25 %"
+    )
+    assert _make_remark(number("no change seen")) == "2.00 GB/s → 2.00 GB/s"
 
 
 def test_scatter_is_drawn_where_there_is_any() -> None:
-    assert _scatter(comparison(number("slower"))).parts == []
+    assert _make_scatter_chart(comparison(number("slower"))).parts == []
     scattered = number("slower", scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5))
-    (chart,) = _scatter(comparison(scattered)).parts
+    (chart,) = _make_scatter_chart(comparison(scattered)).parts
     assert "5.0 % [3.0, 9.0]" in chart
     assert "before" in chart
 
 
 def test_a_change_is_drawn_with_its_interval() -> None:
-    (phrase,) = _changes(comparison(number("slower", 0.5))).parts
+    (phrase,) = _make_change_chart(comparison(number("slower", 0.5))).parts
     assert "−50 % [−55, −45]" in phrase
 
 
 def test_number_label_has_plan_and_informative_phase() -> None:
-    assert _label(number("slower")) == "probe · p1 · read"
+    assert _make_label(number("slower")) == "probe · p1 · read"
     for phase in ("read", ""):
-        assert _label(number("slower", key=replace(KEY, phase=phase))) == "probe · read"
-    assert _label(number("slower", plan="")) == "hash · p1 · read"
+        assert _make_label(number("slower", key=replace(KEY, phase=phase))) == "probe · read"
+    assert _make_label(number("slower", plan="")) == "hash · p1 · read"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +182,7 @@ def test_number_label_has_plan_and_informative_phase() -> None:
     ],
 )
 def test_how_sure_an_explanation_is(sure: Certainty, survey: str) -> None:
-    assert _sure_words(Explanation((), 0, 0, 0, "storage", sure)) == survey
+    assert _describe_certainty(Explanation((), 0, 0, 0, "storage", sure)) == survey
 
 
 def test_a_page_of_histories_leads_with_its_verdict() -> None:
@@ -247,7 +257,7 @@ def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None
     few = [analysis(index, fell=True) for index in range(moved)]
     joint = JointChange((Part(tuple(member.changes[0] for member in few), UNEXPLAINED),))
     names = "; ".join(f"p{index:02} −50 % since 2026-02-20" for index in range(8))
-    assert _members(survey_histories(*few), joint) == names + more
+    assert _list_joint_members(survey_histories(*few), joint) == names + more
 
 
 @pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more series are not drawn."])])

@@ -16,10 +16,10 @@ from sonde.store.summary import read_summary
 from sonde.trends.profile_comparison import (
     ProfileComparison,
     Records,
-    _median,
-    _names,
+    _compute_median_curve,
+    _name_late_members,
     compare_profiles,
-    curve_of,
+    compute_rate_curve,
     find_late_members,
 )
 
@@ -46,7 +46,7 @@ def compared(before: Records, after: Records) -> ProfileComparison:
 
 def test_a_curve_is_bytes_a_second_and_as_long_as_its_slices(add_run: AddRun) -> None:
     [(_, phase)] = read(add_run, 0, [[1e9, 3e9, 2e9]]).phases("write")
-    curve = curve_of(phase)
+    curve = compute_rate_curve(phase)
     assert curve is not None
     assert curve[0].tolist() == pytest.approx([1e9, 3e9, 2e9])
     assert curve[1] == pytest.approx(0.3)
@@ -91,14 +91,14 @@ def test_a_phase_that_nobody_has_is_not_compared(add_run: AddRun) -> None:
 def test_median_profile_is_of_shapes_over_relative_time() -> None:
     """A curve of 240 slices is made of pairs; one of two slices is drawn as a line between their middles."""
     fine = np.concatenate([np.tile([1.0, 3.0], 60), np.tile([5.0, 7.0], 60)])
-    assert _median([fine]) == pytest.approx([0.5] * 60 + [1.5] * 60)
-    line = _median([np.array([1.0, 3.0])])
+    assert _compute_median_curve([fine]) == pytest.approx([0.5] * 60 + [1.5] * 60)
+    line = _compute_median_curve([np.array([1.0, 3.0])])
     assert line.size == 120
     assert (line[:30].max(), line[90:].min()) == pytest.approx((0.5, 1.5))
     assert line[60] - line[59] == pytest.approx(2 / 120)
     flat, other = np.full(120, 9.0), np.full(30, 0.1)
-    assert _median([fine, flat, other]) == pytest.approx([1.0] * 120)
-    assert _median([fine, fine, flat]) == pytest.approx([0.5] * 60 + [1.5] * 60)
+    assert _compute_median_curve([fine, flat, other]) == pytest.approx([1.0] * 120)
+    assert _compute_median_curve([fine, fine, flat]) == pytest.approx([0.5] * 60 + [1.5] * 60)
 
 
 def phase(stopped_by: str = "volume", seconds: Sequence[float] = (), **series: object) -> PhaseRecord:
@@ -112,15 +112,15 @@ def phase(stopped_by: str = "volume", seconds: Sequence[float] = (), **series: o
 
 
 def test_profile_uses_operations_without_bytes_or_is_none() -> None:
-    curve = curve_of(phase(slice_s=0.5, bytes=[0, 0], ops=[3, 4]))
+    curve = compute_rate_curve(phase(slice_s=0.5, bytes=[0, 0], ops=[3, 4]))
     assert curve is not None
     assert (curve[0].tolist(), curve[1]) == ([6.0, 8.0], 1.0)
-    moved = curve_of(phase(slice_s=0.5, bytes=[0, 2], ops=[3, 4]))
+    moved = compute_rate_curve(phase(slice_s=0.5, bytes=[0, 2], ops=[3, 4]))
     assert moved is not None
     assert moved[0].tolist() == [0.0, 4.0]
     for nothing in (phase(), phase(slice_s=0.0, bytes=[1], ops=[1]), phase(slice_s=1.0, bytes=[], ops=[]),
                     phase(slice_s=1.0, bytes=[0, 0], ops=[0, 0])):  # fmt: skip
-        assert curve_of(nothing) is None
+        assert compute_rate_curve(nothing) is None
 
 
 def test_late_members_are_looked_for_where_all_had_the_same_to_do() -> None:
@@ -137,6 +137,6 @@ def test_late_members_are_looked_for_where_all_had_the_same_to_do() -> None:
 def test_nodes_are_called_by_their_hosts_and_tasks_by_their_numbers() -> None:
     reader = RecordReader()
     reader.nodes.append(NodeLine(node=4, host="nid4"))
-    assert _names(reader, StragglerAttribution(True, Stragglers((4, 7), 1.0, 2.0))) == ("nid4", "node 7")
-    assert _names(reader, StragglerAttribution(False, Stragglers((4, 7), 1.0, 2.0))) == ("4", "7")
-    assert _names(reader, None) == ()
+    assert _name_late_members(reader, StragglerAttribution(True, Stragglers((4, 7), 1.0, 2.0))) == ("nid4", "node 7")
+    assert _name_late_members(reader, StragglerAttribution(False, Stragglers((4, 7), 1.0, 2.0))) == ("4", "7")
+    assert _name_late_members(reader, None) == ()

@@ -17,9 +17,9 @@ import pytest
 from sonde.trends import budget, survey_cache
 from sonde.trends.detectors import DetectorBank, DetectorSettings
 from sonde.trends.history import History
-from sonde.trends.result_cache import ResultCache, digest
+from sonde.trends.result_cache import ResultCache, compute_digest
 from sonde.trends.survey import Survey, survey_histories
-from sonde.trends.survey_cache import SurveyCache, rules, selection_key
+from sonde.trends.survey_cache import SurveyCache, digest_survey_code, make_selection_key
 from sonde.trends.watch import continue_watch, sort_alarms, watch_histories, watch_rows
 
 DAY = 86400.0
@@ -91,7 +91,7 @@ class Site:
 
 def survey_text(survey: Survey) -> str:
     """All of it, to the last digit."""
-    return json.dumps(survey_cache._document(survey))
+    return json.dumps(survey_cache._survey_to_json(survey))
 
 
 def damage(path: Path, chance: random.Random, older: bytes) -> None:
@@ -292,10 +292,19 @@ def test_steps_of_a_watch_tell_all_runs_that_are_new() -> None:
 
 def test_a_digest_tells_where_one_part_ends() -> None:
     a, b = np.array([1.0, 2.0]), np.array([3.0])
-    names = [digest(a, b), digest(np.array([1.0]), np.array([2.0, 3.0])), digest(np.array([1.0, 2.0, 3.0]))]
-    names += [digest("ab", "c"), digest("a", "bc"), digest(b, a), digest(a, np.array([3.0000001]))]
+    names = [
+        compute_digest(a, b),
+        compute_digest(np.array([1.0]), np.array([2.0, 3.0])),
+        compute_digest(np.array([1.0, 2.0, 3.0])),
+    ]
+    names += [
+        compute_digest("ab", "c"),
+        compute_digest("a", "bc"),
+        compute_digest(b, a),
+        compute_digest(a, np.array([3.0000001])),
+    ]
     assert len(set(names)) == len(names)
-    assert digest(a, b) == names[0]
+    assert compute_digest(a, b) == names[0]
 
 
 def test_another_rule_has_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,11 +313,11 @@ def test_another_rule_has_another_key(tmp_path: Path, monkeypatch: pytest.Monkey
     for file, text in itertools.product(files, ("1", "2")):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text, encoding="utf-8")
-        rules.cache_clear()
-        names.append(rules(tmp_path))
+        digest_survey_code.cache_clear()
+        names.append(digest_survey_code(tmp_path))
     assert len(set(names)) == len(names)
-    rules.cache_clear()
-    before = selection_key("delivered", 1.0)
-    assert selection_key("delivered", 1.0) == before != selection_key("delivered", 2.0)
-    monkeypatch.setattr(survey_cache, "rules", lambda: "another")
-    assert selection_key("delivered", 1.0) != before
+    digest_survey_code.cache_clear()
+    before = make_selection_key("delivered", 1.0)
+    assert make_selection_key("delivered", 1.0) == before != make_selection_key("delivered", 2.0)
+    monkeypatch.setattr(survey_cache, "digest_survey_code", lambda: "another")
+    assert make_selection_key("delivered", 1.0) != before

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.store.summary import read_summary
 from sonde.store.tags import change_tags
-from sonde.trends.run_caveats import CaveatCount, caveat_sentences, count_caveats
+from sonde.trends.run_caveats import CaveatCount, count_caveats, list_caveat_sentences
 
 AddRun = Callable[..., Path]
 Sonde = Callable[..., Any]
@@ -144,12 +144,14 @@ def test_a_doubt_says_how_often_and_why() -> None:
 
 def test_each_caveat_of_a_side_is_one_sentence_by_worst_phase() -> None:
     few, most = CaveatCount("after", "read", "x", "few", 4, 9), CaveatCount("after", "write", "x", "most", 3, 6)
-    assert caveat_sentences([few, most, replace(few, side="before"), replace(few, id="y", text="other", of=1)]) == [
+    assert list_caveat_sentences(
+        [few, most, replace(few, side="before"), replace(few, id="y", text="other", of=1)]
+    ) == [
         "after, read, write: most (in 3 of 6 runs).",
         "before, read: few (in 4 of 9 runs).",
         "after, read: other.",
     ]
-    assert caveat_sentences([]) == []
+    assert list_caveat_sentences([]) == []
 
 
 def test_doubts_are_counted_by_phase_with_the_words_of_the_latest_run(add_run: AddRun) -> None:

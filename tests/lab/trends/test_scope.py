@@ -10,7 +10,7 @@ import pytest
 
 from sonde.trends.changes import JointChange, group_changes, measure_changes
 from sonde.trends.history import History
-from sonde.trends.scope import explain, group_by_size
+from sonde.trends.scope import explain_changes, group_by_size
 from sonde.trends.watch import watch_histories
 
 DAY = 86400.0
@@ -100,7 +100,7 @@ def cells(**conditions: str) -> tuple[list[dict[str, str]], list[dict[str, str]]
 @pytest.mark.parametrize("conditions", [planted for planted, _ in PLANTED])
 def test_one_series_that_was_missed_does_not_change_the_description(conditions: dict[str, str]) -> None:
     changed, stood = cells(**conditions)
-    why = explain(changed[1:], [*stood, changed[0]])
+    why = explain_changes(changed[1:], [*stood, changed[0]])
     assert [dict(scope.conditions) for scope in why.scopes] == [conditions]
     assert (why.scopes[0].spared, why.uncovered) == (1, 0)
 
@@ -108,7 +108,7 @@ def test_one_series_that_was_missed_does_not_change_the_description(conditions: 
 def test_series_that_share_nothing_are_not_forced_under_one_roof() -> None:
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
     changed = [every[0], every[11], every[17], every[23]]
-    why = explain(changed, [cell for cell in every if cell not in changed])
+    why = explain_changes(changed, [cell for cell in every if cell not in changed])
     assert sum(scope.changed for scope in why.scopes) < len(changed)
     assert why.cause in ("unknown", "storage", "machine or storage")
     assert why.certainty == "one of several explanations" or why.uncovered > 0
@@ -116,14 +116,14 @@ def test_series_that_share_nothing_are_not_forced_under_one_roof() -> None:
 
 def test_everything_that_changed_is_everything() -> None:
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
-    why = explain(every, [])
+    why = explain_changes(every, [])
     assert (dict(why.scopes[0].conditions), why.cause) == ({}, "everything")
 
 
 def test_single_file_system_cannot_separate_clients_and_servers() -> None:
     every = [cell for cell in cells(file_system="fs1")[0] if cell["system"] == "a"]
     changed = [cell for cell in every if cell["operation"] == "read"]
-    assert explain(changed, [cell for cell in every if cell not in changed]).cause == "test"
+    assert explain_changes(changed, [cell for cell in every if cell not in changed]).cause == "test"
 
 
 def test_labels_that_only_number_a_series_describe_nothing() -> None:
@@ -132,10 +132,10 @@ def test_labels_that_only_number_a_series_describe_nothing() -> None:
         {"history": str(index), "plan_hash": name * 2, "epoch": name * 3, "file_system": name}
         for index, name in enumerate(("a", "a", "b", "b"))
     ]
-    why = explain(rows[:2], rows[2:])
+    why = explain_changes(rows[:2], rows[2:])
     assert [dict(scope.conditions) for scope in why.scopes] == [{"file_system": "a"}]
     assert (why.unchanged, why.unjudged) == (2, 0)
-    assert explain(rows[:2], rows[2:], 3).unjudged == 3
+    assert explain_changes(rows[:2], rows[2:], 3).unjudged == 3
 
 
 def cell(**labels: str) -> dict[str, str]:
@@ -154,7 +154,7 @@ def cell(**labels: str) -> dict[str, str]:
 def test_certainty_follows_from_the_cost_of_the_next_description(
     stood: list[dict[str, str]], price: float, sure: str
 ) -> None:
-    why = explain([cell()] * 3, stood)
+    why = explain_changes([cell()] * 3, stood)
     (scope,) = why.scopes
     assert (scope.changed, scope.spared, len(scope.conditions)) == (3, 0, round(2 * (price - 1)))
     assert (why.cause, why.certainty) == ("test", sure)
@@ -181,17 +181,17 @@ def test_certainty_follows_from_the_cost_of_the_next_description(
 def test_likely_cause_follows_from_conditions_and_spans(
     changed: list[dict[str, str]], stood: list[dict[str, str]], cause: str
 ) -> None:
-    assert explain(changed, stood).cause == cause
+    assert explain_changes(changed, stood).cause == cause
 
 
 def test_scope_has_four_conditions_and_part_three_scopes_at_most() -> None:
     names = "abcde"
     every = [dict(zip(names, values, strict=True)) for values in itertools.product("xy", repeat=5)]
     changed = [cell for cell in every if set(cell.values()) == {"x"}] * 9
-    (scope,) = explain(changed, [cell for cell in every if cell not in changed]).scopes
+    (scope,) = explain_changes(changed, [cell for cell in every if cell not in changed]).scopes
     assert (len(scope.conditions), scope.changed, scope.spared) == (4, 9, 1)
     places = [{"file_system": name} for name in "abcdefgh" for _ in range(5)]
-    why = explain(places[:20], places[20:])
+    why = explain_changes(places[:20], places[20:])
     assert [(dict(cell.conditions), cell.changed) for cell in why.scopes] == [
         ({"file_system": name}, 5) for name in "abc"
     ]
@@ -204,7 +204,7 @@ def test_second_scope_must_cover_more_than_it_costs() -> None:
         {"file_system": "b", "operation": "9"}
     ]
     stood = [{"file_system": name, "operation": str(index)} for name in "bc" for index in range(4)]
-    why = explain(changed, stood)
+    why = explain_changes(changed, stood)
     (scope,) = why.scopes
     assert dict(scope.conditions) == {"file_system": "a"}
     assert (why.uncovered, scope.spans) == (1, {"operation": (4, 4)})
@@ -212,7 +212,7 @@ def test_second_scope_must_cover_more_than_it_costs() -> None:
 
 def test_spans_count_changed_values_under_the_conditions() -> None:
     rows = [{"operation": op, "file_system": name} for op in "rw" for name in "abc"]
-    why = explain(rows[:2], rows[2:])
+    why = explain_changes(rows[:2], rows[2:])
     assert [
         (dict(description.conditions), description.changed, description.spared, description.spans)
         for description in why.scopes
@@ -221,10 +221,10 @@ def test_spans_count_changed_values_under_the_conditions() -> None:
 
 def test_equivalent_labels_are_merged_and_missing_is_a_value() -> None:
     rows = [{"system": "x", "site": "north"}, {"system": "x", "site": "north", "cache": "cold"}, {"system": "y"}]
-    why = explain(rows[:2], [rows[2]] * 3)
+    why = explain_changes(rows[:2], [rows[2]] * 3)
     assert dict(why.scopes[0].conditions) == {"system": "x"}
-    assert dict(explain(rows[1:2] * 3, rows[:1] * 3).scopes[0].conditions) == {"cache": "cold"}
-    assert dict(explain(rows[:1] * 3, rows[1:2] * 3).scopes[0].conditions) == {"cache": ""}
+    assert dict(explain_changes(rows[1:2] * 3, rows[:1] * 3).scopes[0].conditions) == {"cache": "cold"}
+    assert dict(explain_changes(rows[:1] * 3, rows[1:2] * 3).scopes[0].conditions) == {"cache": ""}
 
 
 @pytest.mark.parametrize(

@@ -18,21 +18,21 @@ from sonde.stats.spread import compute_robust_sd
 from sonde.store import history
 from sonde.trends import budget
 from sonde.trends.archive_histories import join_repeats
-from sonde.trends.budget import Budget, Calibration, residuals
-from sonde.trends.changes import Change, _measure_nearby, _size_and_error, _stood, group_changes
+from sonde.trends.budget import Budget, Calibration, compute_residuals
+from sonde.trends.changes import Change, _estimate_size_and_error, _measure_nearby, _surely_stood_still, group_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.stated_limits import check_limit, parse_limit
 from sonde.trends.survey import (
-    _calibrate,
+    _calibrate_settings,
     _estimate_noise,
     _find_changes,
     _NoiseEstimate,
     _split_levels,
     survey_histories,
 )
-from sonde.trends.survey_cache import _MOST_KEPT, SurveyCache, histories_key
+from sonde.trends.survey_cache import _MOST_KEPT, SurveyCache, make_histories_key
 from sonde.trends.watch import watch_histories
 
 DAY = 86400.0
@@ -92,10 +92,10 @@ def test_calibration_step_advances_a_tenth_of_the_remainder(
             step()
         return calibration
 
-    monkeypatch.setattr("sonde.trends.survey.calibrate", calibrate)
+    monkeypatch.setattr("sonde.trends.survey.calibrate_detector", calibrate)
     learned = [_estimate_noise(series(seed, runs=10).values, ResultCache()) for seed in range(10)]
     progress: list[tuple[int, int]] = []
-    settings_found = _calibrate(
+    settings_found = _calibrate_settings(
         learned, Budget(1.0, 365.0), DetectorSettings(), ResultCache(), lambda *step: progress.append(step)
     )
     assert settings_found == calibration
@@ -115,7 +115,7 @@ def test_noise_and_pace_are_learned_from_earlier_weeks(begin: int, learned: int)
     examined = History({"experiment": "e"}, DAY * days, values)
     taught = History(examined.labels, examined.times[:learned], examined.values[:learned])
     survey = survey_histories([examined])
-    assert survey.analyses[0].noise == compute_robust_sd(residuals(taught.values))
+    assert survey.analyses[0].noise == compute_robust_sd(compute_residuals(taught.values))
     assert survey.budget.runs_per_year == pytest.approx(taught.runs_per_year)
     assert survey.calibration.runs == (learned if learned >= 60 else 0)
 
@@ -191,15 +191,15 @@ def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
 def test_a_series_stood_when_it_surely_moved_by_less_than_half(
     value: float, error: float, typical: float, stood: bool
 ) -> None:
-    assert _stood((value, error), typical) is stood
+    assert _surely_stood_still((value, error), typical) is stood
 
 
 def test_a_size_without_an_interval_has_a_broad_error() -> None:
     with_interval, none = RateRatio(0.5, 0.4, 0.6, 0.01, 9, 9, 0.95), RateRatio(0.5, None, None, None, 1, 1, 0.95)
     with_later = Change(0, "collapse", 0.0, 1.0, 2.0, 2, none, with_interval)
     without = Change(0, "collapse", 0.0, 1.0, 2.0, 2, none, none)
-    assert _size_and_error(with_later) == pytest.approx((log(0.5), log(1.5) / 3.92))
-    assert _size_and_error(without) == pytest.approx((log(0.5), 0.15))
+    assert _estimate_size_and_error(with_later) == pytest.approx((log(0.5), log(1.5) / 3.92))
+    assert _estimate_size_and_error(without) == pytest.approx((log(0.5), 0.15))
 
 
 def test_cache_key_changes_with_value_time_label_or_unit() -> None:
@@ -212,12 +212,12 @@ def test_cache_key_changes_with_value_time_label_or_unit() -> None:
         History({"phase": "other"}, examined.times, examined.values),
         History(examined.labels, examined.times, examined.values, "op/s"),
     ]
-    keys = [histories_key([candidate]) for candidate in (examined, *others)] + [
-        histories_key([examined], 1),
-        histories_key([]),
+    keys = [make_histories_key([candidate]) for candidate in (examined, *others)] + [
+        make_histories_key([examined], 1),
+        make_histories_key([]),
     ]
     assert len(set(keys)) == len(keys)
-    assert histories_key([series(1)]) == keys[0]
+    assert make_histories_key([series(1)]) == keys[0]
 
 
 def test_a_limit_on_runs_without_phases_says_that_there_are_none() -> None:
@@ -287,7 +287,8 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
 
     monkeypatch.setattr("sonde.trends.survey._estimate_noise", learn)
     monkeypatch.setattr(
-        "sonde.trends.survey._calibrate", lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False)
+        "sonde.trends.survey._calibrate_settings",
+        lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
     )
     monkeypatch.setattr("sonde.trends.survey._find_changes", lambda *_: [])
     last = 9999 * 7 * DAY + 2 * DAY
@@ -300,7 +301,7 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
 
 def test_the_drop_that_would_show_is_that_of_ten_runs_against_forty() -> None:
     examined = series(1, runs=50)
-    noise = residuals(examined.values)
+    noise = compute_residuals(examined.values)
     assert survey_histories([examined]).analyses[0].visible == simulate_detectable_drop(noise, 40, 10)
     assert survey_histories([examined]).analyses[0].noise == compute_robust_sd(noise)
 
@@ -320,7 +321,8 @@ def test_budget_uses_the_pace_of_the_site_or_one_run_a_year(
     days: list[float], pace: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "sonde.trends.survey._calibrate", lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False)
+        "sonde.trends.survey._calibrate_settings",
+        lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
     )
     site = [History({"op": str(number)}, DAY * number * np.arange(99.0), np.full(99, 1e9)) for number in days]
     budget_found = survey_histories(site, 0.5).budget

@@ -105,7 +105,7 @@ def test_nothing_is_read_or_computed_while_nothing_is_new(
         raise AssertionError("this was known already")
 
     monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", never)
-    monkeypatch.setattr("sonde.trends.archive_survey.series_in", never)
+    monkeypatch.setattr("sonde.trends.archive_survey.list_series_in_catalog", never)
     assert sonde("trend").out == before
     assert "AssertionError" in sonde("trend", "--smallest-change", "0.2").err, (
         "another question is not answered with this"

@@ -21,7 +21,14 @@ from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
-from sonde.trends.survey_cache import HistoryOutline, SurveyCache, histories_key, index_key, rules, selection_key
+from sonde.trends.survey_cache import (
+    HistoryOutline,
+    SurveyCache,
+    digest_survey_code,
+    index_key,
+    make_histories_key,
+    make_selection_key,
+)
 
 SIZE = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
 CHANGES = tuple(
@@ -102,11 +109,16 @@ def test_without_a_folder_nothing_is_kept() -> None:
 
 def test_keys_are_short_and_say_what_was_asked() -> None:
     keys = [index_key(["a", "b"], 1.0), index_key(["ab"], 1.0), index_key(["a", "b"], 2.0), index_key(["a", "b"])]
-    keys += [selection_key("delivered", 1.0), selection_key("index", 1.0), histories_key([]), histories_key([], "x")]
+    keys += [
+        make_selection_key("delivered", 1.0),
+        make_selection_key("index", 1.0),
+        make_histories_key([]),
+        make_histories_key([], "x"),
+    ]
     assert len(set(keys)) == len(keys)
     assert {len(key) for key in keys} == {32}
     assert all(set(key) <= set("0123456789abcdef") for key in keys)
-    assert len(rules()) == 16
+    assert len(digest_survey_code()) == 16
     assert index_key(["a", "b"], 1.0) == keys[0]
 
 

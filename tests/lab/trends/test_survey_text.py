@@ -23,17 +23,17 @@ from sonde.trends.comparison_text import (
     list_common_members,
 )
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.history import History, distinguishing_labels
+from sonde.trends.history import History, select_distinguishing_labels
 from sonde.trends.profile_comparison import describe_shape
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Cause, Explanation, Scope
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_page import build_survey_page
 from sonde.trends.survey_text import (
-    caveat_share,
     describe_alarm_budget,
     describe_caveats,
     describe_joint_change,
+    format_caveat_share,
     format_change,
     name_history,
     summarize_survey,
@@ -117,11 +117,11 @@ def test_shapes_in_words(shape: RateShape, phrase: str) -> None:
 
 
 def test_a_name_is_what_tells_a_series_from_the_others() -> None:
-    assert name_history(READ, distinguishing_labels([READ, WRITE])) == "io · read · fs1"
-    assert name_history(READ, distinguishing_labels([READ])) == "io · read"
+    assert name_history(READ, select_distinguishing_labels([READ, WRITE])) == "io · read · fs1"
+    assert name_history(READ, select_distinguishing_labels([READ])) == "io · read"
     for label in ("system", "file_system", "cache", "node_class", "epoch"):
         ours, other_history = history(phase="p", **{label: "x"}), history(phase="p", **{label: "y"})
-        assert name_history(ours, distinguishing_labels([ours, other_history])) == "p · x"
+        assert name_history(ours, select_distinguishing_labels([ours, other_history])) == "p · x"
 
 
 def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
@@ -321,8 +321,11 @@ def test_caveats_are_of_slower_histories_or_else_of_all() -> None:
 
 
 def test_caveat_share_is_that_of_the_most_frequent_caveat() -> None:
-    assert caveat_share(analysis(READ)) == ""
-    assert caveat_share(replace(analysis(READ), caveats=(caveat("x", "", 4, 10), caveat("y", "", 3, 6)))) == "3 of 6"
+    assert format_caveat_share(analysis(READ)) == ""
+    assert (
+        format_caveat_share(replace(analysis(READ), caveats=(caveat("x", "", 4, 10), caveat("y", "", 3, 6))))
+        == "3 of 6"
+    )
 
 
 def test_a_description_of_nothing_is_everything() -> None:

@@ -18,7 +18,7 @@ from sonde.model.quantities import to_plain_spaces
 from sonde.stats.ratio import RateRatio
 from sonde.trends.comparison import Comparison, NumberComparison
 from sonde.trends.comparison_page import build_comparison_page
-from sonde.trends.sides import Side
+from sonde.trends.sides import ComparedSide
 from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import build_target_sections, list_target_alarms, print_target_tables
 
@@ -64,7 +64,7 @@ def compare_targets(*levels: LevelChanges, unknown: tuple[str, ...] = ()) -> Tar
 
 def test_what_became_slower_of_the_targets_is_an_alarm() -> None:
     run = cast(Any, SimpleNamespace(id="r", started="2026-01-01T06:00:00+00:00", plan="", document={}))
-    compared = Comparison(Side("old", (run,)), Side("new", (run,)), (NUMBER,), ())
+    compared = Comparison(ComparedSide("old", (run,)), ComparedSide("new", (run,)), (NUMBER,), ())
     targets = [TargetComparison(NUMBER, PhaseChanges((level(part("OST1", 0.5)),), ()))]
     page = build_comparison_page(compared, (), {}, targets)
     assert len(page.alarms) == 2

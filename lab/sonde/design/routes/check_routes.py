@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.check_rules import belongs_to_fabric
+from sonde.design.routes.check_rules import table_leads_into_fabric
 from sonde.design.routes.fabric import is_covered, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
@@ -25,7 +25,9 @@ def find_route_faults(
     by_table: dict[str, list[ObservedRoute]] = {}
     for route in tables.routes or ():
         by_table.setdefault(route.table, []).append(route)
-    own_tables = {name for name, routes in by_table.items() if name != _MAIN and belongs_to_fabric([view], routes)}
+    own_tables = {
+        name for name, routes in by_table.items() if name != _MAIN and table_leads_into_fabric([view], routes)
+    }
     for route in tables.routes or ():
         if route.table in ("local", "default") or route.version not in (None, view.fabric.version):
             continue

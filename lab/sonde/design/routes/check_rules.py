@@ -33,7 +33,7 @@ def find_table_faults(views: Sequence[HostView], tables: HostTables) -> Iterator
             by_table.setdefault(route.table, []).append(route)
     tables_by_gateway: dict[str, list[str]] = {}
     for table, routes in by_table.items():
-        if not belongs_to_fabric(views, routes):
+        if not table_leads_into_fabric(views, routes):
             continue  # a table of the site
         yield CheckedItem("the table of a router", f"table {table}")
         far_routes = [route for route in routes if route.hops and _leads_to_other_side(views, route)]
@@ -54,7 +54,7 @@ def find_table_faults(views: Sequence[HostView], tables: HostTables) -> Iterator
     yield from _compare_tables(views, tables_by_gateway)
 
 
-def belongs_to_fabric(views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:
+def table_leads_into_fabric(views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:
     """Whether a table concerns a fabric: it has a route to one of its networks or through one of its routers."""
     gateways = _join_gateways(views)
     return any(
@@ -106,7 +106,7 @@ def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[
                 f"the rule leads into table {rule.table}, which has no route", "fill the table, or remove the rule",
             )  # fmt: skip
         table_routes = [route for route in tables.routes or () if route.table == rule.table]
-        if not table_routes or belongs_to_fabric(views, table_routes):
+        if not table_routes or table_leads_into_fabric(views, table_routes):
             yield from _check_source(views, rule)
         if rule.preference is not None and rule.preference > _MAIN_PREFERENCE:
             yield RouteFault(

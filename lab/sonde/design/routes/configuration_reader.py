@@ -175,7 +175,7 @@ def _parse_yaml(text: str, name: str) -> HostTables:
     if not isinstance(document, Mapping):
         raise UserError(f"{name} is YAML without routes; give the routes of nmstate or LNet.")
     if isinstance(document.get("route"), list):
-        return HostTables(lnet_routes=tuple(_read_lnet_entries(document["route"], name)))
+        return HostTables(lnet_routes=tuple(_read_lnet_routes(document["route"], name)))
     if "routes" in document or "route-rules" in document:
         return _read_nmstate(document, name)
     if "net" in document:
@@ -183,7 +183,7 @@ def _parse_yaml(text: str, name: str) -> HostTables:
     raise UserError(f"{name} is YAML without routes; give the routes of nmstate or LNet.")
 
 
-def _read_lnet_entries(entries: Sequence[Mapping[str, Any]], name: str) -> Iterator[LnetRoute]:
+def _read_lnet_routes(entries: Sequence[Mapping[str, Any]], name: str) -> Iterator[LnetRoute]:
     for number, entry in enumerate(entries, start=1):
         state = str(entry.get("state", "")).lower()
         hops, priority = entry.get("hop"), entry.get("priority")

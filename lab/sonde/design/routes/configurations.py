@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from sonde.design.grammar import check_names
-from sonde.design.routes.plan import HostPlan, Route, RoutePlan
+from sonde.design.routes.plan import HostPlan, PlannedIpRoute, RoutePlan
 from sonde.design.routes.scripts import make_route_scripts
 from sonde.model.directives import ansible_value, keyfile_value, sysctl_value, systemd_value
 from sonde.model.errors import UserError
@@ -90,7 +90,7 @@ def make_keyfile_files(host: HostPlan) -> dict[str, str]:
     }
 
 
-def _format_destination(route: Route, version: int) -> str:
+def _format_destination(route: PlannedIpRoute, version: int) -> str:
     if route.destination != "default":
         return route.destination
     return "::/0" if version == 6 else "0.0.0.0/0"

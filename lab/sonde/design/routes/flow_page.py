@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.curves import Curve, Curves, build_curve_chart
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import Study, StudySection, write_study
 from sonde.design.routes.diagram import draw_fabric
 from sonde.design.routes.fabric import Fabric
@@ -61,7 +61,7 @@ def _make_sections(
             [f"{describe_flow_result(traffic.all_up)}.", _describe_spread(traffic)],
             [_draw_spread(traffic.all_up)],
         ),
-        StudySection("A router lost", [], [table(titles, rows)]),
+        StudySection("A router lost", [], [render_table(titles, rows)]),
     ]
     if compared:
         sentences = [

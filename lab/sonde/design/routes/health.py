@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sonde.design.routes.plan import HostPlan, Route
+from sonde.design.routes.plan import HostPlan, PlannedIpRoute
 from sonde.design.routes.scripts import PROTOCOL
 from sonde.model.errors import MachineError
 
@@ -84,11 +84,11 @@ def evaluate_answers(router_answers: Sequence[bool], host_answers: Sequence[Sequ
     ]
 
 
-def drop_dead_hops(route: Route, gateways: Sequence[str], alive: Sequence[bool]) -> Route:
+def drop_dead_hops(route: PlannedIpRoute, gateways: Sequence[str], alive: Sequence[bool]) -> PlannedIpRoute:
     """The multipath route without dead routers; unchanged when none would remain."""
     dead = {gateway for gateway, is_alive in zip(gateways, alive, strict=True) if not is_alive}
     hops = tuple(hop for hop in route.hops if hop.via not in dead)
-    return Route(route.destination, route.table, route.device, hops or route.hops, route.metric)
+    return PlannedIpRoute(route.destination, route.table, route.device, hops or route.hops, route.metric)
 
 
 class Pinger:
@@ -171,7 +171,7 @@ class WatchedRoutes:
     other_hosts: tuple[str, ...]
 
     @property
-    def main_routes(self) -> list[Route]:
+    def main_routes(self) -> list[PlannedIpRoute]:
         return self.plan.active_routes
 
     @property
@@ -186,7 +186,7 @@ class WatchedRoutes:
 def watch_routers(
     watched: WatchedRoutes,
     timing: HealthCheckTiming,
-    replace_route: Callable[[Route], None],
+    replace_route: Callable[[PlannedIpRoute], None],
     report: Callable[[str], None],
     rounds: int | None = None,
 ) -> None:
@@ -223,7 +223,9 @@ def watch_routers(
         time.sleep(max(0.0, start + timing.interval_s - time.monotonic()))
 
 
-def _replace_routes(watched: WatchedRoutes, alive: Sequence[bool], replace_route: Callable[[Route], None]) -> str:
+def _replace_routes(
+    watched: WatchedRoutes, alive: Sequence[bool], replace_route: Callable[[PlannedIpRoute], None]
+) -> str:
     """Names only routers that are alive in the routes; the reason why that failed, or ""."""
     try:
         for route in watched.main_routes:
@@ -233,14 +235,14 @@ def _replace_routes(watched: WatchedRoutes, alive: Sequence[bool], replace_route
     return ""
 
 
-def make_route_replacer(version: int, mtu: int | None) -> Callable[[Route], None]:
+def make_route_replacer(version: int, mtu: int | None) -> Callable[[PlannedIpRoute], None]:
     """A function that puts a route into the main table of this host by netlink, in place of the present one. It raises
     MachineError when the kernel refuses the route or a device is not there."""
     from pyroute2 import IPRoute, NetlinkError
 
     netlink = IPRoute()
 
-    def replace_route(route: Route) -> None:
+    def replace_route(route: PlannedIpRoute) -> None:
         devices = {}
         for name in dict.fromkeys(hop.device for hop in route.hops):
             matching = netlink.link_lookup(ifname=name)

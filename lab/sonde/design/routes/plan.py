@@ -47,7 +47,7 @@ class Hop:
 
 
 @dataclass(frozen=True)
-class Route:
+class PlannedIpRoute:
     """A route of one table ("main" or a number): to a range through `hops`, or on the link of `device` when there are
     none."""
 
@@ -77,13 +77,13 @@ class HostPlan:
     host_class: HostClass
     version: int
     rules: tuple[Rule, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[PlannedIpRoute, ...]
     settings: Mapping[str, str]
     mtu: int | None
     qualifier: str = ""
 
     @property
-    def active_routes(self) -> list[Route]:
+    def active_routes(self) -> list[PlannedIpRoute]:
         """The routes of the main table that name the active routers."""
         main = [route for route in self.routes if route.table == "main"]
         lowest = min((route.metric or 0 for route in main), default=0)
@@ -164,9 +164,9 @@ def _plan_hosts(
     for router in fabric.routers:
         table = str(router.table)
         rules.append(Rule(router.preference, router.mark, table))
-        routes += [Route(address_range, table, host_class.device) for address_range in own_side.ranges]
+        routes += [PlannedIpRoute(address_range, table, host_class.device) for address_range in own_side.ranges]
         routes += [
-            Route(address_range, table, hops=(Hop(gateway(router), host_class.device),))
+            PlannedIpRoute(address_range, table, hops=(Hop(gateway(router), host_class.device),))
             for address_range in other_side.ranges
         ]
     lowest_priority = min(router.priority for router in fabric.routers)
@@ -181,7 +181,9 @@ def _plan_hosts(
         )
         distance = 0 if priority == lowest_priority else _STANDBY_DISTANCE + priority
         metric = base_metric + distance or None
-        routes += [Route(address_range, "main", hops=hops, metric=metric) for address_range in other_side.ranges]
+        routes += [
+            PlannedIpRoute(address_range, "main", hops=hops, metric=metric) for address_range in other_side.ranges
+        ]
     return HostPlan(
         name=host_class.name,
         network=own_side.network,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from sonde.design.routes.fabric import Fabric
-from sonde.design.routes.plan import HostPlan, Route, RoutePlan, Rule
+from sonde.design.routes.plan import HostPlan, PlannedIpRoute, RoutePlan, Rule
 from sonde.model.directives import bare_word
 from sonde.model.shell import ShellScript
 
@@ -80,7 +80,7 @@ def _list_tables(host: HostPlan) -> list[str]:
     return list(dict.fromkeys(route.table for route in host.routes))
 
 
-def make_route_arguments(route: Route, mtu: int | None = None) -> list[str]:
+def make_route_arguments(route: PlannedIpRoute, mtu: int | None = None) -> list[str]:
     """A route as arguments of `ip route`. Only routes through a router name the MTU."""
     arguments = [route.destination, "proto", PROTOCOL]
     if route.table != "main":
@@ -120,7 +120,7 @@ def make_network_script_files(host: HostPlan) -> dict[str, str]:
     }
 
 
-def _format_legacy_route(route: Route, mtu: int | None) -> str:
+def _format_legacy_route(route: PlannedIpRoute, mtu: int | None) -> str:
     """A route in the order of such files: the range, the next hops, the table last."""
     to, device = bare_word(route.destination), bare_word(route.device) if route.device else ""
     table_suffix = f" table {route.table}" if route.table != "main" else ""

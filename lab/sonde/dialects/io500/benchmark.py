@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
-from sonde.conduct.tool_run import ToolCommand, conduct_tool, resolve_plans
+from sonde.conduct.tool_run import ToolCommand, conduct_tool_run, resolve_plans
 from sonde.dialects.io500 import data, search
 from sonde.dialects.io500.command_lines import (
     DEFAULT_OBJECTS,
@@ -278,7 +278,7 @@ class Io500Benchmark:
         plans = self._plans(phase)
         paper.pair("result-file", f"{order.places.results}/{phase.name}.txt", 2)
         self._view.begin(self._title(phase), number, len(self._phases), plans[0])
-        result = conduct_tool(line, plans, setup, self._view.line)
+        result = conduct_tool_run(line, plans, setup, self._view.line)
         self._view.close()
         paper.file(f"{phase.name}.txt", result.output + result.engine_messages)
         row.run = result.runs[0]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import Study, StudySection, write_study
 from sonde.dialects.iozone.plans import IozoneCell
 from sonde.dialects.iozone.tables import COLUMNS
-from sonde.findings.assessment import Assessment, assess
+from sonde.findings.assessment import Assessment, assess_phase_rate
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.caveats import format_caveat
 from sonde.findings.classification import Classification
@@ -85,7 +85,7 @@ def write_grid_page(
 def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
     """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
     return _caveat_sentences(
-        [assess(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured]
+        [assess_phase_rate(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured]
     )
 
 
@@ -98,7 +98,7 @@ def _iterate_numbers(
         for name, filled_by in COLUMNS:
             for phase in filled_by:
                 if phase in rates and phase in phases:
-                    yield (cell, name), GridNumber(rates[phase], assess(runs[cell], phases[phase]))
+                    yield (cell, name), GridNumber(rates[phase], assess_phase_rate(runs[cell], phases[phase]))
 
 
 def _caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
@@ -131,7 +131,9 @@ def _table_section(grid: Grid, numbers: Numbers) -> StudySection:
         for cell in sorted(grid, key=lambda cell: (cell.file, cell.record))
     ]
     caption = "KiB a second of one process. ° not a number of storage."
-    return StudySection("All tests", [caption], [table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)])
+    return StudySection(
+        "All tests", [caption], [render_table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)]
+    )
 
 
 def _kib_per_s(number: GridNumber | None) -> str:

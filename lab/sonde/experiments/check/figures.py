@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.best_numbers import (
     NONE,
     STORAGE_CLASSIFICATIONS,
     BestCandidate,
     WorkKind,
-    best,
     describe_best,
-    work_kind,
+    determine_work_kind,
+    select_best_numbers,
 )
-from sonde.findings.caveats import caveat_as_json
+from sonde.findings.caveats import caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.model.errors import to_sentence
 from sonde.model.lines import Finding, LatencySummary, Rate
@@ -63,7 +63,7 @@ class CheckFigure:
         }
         del document["classification_clause"], document["kind"], document["modeled"]
         document["modeled_classification"] = self.modeled.value if self.modeled else None
-        document["caveats"] = [caveat_as_json(caveat) for caveat in self.caveats]
+        document["caveats"] = [caveat_to_json(caveat) for caveat in self.caveats]
         return {name: value for name, value in document.items() if value not in (None, "", [])}
 
 
@@ -144,7 +144,7 @@ def compute_figures(
 
 
 def _compute_figure(row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id: str) -> CheckFigure:
-    end, assessment = phase.end, assess(run, phase, row.interval)
+    end, assessment = phase.end, assess_phase_rate(run, phase, row.interval)
     figure = CheckFigure(
         row.key,
         row.section,
@@ -160,7 +160,7 @@ def _compute_figure(row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id
         stragglers=to_plain_spaces(assessment.stragglers),
         modeled=assessment.modeled,
         # The same phase without its fsync is a different number.
-        kind=work_kind(run, phase) if row.interval == "total" else None,
+        kind=determine_work_kind(run, phase) if row.interval == "total" else None,
     )
     if end is None or not end.ops.done:
         return figure
@@ -196,7 +196,7 @@ def _mark_task_limits(check_figures: list[CheckFigure]) -> list[CheckFigure]:
 
 def best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandidate]:
     """Returns the numbers that the headline quotes, as `findings.best_numbers` selects them."""
-    return best(
+    return select_best_numbers(
         BestCandidate(figure.kind, figure.value, figure.classification, figure.caveats, figure.key, figure.modeled)
         for figure in check_figures
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from sonde.experiments.member_use import FINDING
-from sonde.findings.classification import Classification, classify
+from sonde.findings.classification import Classification, classify_number
 from sonde.model.confined_files import read_json
 from sonde.model.json_access import get_items, get_object, get_text
 from sonde.model.quantities import to_plain_spaces
@@ -27,7 +27,7 @@ def describe_unusable_number(record: RecordReader, phase: PhaseRecord, about: Se
     """
     if unused := _find_unused_axis(record.folder):
         return f"the same in cells that should differ ({unused})"
-    classification, clause = classify(to_recorded_run(record), phase)
+    classification, clause = classify_number(to_recorded_run(record), phase)
     if classification.is_judged or classification is Classification.SIMULATED:
         return ""
     if "cache" in about and classification in _CACHES:

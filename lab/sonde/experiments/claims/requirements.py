@@ -102,7 +102,7 @@ def _check_striped_volume(results: Results, records: Sequence[RecordReader], sys
     )
 
 
-def _check_cache_emptied(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+def _explain_undroppable_cache(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
     """Checks whether the page cache could be dropped, which requires root. If no treatment tried to, the claim is
     evaluated and fails."""
     treatments = [treatment for record in records for phase in record.phases.values() for treatment in phase.treatments]
@@ -128,7 +128,7 @@ _RULES: Mapping[str, Callable[[Results, Sequence[RecordReader], System | None], 
     "two_mounts": _distinct_places_rule("mount"),
     "two_pools": _distinct_places_rule("pool"),
     "two_nodes": _check_two_nodes,
-    "root": _check_cache_emptied,
+    "root": _explain_undroppable_cache,
     "direct": _check_direct,
     "server_access": _check_server_access,
     "mpi": _check_mpi,

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.charts.study import Study, StudySection, write_study
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
@@ -193,4 +193,4 @@ def _missing_cells_section(results: Results) -> list[StudySection]:
     rows = [(cell, reason) for cell, reason in {**results.failures, **results.refusals}.items()]
     if not rows:
         return []
-    return [StudySection("Cells without a result", [], [table(["Cell", "Why"], rows, "", text_columns=2)])]
+    return [StudySection("Cells without a result", [], [render_table(["Cell", "Why"], rows, "", text_columns=2)])]

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
@@ -136,7 +136,7 @@ def published_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     messages = [EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
     if reasons:
         messages.append(f"Not measured here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
-    return messages, [table(columns, body, TITLE, text_columns=2)]
+    return messages, [render_table(columns, body, TITLE, text_columns=2)]
 
 
 def _table_row(

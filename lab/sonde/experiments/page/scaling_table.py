@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.page.points import Point, place_label, point_ratio
@@ -57,7 +57,7 @@ def scaling_table(
                 ]
             )
     columns = ["", figure.x, "size", "rate", "S(k)", "E(k)", "for each unit of size", "of the stated peak"]
-    return Markup('<p class="note">{}</p>').format(EXPLANATION) + table(columns, rows, "Scaling", text_columns=2)
+    return Markup('<p class="note">{}</p>').format(EXPLANATION) + render_table(columns, rows, "Scaling", text_columns=2)
 
 
 def _format_peak_share(runs: MeasuredRuns, point: Point) -> str:

@@ -26,7 +26,7 @@ LAUNCHERS: tuple[type[Launcher], ...] = (
 LOCAL = LocalLauncher.name
 
 
-def launcher_names() -> list[str]:
+def list_launcher_names() -> list[str]:
     """The values of --launcher."""
     return [launcher.name for launcher in LAUNCHERS]
 
@@ -41,4 +41,4 @@ def make_launcher(name: str, ranks: int, extra: str = "") -> Launcher:
     for launcher in LAUNCHERS:
         if launcher.name == name:
             return launcher.of(ranks, options)
-    raise UserError(f'There is no launcher "{name}"; known are {", ".join(launcher_names())}.')
+    raise UserError(f'There is no launcher "{name}"; known are {", ".join(list_launcher_names())}.')

@@ -10,15 +10,15 @@ from markupsafe import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_latency_chart
-from sonde.report.over_time import tone
+from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import PhaseSection, Place
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_latency(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     for line in assessed.phase.histograms:
-        chart = build_latency_chart(assessed.phase, line, tone(assessed.summary.classification))
+        chart = build_latency_chart(assessed.phase, line, choose_style_class(assessed.summary.classification))
         if chart:
             yield "narrow" if chart.about in ("read", "write") else "small", chart.render()
 
 
-SECTION = PhaseSection(20, _draw)
+SECTION = PhaseSection(20, _draw_latency)

@@ -11,12 +11,12 @@ from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import collect_node_rates, collect_task_rates
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_spread_chart
-from sonde.report.over_time import tone
+from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import PhaseSection, Place
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
-    css = tone(assessed.summary.classification)
+def _draw_members(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    css = choose_style_class(assessed.summary.classification)
     nodes, tasks = (of(run, assessed.phase, assessed.operations) for of in (collect_node_rates, collect_task_rates))
     if len(nodes) > 1:
         yield "wide", build_spread_chart("nodes", "Rate of each node", nodes, assessed.operations, css).render()
@@ -24,4 +24,4 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
         yield "narrow", build_spread_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
 
 
-SECTION = PhaseSection(30, _draw)
+SECTION = PhaseSection(30, _draw_members)

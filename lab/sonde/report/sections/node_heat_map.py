@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
 from sonde.findings.phase_summary import AssessedPhase
-from sonde.findings.slow_intervals import find_slow_intervals, median_node_rates, node_series, node_spread
-from sonde.findings.stragglers import host_names_by_node
+from sonde.findings.slow_intervals import (
+    compute_median_node_rates,
+    find_slow_intervals,
+    get_node_spread,
+    select_node_series,
+)
+from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -28,7 +33,7 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     Of more than 256 nodes the record has the series of the slowest and of the fastest: these are drawn, by the median
     of all nodes.
     """
-    series = node_series(phase)
+    series = select_node_series(phase)
     if len(series) < 2:
         return None
     length = max(len(line.bytes) for line in series)
@@ -36,11 +41,11 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
         return None
     columns = min(length, _MOST_COLUMNS)
     values = np.array([_sample_columns(line, length, columns, operations) for line in series])
-    several = node_spread(phase)
-    usual = _usual(values, several, series[0].slice_s * length / columns, operations)
+    several = get_node_spread(phase)
+    usual = _compute_median_column(values, several, series[0].slice_s * length / columns, operations)
     if not usual > 0:
         return None
-    hosts = host_names_by_node(run)
+    hosts = map_nodes_to_hosts(run)
     names = [hosts.get(line.node or 0, f"node {line.node}") for line in series]
     slow = {interval.node for interval in find_slow_intervals(phase, operations)}
     marked = [index for index, line in enumerate(series) if line.node in slow]
@@ -64,19 +69,21 @@ def _sample_columns(line: SeriesLine, length: int, columns: int, operations: boo
     return [value if value > 0 or at_work > 0 else float("nan") for value, at_work in zip(here, there, strict=True)]
 
 
-def _usual(values: NDArray[np.float64], several: SeriesLine | None, column_s: float, operations: bool) -> float:
+def _compute_median_column(
+    values: NDArray[np.float64], several: SeriesLine | None, column_s: float, operations: bool
+) -> float:
     """What the middle node moved in a column, over the time in which nodes were at work."""
     if several is not None:
-        rates = [rate for rate in median_node_rates(several, operations) if rate]
+        rates = [rate for rate in compute_median_node_rates(several, operations) if rate]
         return float(np.median(rates)) * column_s if rates else 0.0
     working = values[values > 0]
     return float(np.median(working)) if working.size else 0.0
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_node_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     heat = render_node_heat_map(run, assessed.phase, assessed.operations)
     if heat:
         yield "wide", heat
 
 
-SECTION = PhaseSection(40, _draw)
+SECTION = PhaseSection(40, _draw_node_heat_map)

@@ -33,7 +33,7 @@ class PhaseSection:
 
 
 @cache
-def sections() -> tuple[PhaseSection, ...]:
+def load_sections() -> tuple[PhaseSection, ...]:
     """All sections in their order."""
     files = pkgutil.iter_modules(sonde.report.sections.__path__, f"{sonde.report.sections.__name__}.")
     modules = (importlib.import_module(entry.name) for entry in files)
@@ -45,7 +45,7 @@ def sections() -> tuple[PhaseSection, ...]:
 def draw(run: RecordedRun, assessed: AssessedPhase) -> dict[Place, tuple[Markup, ...]]:
     """Everything drawn of a phase, by place."""
     drawing: dict[Place, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
-    for section in sections():
+    for section in load_sections():
         if assessed.phase.begin.measured or section.preparation:
             for position, markup in section.draw(run, assessed):
                 drawing[position] = (*drawing[position], markup)

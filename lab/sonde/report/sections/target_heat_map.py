@@ -10,14 +10,14 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.findings.phase_summary import AssessedPhase
-from sonde.findings.storage_units import collect_unit_series, find_slow_units, storage_levels, sum_unit_operations
+from sonde.findings.storage_units import collect_unit_series, find_slow_units, list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
+    compute_target_series,
     describe_unknown_bytes,
     find_slow_targets_by_latency,
     read_target_operations,
-    target_series,
 )
 from sonde.findings.targets import SlowTarget
 from sonde.model import quantities
@@ -35,7 +35,7 @@ _MOST_LISTED = 16
 
 def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
     """The heat map of bytes, each value by the median of all; None with fewer than two targets."""
-    series = target_series(phase)
+    series = compute_target_series(phase)
     length = max((len(line.bytes) for line in series), default=0)
     if len(series) < 2 or not length:
         return None
@@ -47,12 +47,12 @@ def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
         " target takes part from the first to the last slice in which an operation ended there."
     )
     names = [str(line.target) for line in series]
-    return _heat(
+    return _render_heat_map(
         "Targets over time", text, names, values, length * series[0].slice_s, find_slow_targets_by_latency(phase)
     )
 
 
-def _heat(
+def _render_heat_map(
     title: str, text: str, names: list[str], values: NDArray[np.float64], seconds: float, slow: Sequence[SlowTarget]
 ) -> Markup | None:
     """One row a name over `seconds`, each value by the median of all, the slow ones marked; None when nothing moved."""
@@ -75,7 +75,7 @@ def _sample_columns(line: SeriesLine, length: int, columns: int) -> list[float]:
     return [value if at_work[0] <= index <= at_work[-1] else float("nan") for index, value in enumerate(moved)]
 
 
-def _table(phase: PhaseRecord, line: TargetsLine) -> Markup:
+def _make_table(phase: PhaseRecord, line: TargetsLine) -> Markup:
     rows = read_target_operations(line)
     rows_listed = sorted(rows, key=lambda row: -(row.p99_ns or 0))[:_MOST_LISTED] if len(rows) > _MOST_LISTED else rows
     cells = [
@@ -84,7 +84,7 @@ def _table(phase: PhaseRecord, line: TargetsLine) -> Markup:
             item.kind,
             str(quantities.display_size(item.bytes)),
             f"{item.ops:,}",
-            *(_time(ns) for ns in (item.p50_ns, item.p99_ns, item.max_ns)),
+            *(_format_time(ns) for ns in (item.p50_ns, item.p99_ns, item.max_ns)),
         )
         for item in rows_listed
     ]
@@ -97,7 +97,9 @@ def _table(phase: PhaseRecord, line: TargetsLine) -> Markup:
         sentences.append("latencies are those of operations that lie on one target alone")
     if unknown := describe_unknown_bytes(phase):
         sentences.append(unknown)
-    return table(("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(sentences), 2)
+    return render_table(
+        ("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(sentences), 2
+    )
 
 
 def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup | None:
@@ -114,10 +116,10 @@ def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, level: str) -> Ma
     )
     names = [line.unit for line in series]
     seconds = length * series[0].slice_s
-    return _heat(f"{name} over time", text, names, values, seconds, find_slow_units(run, phase, level))
+    return _render_heat_map(f"{name} over time", text, names, values, seconds, find_slow_units(run, phase, level))
 
 
-def _unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup:
+def _make_unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup:
     name = escape_line(level, 40)
     cells = [
         (
@@ -127,7 +129,7 @@ def _unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup:
             str(quantities.display_size(operation.bytes)),
             "" if operation.bytes_per_s is None else str(quantities.display_byte_rate(operation.bytes_per_s)),
             f"{operation.ops:,}",
-            *(_time(ns) for ns in (operation.mean_ns, operation.worst_p99_ns, operation.max_ns)),
+            *(_format_time(ns) for ns in (operation.mean_ns, operation.worst_p99_ns, operation.max_ns)),
         )
         for operation in sum_unit_operations(run, phase, level)
     ]
@@ -136,24 +138,24 @@ def _unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup:
         " operations that lie on one target alone, the 99th percentile that of its worst target"
     )
     head = (name, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
-    return table(head, cells, text, 2)
+    return render_table(head, cells, text, 2)
 
 
-def _time(ns: float | None) -> str:
+def _format_time(ns: float | None) -> str:
     return "" if ns is None else str(quantities.display_seconds(ns / 1e9))
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_target_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     phase = assessed.phase
     if heat := render_target_heat_map(phase):
         yield "wide", heat
     if phase.targets is None:
         return
-    yield "wide", _table(phase, phase.targets)
-    for level in storage_levels(run, phase):
+    yield "wide", _make_table(phase, phase.targets)
+    for level in list_storage_levels(run, phase):
         if heat := render_unit_heat_map(run, phase, level):
             yield "wide", heat
-        yield "wide", _unit_table(run, phase, level)
+        yield "wide", _make_unit_table(run, phase, level)
 
 
-SECTION = PhaseSection(41, _draw)
+SECTION = PhaseSection(41, _draw_target_heat_map)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sonde.charts.plot import table
+from sonde.charts.plot import render_table
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import MemberRate
 from sonde.findings.targets import collect_target_rates, collect_target_usage, count_fragments, describe_pools
@@ -17,11 +17,11 @@ from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_spread_chart
-from sonde.report.over_time import tone
+from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import PhaseSection, Place
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_targets(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     layout = assessed.phase.layout
     if layout is None:
         return
@@ -30,15 +30,15 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
     }
     if len(rates) > 1:
         members = [MemberRate(escape_line(name, 60), rate) for name, rate in rates.items()]
-        css = tone(assessed.summary.classification)
+        css = choose_style_class(assessed.summary.classification)
         yield (
             "wide",
             build_spread_chart("targets", "Median file of each target", members, assessed.operations, css).render(),
         )
-    yield "narrow", _held(layout, rates, assessed.operations)
+    yield "narrow", _describe_files_of_targets(layout, rates, assessed.operations)
 
 
-def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Markup:
+def _describe_files_of_targets(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Markup:
     text = f"{layout.reported:,} of {layout.files:,} files" if layout.reported < layout.files else "all files"
     rate = quantities.display_operation_rate if operations else quantities.display_byte_rate
     rows = [
@@ -58,7 +58,7 @@ def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Mark
         if pieces.unplaced:
             note += f", {quantities.display_size(pieces.unplaced)} without a place yet"
     note += f"; {pools}" if (pools := describe_pools(layout)) else ""
-    return table(head, rows, note)
+    return render_table(head, rows, note)
 
 
-SECTION = PhaseSection(35, _draw)
+SECTION = PhaseSection(35, _draw_targets)

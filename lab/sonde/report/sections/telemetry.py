@@ -22,7 +22,7 @@ from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_
 _FEWEST_INTERVALS = 3
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_telemetry(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     data = load_telemetry(run.folder)
     summary = summarize_phase(run, assessed.phase, data)
     if summary is None or summary.device is None:
@@ -40,8 +40,10 @@ def build_device_chart(
     if epoch is None or end is None or device is None:
         return None
     start, stop = epoch + assessed.phase.begin.t, epoch + end.t
-    edges, rates = _clip(data, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, summary.host)
-    _, busy = _clip(data, ("disk_busy_s",), device.device, start, stop, summary.host)
+    edges, rates = _clip_to_phase(
+        data, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, summary.host
+    )
+    _, busy = _clip_to_phase(data, ("disk_busy_s",), device.device, start, stop, summary.host)
     if len(rates) < _FEWEST_INTERVALS:
         return None
     time_axis = build_time_axis(stop - start)
@@ -65,7 +67,7 @@ def build_device_chart(
     )
 
 
-def _clip(
+def _clip_to_phase(
     data: TelemetryData, metrics: tuple[str, ...], device: str, start: float, stop: float, host: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges of the sampling intervals within the phase, and the sum of the rates of the metrics in each."""
@@ -78,4 +80,4 @@ def _clip(
     return edges, np.diff(total) / np.maximum(np.diff(edges), 1e-9)
 
 
-SECTION = PhaseSection(35, _draw)
+SECTION = PhaseSection(35, _draw_telemetry)

@@ -27,7 +27,7 @@ from sonde.design.routes.health import (
     drop_dead_hops,
     evaluate_answers,
 )
-from sonde.design.routes.plan import HASH_SEED, Route, plan_routes
+from sonde.design.routes.plan import HASH_SEED, PlannedIpRoute, plan_routes
 from sonde.design.routes.topology import Topology
 from sonde.design.routes.verify import verify_plan
 from sonde.model.errors import MachineError
@@ -97,9 +97,9 @@ def test_missing_interface_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatc
             return [True, False]
 
     monkeypatch.setattr(health_check, "Pinger", SilentSecondRouter)
-    attempts, reports = list[Route](), list[str]()
+    attempts, reports = list[PlannedIpRoute](), list[str]()
 
-    def replace_route(route: Route) -> None:
+    def replace_route(route: PlannedIpRoute) -> None:
         attempts.append(route)
         if len(attempts) < 4:
             raise MachineError("There is no interface eth0 on this host.")

@@ -180,7 +180,9 @@ def simulated(
         prepared = runner.prepare_cells()
         if claims:
             grid = CellGrid(request.experiment)
-            wanted = {cell.id for claim in claims for cell in grid.cells_of(request.experiment.claims[claim])}
+            wanted = {
+                cell.id for claim in claims for cell in grid.list_cells_of_claim(request.experiment.claims[claim])
+            }
             prepared = [cell for cell in prepared if cell.cell.id in wanted]
         runner.run(prepared)
         if executor.stopped:  # what is there is a part, and would pass for the whole

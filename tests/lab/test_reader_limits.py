@@ -17,7 +17,7 @@ import pytest
 from make_record import Scene, write_run
 
 from sonde.design.layout.live.saved_output import read_files
-from sonde.design.layout.live.superblocks import ext4_superblock
+from sonde.design.layout.live.superblocks import parse_ext4_superblock
 from sonde.launch.sites import read_sites
 from sonde.model import documents, file_text, ranges, record
 from sonde.model.confined_files import read_json
@@ -184,6 +184,6 @@ def test_tar_with_long_attributes_is_refused(tmp_path: Path) -> None:
 def test_superblock_with_impossible_blocks_is_no_file_system() -> None:
     head = bytearray(1024)
     head[56:58] = b"\x53\xef"
-    assert ext4_superblock(bytes(head), "/dev/a") is not None
+    assert parse_ext4_superblock(bytes(head), "/dev/a") is not None
     head[24:28] = b"\xff\xff\xff\xff"  # blocks of 2^(2^32) KiB: a number of 512 MB
-    assert ext4_superblock(bytes(head), "/dev/a") is None
+    assert parse_ext4_superblock(bytes(head), "/dev/a") is None

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 
 from sonde.experiments.claims.grid import CellGrid  # noqa: E402
 from sonde.experiments.claims.samples import MissingError  # noqa: E402
-from sonde.experiments.shipped_experiments import resolve_plan_source, shipped_experiments, shipped_plans  # noqa: E402
+from sonde.experiments.shipped_experiments import list_shipped_experiments, list_shipped_plans, resolve_plan_source  # noqa: E402
 from sonde.model.bundled_files import find_system_file  # noqa: E402
 from sonde.model.experiment import Experiment, find_contradictions, read_experiment  # noqa: E402
 from sonde.model.required_space import compute_required_space  # noqa: E402
@@ -30,7 +30,7 @@ PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_t
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
 REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-2", Resource.from_contents(PLAN))
 VALIDATOR = Draft202012Validator(FORMAT, registry=REGISTRY)
-FILES = shipped_experiments()
+FILES = list_shipped_experiments()
 PROFILES = ("published", "laptop", "ci")
 SYSTEMS: dict[str, System] = {}
 FIRST_LETTER = {"cray-x1": "A", "edison": "B", "cumulus": "C", "sonexion-1300": "D", "hpcs": "E"}
@@ -50,7 +50,7 @@ def test_the_catalogue_has_all_its_folders() -> None:
 
 
 def test_names_of_plans_and_experiments_differ() -> None:
-    assert not shipped_plans().keys() & FILES.keys()
+    assert not list_shipped_plans().keys() & FILES.keys()
     files = [*(ROOT / "experiments").rglob("*.toml")]
     assert len({path.stem for path in files}) == len(files)
 

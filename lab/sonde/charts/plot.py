@@ -215,7 +215,7 @@ class Chart:
         )
         scale = Markup('<div class="x" aria-hidden="true">{}</div>').format(ticks) if axis.ticks else Markup("")
         unit = Markup('<div class="xu" aria-hidden="true">{}</div>').format(self.x_unit) if self.x_unit else Markup("")
-        render_table = (
+        table = (
             Markup('<details class="values"><summary>{}</summary>{}</details>').format("Values", self.table)
             if self.table
             else Markup("")
@@ -232,7 +232,7 @@ class Chart:
             scale,
             unit,
             self.caption,
-            render_table,
+            table,
         )
 
 

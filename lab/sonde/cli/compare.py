@@ -17,7 +17,7 @@ from sonde.model.system import read_system
 from sonde.model.units import counted
 from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.archive_comparison import compare_archive_sides
 from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison
 from sonde.trends.comparison_text import (
@@ -27,12 +27,12 @@ from sonde.trends.comparison_text import (
     format_change_percent,
     format_number_name,
     format_value,
+    format_verdict,
     list_common_members,
-    verdict_text,
 )
 from sonde.trends.environment import EnvironmentDifference
-from sonde.trends.run_caveats import caveat_sentences
-from sonde.trends.sides import Side
+from sonde.trends.run_caveats import list_caveat_sentences
+from sonde.trends.sides import ComparedSide
 from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import print_target_tables
 
@@ -101,7 +101,7 @@ def command(
     else:
         _print_comparison(comparison, environment, targets)
     if page is not None:
-        (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
+        (get_messages_console() if as_json else get_results_console()).print(f"Report  {page}", soft_wrap=True)
     return EXIT_FAILED if check and any(number.verdict == "slower" for number in comparison.numbers) else 0
 
 
@@ -139,14 +139,14 @@ def _write_report(
 def _print_comparison(
     comparison: Comparison, environment: list[EnvironmentDifference], targets: list[TargetComparison]
 ) -> None:
-    console = results()
+    console = get_results_console()
     keys = [number.key for number in comparison.numbers]
     console.print(f"Before  {_describe_side(comparison.before)}", soft_wrap=True)
     console.print(f"After   {_describe_side(comparison.after)}", soft_wrap=True)
     for name, value in list_common_members(keys):
         console.print(f"{name.capitalize():7} {value}", style="dim", soft_wrap=True)
     console.print()
-    table = plain_table()
+    table = make_plain_table()
     for title in ("what", "op", "before", "runs", "after", "runs", "change [95 %]", "COV", ""):
         table.add_column(title, justify="left" if title in ("what", "op", "") else "right")
     for number in comparison.numbers:
@@ -159,7 +159,7 @@ def _print_comparison(
             str(len(number.after)),
             format_change_interval(number.ratio),
             _format_scatter(number),
-            verdict_text(number, bool(comparison.caveats_of(number))),
+            format_verdict(number, bool(comparison.list_caveats_of_number(number))),
         )
     console.print(table)
     if on_both := describe_shared_runs(comparison):
@@ -171,7 +171,7 @@ def _print_comparison(
     for (name, old, new), phases in phases_by_difference.items():
         phase_list = ", ".join(dict.fromkeys(phases))
         console.print(f"{phase_list}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
-    for sentence in caveat_sentences(comparison.caveats):
+    for sentence in list_caveat_sentences(comparison.caveats):
         console.print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
     for side, unmatched in comparison.unpaired:
         console.print(f"Only {side} has {unmatched.key.phase} ({unmatched.key.op}).", style="dim", soft_wrap=True)
@@ -180,13 +180,13 @@ def _print_comparison(
 
 
 def _print_environment(environment: list[EnvironmentDifference]) -> None:
-    console = results()
+    console = get_results_console()
     console.print()
     if not environment:
         console.print("The recorded environments do not differ.")
         return
     console.print("Differences of the environment")
-    table = plain_table()
+    table = make_plain_table()
     for title in ("", "before", "after", ""):
         table.add_column(title, overflow="fold")
     for difference in environment:
@@ -207,14 +207,14 @@ def _format_scatter(number: NumberComparison) -> str:
     return f"{percents[0]} → {percents[1]} %"
 
 
-def _describe_side(side: Side) -> str:
+def _describe_side(side: ComparedSide) -> str:
     runs, origin = side.runs, describe_origin(side)
     first_day, last_day = runs[0].started[:10], runs[-1].started[:10]
     period = first_day if first_day == last_day else f"{first_day} to {last_day}"
     return f"{side.name}: {counted(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")
 
 
-def _side_document(side: Side) -> dict[str, Any]:
+def _side_document(side: ComparedSide) -> dict[str, Any]:
     return {
         "name": side.name,
         "runs": [run.id for run in side.runs],
@@ -251,7 +251,7 @@ def _comparison_document(
                 "smallest_visible_drop": number.visible,
                 "verdict": number.verdict,
                 "about": number.about,
-                "caveats": [item.as_json() for item in comparison.caveats_of(number)],
+                "caveats": [item.as_json() for item in comparison.list_caveats_of_number(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), item, strict=True)) for item in number.differs_in],
                 "cov_before": _cov_document(number.scatter_before),
                 "cov_after": _cov_document(number.scatter_after),

@@ -35,7 +35,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 state_argument = click.argument("state_file", type=click.Path(path_type=Path), metavar="FILE")
 
@@ -121,7 +121,9 @@ def start_command(
     )
     DiagnosisSession.read_machine(state)
     write_state(state_file, state)
-    messages().print(f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}")
+    get_messages_console().print(
+        f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}"
+    )
     return EXIT_OK
 
 
@@ -156,7 +158,9 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
         write_state(state_file, session.state)
         done += 1
         if not as_json:
-            messages().print(f"{len(session.state.results)}. {session.describe_last_result()}", soft_wrap=True)
+            get_messages_console().print(
+                f"{len(session.state.results)}. {session.describe_last_result()}", soft_wrap=True
+            )
     return print_state(session, as_json)
 
 
@@ -266,7 +270,7 @@ def evidence_command(
     write_state(state_file, session.state)
     if not as_json:
         for sentence in sentences:
-            results().print(sentence, soft_wrap=True, markup=False)
+            get_results_console().print(sentence, soft_wrap=True, markup=False)
     return print_state(session, as_json)
 
 
@@ -321,7 +325,7 @@ def confirm_command(state_file: Path, changes: tuple[str, ...], archive: Archive
     if as_json:
         print_json(confirmation.to_json())
     else:
-        results().print(confirmation.describe(), soft_wrap=True, markup=False)
+        get_results_console().print(confirmation.describe(), soft_wrap=True, markup=False)
     return EXIT_OK if confirmation.is_fixed else 1
 
 
@@ -339,7 +343,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
     """
     session = open_session(read_state(state_file), archive)
     path = write_study(build_diagnosis_page(session), out)
-    results().print(str(path), soft_wrap=True, markup=False)
+    get_results_console().print(str(path), soft_wrap=True, markup=False)
     return EXIT_OK
 
 
@@ -362,7 +366,7 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
         names = build_bundle(session, archive, out)
     except OSError as error:
         raise MachineError(f"{out} cannot be written: {error.strerror}.") from None
-    results().print(f"{out}: {', '.join(names)}", soft_wrap=True, markup=False)
+    get_results_console().print(f"{out}: {', '.join(names)}", soft_wrap=True, markup=False)
     return EXIT_OK
 
 

@@ -23,7 +23,7 @@ from sonde.diagnose.diagnosis_text import (
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _MOST_ROWS = 8
 _CACHE = "diagnose"
@@ -41,7 +41,7 @@ def find_run(archive: Archive, name: str) -> Path:
 
 def open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
     """Opens a diagnosis with progress on a terminal; simulations are cached next to the archive."""
-    display = messages()
+    display = get_messages_console()
     if not display.is_terminal:
         return DiagnosisSession.open(state, archive.root / _CACHE)
     with display.status("Simulating what each hypothesis predicts") as status:
@@ -67,7 +67,7 @@ def print_second_cause(session: DiagnosisSession, as_json: bool) -> int:
     if as_json:
         print_json(causes.to_json() | {"next": experiment})
         return EXIT_OK
-    out = results()
+    out = get_results_console()
     for sentence in describe_second_cause(causes):
         out.print(sentence, soft_wrap=True, markup=False)
     if experiment is not None:
@@ -78,24 +78,24 @@ def print_second_cause(session: DiagnosisSession, as_json: bool) -> int:
 
 def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisExperiment]) -> None:
     """Prints causes outside the model, and experiments."""
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("cause or experiment")
     table.add_column("meaning")
     for cause in causes:
         table.add_row(cause.id, cause.title)
     for experiment in experiments:
         table.add_row(experiment.id, experiment.title)
-    results().print(table)
+    get_results_console().print(table)
 
 
 def print_answer(session: DiagnosisSession) -> None:
     """Prints the answer, the ranking and what would change it."""
     answer = session.answer
-    out = results()
+    out = get_results_console()
     for sentence in describe_answer(answer):
         out.print(sentence, soft_wrap=True, markup=False)
     out.print(describe_triage(session.posterior), soft_wrap=True, markup=False)
-    table = plain_table()
+    table = make_plain_table()
     for name in ("probability", "hypothesis", "name"):
         table.add_column(name)
     for candidate in answer.ranking[:_MOST_ROWS]:
@@ -109,7 +109,7 @@ def print_answer(session: DiagnosisSession) -> None:
 
 def print_next(session: DiagnosisSession, choice: NextChoice, state_file: Path) -> None:
     """Prints the next experiment, and how to do it and enter its result."""
-    out = results()
+    out = get_results_console()
     if choice.experiment is None:
         print_answer(session)
         return
@@ -127,7 +127,7 @@ def print_next(session: DiagnosisSession, choice: NextChoice, state_file: Path) 
     )
     phases = " ".join(f"{phase.id}=CHANGE" for phase in description.phases)
     out.print(f"Then: sonde diagnose answer {state_file} {choice.experiment} {phases}", soft_wrap=True, markup=False)
-    table = plain_table()
+    table = make_plain_table()
     for name in ("experiment", "bits", "cost"):
         table.add_column(name)
     for item in choice.values[:_MOST_ROWS]:
@@ -137,11 +137,11 @@ def print_next(session: DiagnosisSession, choice: NextChoice, state_file: Path) 
 
 def print_explanation(session: DiagnosisSession, name: str, rows: Sequence[EvidenceRow]) -> None:
     """Prints the evidence for and against one hypothesis."""
-    out = results()
+    out = get_results_console()
     candidate = session.find_candidate(name)
     probability = format_probability(candidate.probability)
     out.print(f"{name_candidate(candidate)}: {probability} after {counted(len(rows), 'experiment')}.", soft_wrap=True)
-    table = plain_table()
+    table = make_plain_table()
     for column in ("experiment", "measured", "predicted", "evidence"):
         table.add_column(column)
     for row in rows:

@@ -22,7 +22,7 @@ from sonde.model.run import read_run
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, make_event_id, read_archive_events, select_new_events
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
 @click.group("event", cls=VerbGroup)
@@ -113,14 +113,14 @@ def list_command(archive: Archive, as_json: bool) -> int:
         print_json([_to_document(event) for event in events])
         return 0
     if not events:
-        results().print("The archive has no events; `sonde event add` enters one.")
+        get_results_console().print("The archive has no events; `sonde event add` enters one.")
         return 0
-    table = plain_table()
+    table = make_plain_table()
     for title in ("when", "kind", "title", "parts", "id"):
         table.add_column(title)
     for event in events:
         table.add_row(f"{event.when.first:%Y-%m-%d %H:%M}", event.kind, event.title, ", ".join(event.parts), event.id)
-    results().print(table)
+    get_results_console().print(table)
     return 0
 
 
@@ -203,16 +203,16 @@ def scan_command(
         )
         return 0
     for document in new:
-        results().print(f"{document['when']}  {document['kind']}  {document['title']}", soft_wrap=True)
+        get_results_console().print(f"{document['when']}  {document['kind']}  {document['title']}", soft_wrap=True)
     present = len(documents) - len(new)
     present_note = f", {present} were in the archive already" if present else ""
     verb = "would be added" if dry_run else "added"
-    results().print(f"{counted(len(new), 'event')} {verb}{present_note}.", style="bold")
+    get_results_console().print(f"{counted(len(new), 'event')} {verb}{present_note}.", style="bold")
     for sentence in (kinds_sentence, clock_sentence):
         if sentence:
-            results().print(sentence, soft_wrap=True)
+            get_results_console().print(sentence, soft_wrap=True)
     for problem in problems:
-        messages().print(f"sonde: {problem}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {problem}", soft_wrap=True)
     return 0
 
 
@@ -220,7 +220,7 @@ def _report_added(events: list[Event], as_json: bool) -> int:
     if as_json:
         print_json([_to_document(event) for event in events])
     for event in () if as_json else events:
-        results().print(f"Added {event.id}: {event.title}", soft_wrap=True)
+        get_results_console().print(f"Added {event.id}: {event.title}", soft_wrap=True)
     return 0
 
 

@@ -20,7 +20,7 @@ from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.cells import prepare_cells
 from sonde.experiments.claims.requirements import find_unmet_requirements
-from sonde.experiments.claims.verdicts import ClaimResult, verdicts_to_json
+from sonde.experiments.claims.verdicts import ClaimResult, convert_verdicts_to_json
 from sonde.experiments.executed_runs import (
     describe_executed_runs,
     describe_profile_changes,
@@ -319,7 +319,7 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
         "profile_changes": describe_profile_changes(finished),
         "exit_code": experiment_run.exit_code,
         "report": str(experiment_run.page) if experiment_run.page else None,
-        "claims": verdicts_to_json(experiment_run.verdicts),
+        "claims": convert_verdicts_to_json(experiment_run.verdicts),
         "cells": [
             {
                 "cell": item.cell,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sonde.cli.options import json_option
-from sonde.experiments.shipped_experiments import shipped_experiments, shipped_plans
+from sonde.experiments.shipped_experiments import list_shipped_experiments, list_shipped_plans
 from sonde.model.errors import UserError
 from sonde.model.plan import read_document
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
@@ -31,8 +31,8 @@ def command(text: str, as_json: bool) -> int:
 
     More: sonde help reference/experiments
     """
-    documents = [_describe(name, file, "plan") for name, file in shipped_plans().items()]
-    documents += [_describe(name, file, "experiment") for name, file in shipped_experiments().items()]
+    documents = [_describe(name, file, "plan") for name, file in list_shipped_plans().items()]
+    documents += [_describe(name, file, "experiment") for name, file in list_shipped_experiments().items()]
     selected = [item for item in documents if text.casefold() in " ".join(map(str, item.values())).casefold()]
     if text and not selected:
         raise UserError(

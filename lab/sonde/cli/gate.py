@@ -19,7 +19,7 @@ from sonde.store.archive import Archive
 from sonde.store.summary import Summary
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.archive_gate import GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
 from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck
 from sonde.trends.comparison_text import format_change_percent, format_number_name, format_value
@@ -30,8 +30,8 @@ from sonde.trends.gate_ci_output import (
     describe_limit_checks,
     format_junit,
 )
-from sonde.trends.run_caveats import CaveatCount, caveat_sentences, count_caveats
-from sonde.trends.sides import Side
+from sonde.trends.run_caveats import CaveatCount, count_caveats, list_caveat_sentences
+from sonde.trends.sides import ComparedSide
 from sonde.trends.stated_limits import Limit, LimitCheck, parse_limit
 
 
@@ -51,7 +51,7 @@ class GateOutput:
 
     def write(self, cases: Sequence[GateCase], reference: str, caveats: Sequence[CaveatCount]) -> None:
         """Writes the JUnit file and prints the annotations. Raises UserError if the file cannot be written."""
-        sentences = caveat_sentences(caveats)
+        sentences = list_caveat_sentences(caveats)
         if self.junit is not None:
             try:
                 write_file(self.junit, format_junit(cases, reference, sentences))
@@ -149,7 +149,7 @@ def _make_repeat(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summar
     """Returns a function that runs the plan of a run once more and shows the progress."""
 
     def repeat(run: Summary) -> Summary:
-        display = make_display(messages(), is_quiet)
+        display = make_display(get_messages_console(), is_quiet)
         try:
             return repeat_run(
                 run,
@@ -179,16 +179,18 @@ def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Arch
 
 
 def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCount]) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
     for item in verdict.checks:
         measured = ", ".join(item.format_value(value) for value in item.measured[-RUNS_IN_A_ROW:])
         table.add_row(item.phase, item.format_value(item.least), measured, _limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
-    results().print(table)
+    get_results_console().print(table)
     tried = f"{len(verdict.now.runs)} run{'s' if len(verdict.now.runs) != 1 else ''}"
-    results().print(f"{_verdict_heading(verdict, caveats)}: {tried} against the given limits.", style="bold")
+    get_results_console().print(
+        f"{_verdict_heading(verdict, caveats)}: {tried} against the given limits.", style="bold"
+    )
     _print_caveats(caveats)
 
 
@@ -198,10 +200,10 @@ def _limit_verdict(check: LimitCheck) -> str:
     return "too slow" if check.bad else "good"
 
 
-def _print_gate(verdict: GateVerdict[GateCheck], reference: Side, caveats: Sequence[CaveatCount]) -> None:
-    console, now, judged = results(), verdict.now, verdict.checks
+def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveats: Sequence[CaveatCount]) -> None:
+    console, now, judged = get_results_console(), verdict.now, verdict.checks
     keys = [item.key for item in judged]
-    table = plain_table()
+    table = make_plain_table()
     for title in ("what", "op", "usual", "limit", "now", "change", ""):
         table.add_column(title, justify="left" if title in ("what", "op", "") else "right")
     for item in judged:
@@ -227,7 +229,7 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: Side, caveats: Seque
     _print_caveats(caveats)
 
 
-def _find_caveats(now: Side, phases: Sequence[str], reference: Side | None = None) -> list[CaveatCount]:
+def _find_caveats(now: ComparedSide, phases: Sequence[str], reference: ComparedSide | None = None) -> list[CaveatCount]:
     """Returns the caveats of the measured runs and of the baseline."""
     baseline_caveats = count_caveats(reference.name, reference.runs, phases) if reference else []
     return [*count_caveats("now", now.runs, phases), *baseline_caveats]
@@ -248,8 +250,8 @@ def _verdict_members(verdict: GateVerdict[Any]) -> dict[str, Any]:
 
 
 def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
-    for sentence in caveat_sentences(caveats):
-        results().print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
+    for sentence in list_caveat_sentences(caveats):
+        get_results_console().print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
 
 
 def _verdict_cell(result: GateCheck) -> str:
@@ -260,7 +262,9 @@ def _verdict_cell(result: GateCheck) -> str:
     return f"good; {result.low} of {counted(len(result.measured), 'run')} low" if result.low else "good"
 
 
-def _gate_document(verdict: GateVerdict[GateCheck], reference: Side, caveats: Sequence[CaveatCount]) -> dict[str, Any]:
+def _gate_document(
+    verdict: GateVerdict[GateCheck], reference: ComparedSide, caveats: Sequence[CaveatCount]
+) -> dict[str, Any]:
     return {
         **_verdict_members(verdict),
         "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},

@@ -15,8 +15,8 @@ from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
 from sonde.dialects.io500.command_lines import run_directories
-from sonde.dialects.io500.ini import DEFAULTS, Config, listing, read_ini
-from sonde.dialects.io500.report_section import format_sonde_table, result_sections
+from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings, read_ini
+from sonde.dialects.io500.report_section import format_sonde_table, make_result_sections
 from sonde.dialects.io500.stored_result import store_result
 from sonde.dialects.io500.verify import verify_result
 from sonde.experiments.locations import existing_directory
@@ -185,7 +185,7 @@ def command(
 
 def _print_default_ini(mandatory_only: bool) -> None:
     head = "# Supported and current values of the ini file" + " (Mandatory Phases Only)" * mandatory_only
-    echo(f"{head}:\n{listing(DEFAULTS, about=True, extra=not mandatory_only)}", end="")
+    echo(f"{head}:\n{format_settings(DEFAULTS, about=True, extra=not mandatory_only)}", end="")
 
 
 def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
@@ -194,7 +194,7 @@ def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | No
             "Name an ini file (`sonde io500 --list` prints one), or a directory for a run of seconds with"
             " --debug-short DIR."
         )
-    config = read_ini(ini) if ini is not None else Config(DEFAULTS.values, listing(DEFAULTS, about=False))
+    config = read_ini(ini) if ini is not None else Config(DEFAULTS.values, format_settings(DEFAULTS, about=False))
     if debug_short is not None:
         existing_directory(debug_short)
         config = config.with_values({**_SHORT_SETTINGS, ("global", "datadir"): debug_short.rstrip("/") or "/"})
@@ -245,7 +245,7 @@ def _print_conclusion(
         invalid_mark = "" if outcome.valid else " [INVALID]"
         title = f"IO500 {order.places.timestamp}: score {outcome.score.total:.3f}{invalid_mark}"
         page = write_report_or_warn(
-            folders, archive.root / REPORTS / f"{order.group}.html", title, quiet, result_sections(outcome)
+            folders, archive.root / REPORTS / f"{order.group}.html", title, quiet, make_result_sections(outcome)
         )
     if not quiet:
         if folders:

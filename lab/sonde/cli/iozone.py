@@ -13,19 +13,26 @@ import sonde
 from sonde.cli.options import OutputFile, archive_option, launcher_options
 from sonde.cli.tool_commands import SETTINGS
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
-from sonde.dialects.iozone.arguments import IozoneSettings, grid, parse_arguments
+from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
 from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
 from sonde.dialects.iozone.plans import IozoneCell, plan_of
-from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput, version_lines
+from sonde.dialects.iozone.tables import (
+    compute_rates,
+    make_heading,
+    make_table_heading,
+    make_table_row,
+    make_throughput_blocks,
+    make_version_lines,
+)
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.run import RecordedRun, to_recorded_run
-from sonde.report.facts import shared
-from sonde.store.archive import Archive, new_id
+from sonde.report.facts import list_shared_facts
+from sonde.store.archive import Archive, make_run_id
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 
 @click.command("iozone", context_settings=SETTINGS)
@@ -52,25 +59,25 @@ def command(
     """
     settings = parse_arguments(arguments)
     if settings.version:
-        echo(version_lines(sonde.__version__))
+        echo(make_version_lines(sonde.__version__))
         return EXIT_OK
     cells = (
-        [IozoneCell(size, record, count) for count in settings.children for size, record in grid(settings)]
+        [IozoneCell(size, record, count) for count in settings.children for size, record in list_grid_cells(settings)]
         if settings.children
-        else [IozoneCell(size, record) for size, record in grid(settings)]
+        else [IozoneCell(size, record) for size, record in list_grid_cells(settings)]
     )
     plans = [plan_of(settings, cell) for cell in cells]
-    engine, display = find_engine(), make_display(messages(), quiet)
+    engine, display = find_engine(), make_display(get_messages_console(), quiet)
     archive.recover()
     for note in settings.notes if not quiet else ():
-        messages().print(f"sonde: {note}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {note}", soft_wrap=True)
     began = datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Y")
-    echo(heading(settings, arguments, sonde.__version__, began))
+    echo(make_heading(settings, arguments, sonde.__version__, began))
     if not settings.children:
-        echo(table_heading(), end="")
+        echo(make_table_heading(), end="")
     rates: dict[IozoneCell, dict[str, float]] = {}
     runs: dict[IozoneCell, RecordedRun] = {}
-    group = new_id("iozone") if len(cells) > 1 else None
+    group = make_run_id("iozone") if len(cells) > 1 else None
     worst: RunResult | None = None
     folders: list[Path] = []
     for number, (cell, plan) in enumerate(zip(cells, plans, strict=True), 1):
@@ -93,11 +100,11 @@ def command(
     display.close()
     echo("\niozone test complete.")
     for words_of_caution in find_cautions(runs) if not quiet else ():
-        messages().print(f"sonde: {words_of_caution}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {words_of_caution}", soft_wrap=True)
     _write_page(rates, runs, arguments, page, archive, group, quiet)
     if not quiet:
         location = str(folders[0]) if len(folders) == 1 else f"{archive.root}, {len(folders)} runs of the group {group}"
-        messages().print(f"sonde: stored in {location}", soft_wrap=True)
+        get_messages_console().print(f"sonde: stored in {location}", soft_wrap=True)
     if worst is not None:
         raise make_failure(worst.exit_code, worst.text)
     return EXIT_OK
@@ -107,10 +114,10 @@ def _print_cell(
     cell: IozoneCell, result: RunResult, settings: IozoneSettings, rates: dict[IozoneCell, dict[str, float]]
 ) -> None:
     if cell.children:
-        echo(throughput(cell, result.record, settings), end="")
+        echo(make_throughput_blocks(cell, result.record, settings), end="")
     else:
-        rates[cell] = rates_of(result.record, settings)
-        echo(table_row(cell, rates[cell], settings), end="")
+        rates[cell] = compute_rates(result.record, settings)
+        echo(make_table_row(cell, rates[cell], settings), end="")
 
 
 def _write_page(
@@ -127,6 +134,8 @@ def _write_page(
     output = page or archive.root / "reports" / f"{group}.html"
     if page is None:
         output.parent.mkdir(parents=True, exist_ok=True)
-    written = write_grid_page(rates, runs, f"iozone {' '.join(arguments)}", shared(list(runs.values())), output)
+    written = write_grid_page(
+        rates, runs, f"iozone {' '.join(arguments)}", list_shared_facts(list(runs.values())), output
+    )
     if written is not None and not quiet:
-        messages().print(f"sonde: report {written}", soft_wrap=True)
+        get_messages_console().print(f"sonde: report {written}", soft_wrap=True)

@@ -16,11 +16,11 @@ from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.plan import LayoutPlan
 from sonde.model.ranges import fold_names
 from sonde.model.units import format_bytes
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
 def print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
-    console = results()
+    console = get_results_console()
     if failed_parts:
         console.print(f"Bandwidth without {', '.join(failed_parts)}:", style="bold", soft_wrap=True)
     for file_system, row in zip(plan.file_systems, layout_tables.make_plan_rows(plan.file_systems), strict=True):
@@ -44,23 +44,23 @@ def print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_p
 
 
 def _print_derivations(layout: FileSystemLayout) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("part", "number", "", "how"):
         table.add_column(title, overflow="fold")
     for derivation in layout.derivations:
         table.add_row(derivation.part, derivation.quantity, derivation.text, derivation.arithmetic)
-    results().print(table)
+    get_results_console().print(table)
 
 
 def _print_failures(plan: LayoutPlan, layout: FileSystemLayout) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("without", "read", "write", ""):
         table.add_column(title, overflow="fold")
     for row in layout_tables.make_failure_rows(
         list(list_failure_effects(plan.system, layout.id, layout.devices)), layout
     ):
         table.add_row(*row)
-    results().print(table)
+    get_results_console().print(table)
 
 
 def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -> None:
@@ -69,7 +69,7 @@ def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -
                     "compared": [asdict(item) for item in verdict.checked_items],
                     "not_known": list(verdict.unknown)})  # fmt: skip
     else:
-        console = results()
+        console = get_results_console()
         for line in layout_tables.describe_observations(storage):
             console.print(line, soft_wrap=True, highlight=False, markup=False)
         for fault in verdict.faults:
@@ -115,7 +115,7 @@ def make_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, An
 
 def print_deletion(deletion: LunDeletion) -> None:
     """Prints what is lost with the LUNs of an enclosure, and the command that deletes them."""
-    console = results()
+    console = get_results_console()
     for kind, names in deletion.removed.items():
         console.print(f"{kind.replace('_', ' '):13} {fold_names(list(names))}", soft_wrap=True, highlight=False)
     if deletion.bytes_freed is not None:

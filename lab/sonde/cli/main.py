@@ -272,9 +272,9 @@ def _report_error(sentence: str, code: int) -> int:
 def _usage_message(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
     if isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "plan":
-        from sonde.experiments.shipped_experiments import shipped_plans  # reads the folder of experiments
+        from sonde.experiments.shipped_experiments import list_shipped_plans  # reads the folder of experiments
 
-        message = f"PLAN is missing: a file, or a shipped plan like {', '.join(shipped_plans())}."
+        message = f"PLAN is missing: a file, or a shipped plan like {', '.join(list_shipped_plans())}."
     for click_name, plain_name in _CLICK_TYPE_NAMES.items():
         message = message.replace(click_name, plain_name)
     message = re.sub(r"\. \((Did you mean [^)]*)\)$", r". \1", message)  # same form for one and several suggestions

@@ -17,7 +17,7 @@ import click
 from sonde.cli.options import archive_option
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.plans import head, plan_of, results_of, tail
+from sonde.dialects.survey.plans import compute_results, make_line_head, make_line_tail, plan_of
 from sonde.dialects.survey.stored_run import to_imported_run
 from sonde.dialects.survey.variables import SurveySettings, read_survey
 from sonde.launch.engine import find_engine
@@ -83,7 +83,7 @@ def _survey_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines
         for number, (point, plan) in enumerate(zip(points, plans, strict=True), 1):
             display.begin(plan.title, number, len(points), plan)
             result = conduct_run(plan, setup, display.line, plan.id, {"group": group})
-            lines.append(head(survey, point) + tail(results_of(result.record, survey)))
+            lines.append(make_line_head(survey, point) + make_line_tail(compute_results(result.record, survey)))
             encoding.echo(lines[-1])
             if result.exit_code != EXIT_OK:
                 raise make_failure(result.exit_code, result.text)
@@ -116,7 +116,7 @@ def _survey_objects(survey: SurveySettings, archive: Archive, system: System | N
         for point in survey.points():
             began, clock = datetime.now(UTC), time.monotonic()
             figures = echo.run(point, clients)
-            lines.append(head(full_survey, point) + tail(figures))
+            lines.append(make_line_head(full_survey, point) + make_line_tail(figures))
             encoding.echo(lines[-1])
             run = to_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
             add_imported(archive, [run], {"file": "lctl"}, None, lambda done: None)

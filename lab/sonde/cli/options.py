@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from sonde.experiments.locations import RunLocations, existing_directory
-from sonde.launch.launchers.list import LOCAL, launcher_names
+from sonde.launch.launchers.list import LOCAL, list_launcher_names
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _NAMED_VALUE = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
@@ -58,7 +58,7 @@ def archive_option(command: Command) -> Command:
 
 
 def _report(sentence: str) -> None:
-    messages().print(f"sonde: {sentence}", soft_wrap=True)
+    get_messages_console().print(f"sonde: {sentence}", soft_wrap=True)
 
 
 def existing_archive_option(command: Command) -> Command:
@@ -109,7 +109,7 @@ def launcher_options(starts: str) -> Callable[[Command], Command]:
         )(command)
         return click.option(
             "--launcher",
-            type=click.Choice(launcher_names()),
+            type=click.Choice(list_launcher_names()),
             default=LOCAL,
             show_default=True,
             help=f"What starts {starts}.",

@@ -24,8 +24,8 @@ from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.required_space import RequiredSpace, compute_required_space
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
 from sonde.model.volume import PhaseVolume, compute_phase_volumes
-from sonde.terminal.phase_text import preparation
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.phase_text import describe_preparation
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
 @click.command("plan")
@@ -60,7 +60,7 @@ def command(
     if engine is not None:
         _check_with_engine(engine, checked)
     for remark in find_plan_warnings(checked):
-        messages().print(f"sonde: {remark}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {remark}", soft_wrap=True)
     if as_json:
         print_json(checked.resolve())
         return 0
@@ -71,7 +71,7 @@ def command(
     if engine is not None:
         volumes, space = _count_with_engine(engine, checked, count, volumes)
     _print_plan(
-        results(),
+        get_results_console(),
         checked,
         count * checked.threads,
         volumes,
@@ -79,7 +79,7 @@ def command(
         facts.get("memory_bytes"),
     )
     for sentence in find_plan_advice(checked, volumes, facts.get("memory_bytes")):
-        results().print(Text(f"Advice  {sentence}"), soft_wrap=True)
+        get_results_console().print(Text(f"Advice  {sentence}"), soft_wrap=True)
     return EXIT_OK if _fits(space.bytes, checked, facts) else EXIT_ENVIRONMENT
 
 
@@ -108,7 +108,7 @@ def _find_engine_or_warn() -> Engine | None:
     try:
         return find_engine()
     except MachineError as reason:
-        messages().print(f"sonde: checked against the schema only. {reason}", soft_wrap=True)
+        get_messages_console().print(f"sonde: checked against the schema only. {reason}", soft_wrap=True)
         return None
 
 
@@ -148,7 +148,7 @@ def _print_plan(
     if plan.stages > 1:
         console.print(f"Stages  {plan.stages}: a fresh process starts where a phase asks for one")
     console.print()
-    table = plain_table()
+    table = make_plain_table()
     for title in ("phase", "what", "files", "bytes in one pass", "of memory", "operations", "ends", "before"):
         table.add_column(title, justify="right" if title in ("files", "of memory", "operations") else "left")
     for phase, volume in zip(plan.phases, volumes, strict=True):
@@ -161,7 +161,7 @@ def _print_plan(
             memory_share,
             f"{volume.operations:,}",
             _describe_stop(volume),
-            preparation(phase) if phase.get("before") else "-",
+            describe_preparation(phase) if phase.get("before") else "-",
         )
     console.print(table)
 

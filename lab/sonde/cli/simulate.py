@@ -33,7 +33,7 @@ from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
 from sonde.terminal.encoding import echo
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import messages
+from sonde.terminal.screen import get_messages_console
 
 
 def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: bool) -> None:
@@ -146,7 +146,7 @@ def _simulate_plan(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    display = make_display(messages(), quiet)
+    display = make_display(get_messages_console(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping, system=machine)
     display.begin(plan.title, 1, 1, plan)
     try:

@@ -124,13 +124,13 @@ def _create_requests(
     note: str,
 ) -> list[Any]:
     """Returns a request for each experiment, with the locations that it names. Raises UserError."""
-    from sonde.experiments.directories import named_locations
+    from sonde.experiments.directories import list_named_locations
     from sonde.experiments.request import create_request
     from sonde.experiments.shipped_experiments import resolve_plan_source
     from sonde.model.experiment import read_experiment
 
     experiments = [read_experiment(file, finder=resolve_plan_source) for file in _experiment_files(folder, name_filter)]
-    locations_by_experiment = [named_locations(item) for item in experiments]
+    locations_by_experiment = [list_named_locations(item) for item in experiments]
     for option, values_by_name, kind in (("--on", locations.by_name, 0), ("--pool", locations.pools, 1)):
         unknown = next(
             (name for name in values_by_name if not any(name in item[kind] for item in locations_by_experiment)), None
@@ -151,7 +151,7 @@ def _create_requests(
 
 def _experiment_files(folder: str, name_filter: str) -> list[Path]:
     """Returns the experiment files of a folder, sorted by name. Raises UserError if there is none."""
-    from sonde.experiments.shipped_experiments import shipped_experiments
+    from sonde.experiments.shipped_experiments import list_shipped_experiments
     from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
     path = Path(folder)
@@ -162,7 +162,7 @@ def _experiment_files(folder: str, name_filter: str) -> list[Path]:
             if f'schema = "{EXPERIMENT_FORMAT}"' in file.read_text("utf-8", "replace")
         ]
     elif folder == SHIPPED_FOLDER:
-        files = list(shipped_experiments().values())
+        files = list(list_shipped_experiments().values())
     else:
         raise UserError(f"There is no folder {folder}; name one that holds experiments, or say {SHIPPED_FOLDER}.")
     chosen = [file for file in files if name_filter in file.stem]

@@ -20,7 +20,7 @@ from sonde.model.errors import MachineError, UserError
 from sonde.model.shell import quote, quote_command
 from sonde.model.trace import Trace, is_trace, read_trace
 from sonde.model.units import format_seconds
-from sonde.terminal.screen import messages, print_json
+from sonde.terminal.screen import get_messages_console, print_json
 from sonde.terminal.trace_tables import build_trace_document, print_trace
 
 
@@ -57,7 +57,9 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
     variables = {"SONDE_TRACE": str(folder), "SONDE_TRACE_EVENTS": str(max(0, events))}
     code = run(command_line, make_preload_environment(library, **variables))
     if not is_trace(folder):
-        messages().print("sonde: the program touched no regular file, or was killed before it could say so.")
+        get_messages_console().print(
+            "sonde: the program touched no regular file, or was killed before it could say so."
+        )
         with contextlib.suppress(OSError):
             folder.rmdir()  # only when it is empty
         return code
@@ -66,11 +68,13 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
         print_json({"folder": str(folder), "exit_code": code, **build_trace_document(trace)})
     else:
         # Not into what the program itself prints: somebody may read that.
-        print_trace(messages(), trace)
+        print_trace(get_messages_console(), trace)
         if before:
-            messages().print(f"{folder} held traces before; they are counted here too.", style="yellow", soft_wrap=True)
-        messages().print(_verdict(trace, folder, command_line), soft_wrap=True)
-        messages().print(f"Files  {folder}", soft_wrap=True, style="dim")
+            get_messages_console().print(
+                f"{folder} held traces before; they are counted here too.", style="yellow", soft_wrap=True
+            )
+        get_messages_console().print(_verdict(trace, folder, command_line), soft_wrap=True)
+        get_messages_console().print(f"Files  {folder}", soft_wrap=True, style="dim")
     return code
 
 

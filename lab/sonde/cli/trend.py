@@ -19,17 +19,17 @@ from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.events import read_archive_events
 from sonde.store.selection import Selection
-from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_interval
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.history import moment
+from sonde.trends.history import parse_run_time
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
-    caveat_share,
     describe_alarm_budget,
     describe_joint_change,
+    format_caveat_share,
     format_change,
     format_dated_change,
     format_history_value,
@@ -110,7 +110,7 @@ def command(
     else:
         _print_survey(survey_result, measure, events)
     if page is not None:
-        (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
+        (get_messages_console() if as_json else get_results_console()).print(f"Report  {page}", soft_wrap=True)
     if not check:
         return 0
     return (
@@ -142,7 +142,7 @@ def _write_report(survey: Survey, measure: str, events: Sequence[Event], output:
 
 
 def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None:
-    console = results()
+    console = get_results_console()
     runs = sum(len(standing.history) for standing in survey.analyses)
     console.print(
         summarize_survey(survey), style="bold red" if any(standing.slower for standing in survey.analyses) else "bold"
@@ -159,14 +159,14 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     if not survey.joint:
         console.print("No change was noticed.")
     console.print()
-    table = plain_table()
+    table = make_plain_table()
     titles = ["history", "runs", "level", "last three", "noise", "detectable", "last change"]
     doubted = any(standing.caveats for standing in survey.analyses)
     for title in [*titles, *["doubtful"] * doubted]:
         table.add_column(title, justify="left" if title in ("history", "last change") else "right")
     for standing in survey.analyses:
         cells = _history_cells(standing, survey)
-        table.add_row(*cells, *[caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
+        table.add_row(*cells, *[format_caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
     console.print(table)
     if doubted:
         console.print("doubtful: how many of its last runs have a caveat; the reasons are above.", style="dim")
@@ -201,7 +201,7 @@ def _history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]
         format_history_value(standing.now, standing.history),
         f"{100 * standing.noise:.1f} %",
         f"{100 * standing.visible:.0f} %" if standing.visible is not None else "-",
-        f"{moment(last_change.first_after):%Y-%m-%d} {format_change(last_change)}" if last_change else "",
+        f"{parse_run_time(last_change.first_after):%Y-%m-%d} {format_change(last_change)}" if last_change else "",
     )
 
 
@@ -232,8 +232,8 @@ def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> d
         "summary": summarize_survey(survey),
         "joint_changes": [
             {
-                "time": moment(joint.time).isoformat(),
-                "noticed": moment(joint.noticed).isoformat(),
+                "time": parse_run_time(joint.time).isoformat(),
+                "noticed": parse_run_time(joint.noticed).isoformat(),
                 "events": [
                     {
                         "id": nearby.event.id,
@@ -267,9 +267,9 @@ def _part_document(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
 def _change_document(change: Change) -> dict[str, Any]:
     return {
         "detector": change.detector,
-        "last_before": moment(change.last_before).isoformat(),
-        "first_after": moment(change.first_after).isoformat(),
-        "noticed": moment(change.noticed).isoformat(),
+        "last_before": parse_run_time(change.last_before).isoformat(),
+        "first_after": parse_run_time(change.first_after).isoformat(),
+        "noticed": parse_run_time(change.noticed).isoformat(),
         "runs_to_notice": change.runs_to_notice,
         "ratio": asdict(change.size),
         "change": format_change_interval(change.size),

@@ -21,9 +21,9 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.model.system import read_system
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 from sonde.tune.description import parse_request, read_tunables
 from sonde.tune.journal import open_journal
 from sonde.tune.search import SearchRule
@@ -130,7 +130,7 @@ def command(
     """
     tunables = read_tunables(files)
     if list_settings:
-        print_json(build_list_document(tunables)) if as_json else print_tunables(results(), tunables)
+        print_json(build_list_document(tunables)) if as_json else print_tunables(get_results_console(), tunables)
         return EXIT_OK
     if restore:
         if plan or requests:
@@ -155,15 +155,15 @@ def command(
     )
     with ExitStack() as stack:
         outcome = _make_tuning(stack, request, archive).run(parsed, apply)
-    print_json(build_tune_document(outcome)) if as_json else print_outcome(results(), outcome)
+    print_json(build_tune_document(outcome)) if as_json else print_outcome(get_results_console(), outcome)
     return EXIT_ENVIRONMENT if outcome.problems else EXIT_OK
 
 
 def _make_tuning(stack: ExitStack, call: _TuneCall, archive: Archive) -> Tuning:
     """The tuning on this machine or on a model, with its journal open until the stack is closed."""
-    display = make_display(messages(), call.quiet)
+    display = make_display(get_messages_console(), call.quiet)
     stack.callback(display.close)
-    group = new_id("tune")
+    group = make_run_id("tune")
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     runner: EngineTuneRunner
     if call.system is None:
@@ -197,9 +197,9 @@ def _restore_settings(as_json: bool) -> int:
     if as_json:
         print_json({"restored": names, "failures": failures})
     elif not names:
-        results().print("No setting is changed; there is nothing to restore.")
+        get_results_console().print("No setting is changed; there is nothing to restore.")
     elif not failures:
-        results().print(f"Restored: {', '.join(names)}.", soft_wrap=True)
+        get_results_console().print(f"Restored: {', '.join(names)}.", soft_wrap=True)
     for failure in failures:
-        messages().print(f"sonde: {failure}", soft_wrap=True)
+        get_messages_console().print(f"sonde: {failure}", soft_wrap=True)
     return EXIT_ENVIRONMENT if failures else EXIT_OK

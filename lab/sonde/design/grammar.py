@@ -31,40 +31,42 @@ class Form:
     meaning: str
 
 
-def _form(pattern: str, meaning: str) -> Form:
+def _make_form(pattern: str, meaning: str) -> Form:
     return Form(re.compile(pattern, re.ASCII), meaning)
 
 
-IDENTIFIER = _form(
+IDENTIFIER = _make_form(
     rf"[A-Za-z0-9](?:[A-Za-z0-9_.+-]|{_RANGE})*",
     "letters, digits and _ . + - after a letter or digit, with ranges like [01-36]",
 )
-GROUP = _form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "letters, digits and _ . + - after a letter or digit")
-DEVICE = _form(
+GROUP = _make_form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "letters, digits and _ . + - after a letter or digit")
+DEVICE = _make_form(
     rf"(?!.*/\.\.?(?:/|$))/?[A-Za-z0-9](?:[A-Za-z0-9_.:+@=/-]|{_RANGE})*",
     "a path like /dev/disk/by-path/pci-0000:3b:00.0-nvme-1 or a name, of letters, digits and _ . : + @ = / -, with"
     " ranges like [0-19]",
 )
-INTERFACE = _form(
+INTERFACE = _make_form(
     r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", "the name of a network interface: up to 15 letters, digits and _ . -"
 )
-ADDRESSES = _form(r"[0-9A-Fa-f.:,\[\] -]+", "IPv4 or IPv6 addresses without a zone, like 10.100.0.[91-96]")
-RANGES = _form(r"[0-9A-Fa-f.:]+(?:/[0-9]+)?", "an address range without a zone, like 10.100.0.0/16 or fd00:100::/64")
-NIDS = _form(rf"(?:[0-9A-Fa-f.:]|{_RANGE})+@[a-z][a-z0-9]*", "LNet ids like 10.151.1.[1-24]@o2ib or [0-5575]@gni")
-PATH = _form(
+ADDRESSES = _make_form(r"[0-9A-Fa-f.:,\[\] -]+", "IPv4 or IPv6 addresses without a zone, like 10.100.0.[91-96]")
+RANGES = _make_form(
+    r"[0-9A-Fa-f.:]+(?:/[0-9]+)?", "an address range without a zone, like 10.100.0.0/16 or fd00:100::/64"
+)
+NIDS = _make_form(rf"(?:[0-9A-Fa-f.:]|{_RANGE})+@[a-z][a-z0-9]*", "LNet ids like 10.151.1.[1-24]@o2ib or [0-5575]@gni")
+PATH = _make_form(
     r"(?!.*/\.\.?(?:/|$))/[A-Za-z0-9_.:+@=/-]*", "an absolute path of letters, digits and _ . : + @ = / -, without .."
 )
-SETTING = _form(
+SETTING = _make_form(
     r"(?:CONFIG_[A-Z0-9_]+|(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+)", "a sysctl like net.core.rmem_max, or CONFIG_NAME"
 )
-VALUE = _form(
+VALUE = _make_form(
     r"[A-Za-z0-9_.:,+/-]+(?:[ \t]+[A-Za-z0-9_.:,+/-]+)*", "numbers or words of letters, digits and _ . : , + / -"
 )
-POOL = _form(
+POOL = _make_form(
     r"(?!(?:mirror|raidz|draid|spare|log|cache|special|dedup)\b)[A-Za-z][A-Za-z0-9_.-]*",
     "the name of a ZFS pool: letters, digits and _ . - after a letter, and not a word of zpool such as mirror or log",
 )
-LUSTRE = _form(
+LUSTRE = _make_form(
     r"[A-Za-z0-9][A-Za-z0-9_-]*", "the name of a Lustre file system: letters, digits and _ - after a letter or digit"
 )
 
@@ -85,42 +87,42 @@ _SETTINGS = ("net.", "kernel.", "vm.", "CONFIG_")
 def check_names(system: System) -> None:
     """Raises SystemFileError for the first name that scripts cannot be made from: file, member, value, allowed form."""
     if not GROUP.pattern.fullmatch(system.id):
-        raise SystemFileError(f"{system.files[0]}: {_complaint('id', system.id, GROUP)}")
+        raise SystemFileError(f"{system.files[0]}: {_make_complaint('id', system.id, GROUP)}")
     for source in system.index.sources:
-        for member, value, form in _names(source):
+        for member, value, form in _iterate_names(source):
             if value and not form.pattern.fullmatch(value):
                 raise SystemFileError(
-                    f"{source.origin}: {source.kind}.{source.table.id}.{_complaint(member, value, form)}"
+                    f"{source.origin}: {source.kind}.{source.table.id}.{_make_complaint(member, value, form)}"
                 )
 
 
-def _complaint(member: str, value: str, form: Form) -> str:
+def _make_complaint(member: str, value: str, form: Form) -> str:
     return f'{escape_line(member)} is "{escape_line(value, _LONGEST_SHOWN)}"; allowed is {form.meaning}.'
 
 
-def _names(source: PartSource) -> Iterator[tuple[str, str, Form]]:
+def _iterate_names(source: PartSource) -> Iterator[tuple[str, str, Form]]:
     """Member, value and form of every name of a table."""
     table = source.table
     for (kind, member), form in _FORMS.items():
         if isinstance(table, kind):
-            for value in _texts(getattr(table, member)):
+            for value in _list_texts(getattr(table, member)):
                 yield member, value, form
     if isinstance(table, FileSystem) and table.kind in _FILE_SYSTEM_FORMS:
         yield "id", table.id, _FILE_SYSTEM_FORMS[table.kind]
     if isinstance(table, Host):
         for interface in table.interfaces:
-            yield from _interface_names(interface)
+            yield from _iterate_interface_names(interface)
         for name, setting in (table.settings or {}).items():
             if name.startswith(_SETTINGS):
                 yield "settings", name, SETTING
                 yield f"settings.{name}", str(setting), VALUE
 
 
-def _interface_names(interface: Interface) -> Iterator[tuple[str, str, Form]]:
+def _iterate_interface_names(interface: Interface) -> Iterator[tuple[str, str, Form]]:
     for member, form in _INTERFACE_FORMS.items():
-        for value in _texts(getattr(interface, member)):
+        for value in _list_texts(getattr(interface, member)):
             yield f"interfaces.{member}", value, form
 
 
-def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
+def _list_texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else value

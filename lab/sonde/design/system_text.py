@@ -36,13 +36,13 @@ def describe_system(system: System) -> Iterator[str]:
             file_system = system.find_reference(item.id, "file_system")
             through = "" if item.table.through == "native" else f" through {item.table.through}"
             via = system.find_references(item.id, "via")
-            by = f" by {_fold(via)}" if via else ""
+            by = f" by {_fold_names(via)}" if via else ""
             yield f"mount {item.id}: {file_system} at {item.table.path}{through}{by}"
     for note in system.notes:
         yield f"! {note}"
 
 
-def _fold(names: tuple[str, ...]) -> str:
+def _fold_names(names: tuple[str, ...]) -> str:
     return fold_names(list(names[:10000])) if names else ""
 
 
@@ -87,7 +87,9 @@ def _describe_file_system(system: System, name: str, table: object) -> Iterator[
         facts.append(counted(len(targets), "target") + size)
         if servers:
             failover = sum(system.find_failover(target) is not None for target in targets)
-            facts.append(f"{counted(len(servers), 'server')} ({_fold(servers)}), {failover:,} targets with failover")
+            facts.append(
+                f"{counted(len(servers), 'server')} ({_fold_names(servers)}), {failover:,} targets with failover"
+            )
     yield f"file system {name}: {'; '.join(facts)}"
 
 
@@ -103,7 +105,7 @@ def describe_part(system: System, name: str) -> Iterator[str]:
         if member_name == "id" or value == get_default(type(item.table), member_name):
             continue
         if member.kind == "ids":
-            yield f"  {member_name}: {_fold(system.find_references(name, member_name))}"
+            yield f"  {member_name}: {_fold_names(system.find_references(name, member_name))}"
         elif member.kind not in ("tables", "table"):
             yield f"  {member_name}: {_format_value(value)}"
     if isinstance(item.table, Host):

@@ -56,12 +56,12 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
     directory = ""
     try:
         counted_cell = directories.with_storage_counts(experiment, cell)
-        directory = directories.directory_of(experiment, cell)
+        directory = directories.find_directory(experiment, cell)
         clients = experiment.resolve_clients(counted_cell)
         storage = experiment.resolve_storage(counted_cell)
         if clients.nodes is None and clients.per_target is not None and storage.targets is not None:
             clients = replace(clients, nodes=clients.per_target * storage.targets)
-        plan = _titled_plan(experiment, counted_cell, directory)
+        plan = _make_titled_plan(experiment, counted_cell, directory)
         plan = add_engine_treatments(plan, experiment.file.treatments)
         shared_directories: tuple[str, ...] = ()
         if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
@@ -78,7 +78,7 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
     )
 
 
-def _titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Plan:
+def _make_titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Plan:
     """Returns the plan of a cell with an absolute target path and a title that names the cell."""
     plan = experiment.build_plan(cell, directory)
     target = {**plan.document["target"], "path": make_absolute(directory)}

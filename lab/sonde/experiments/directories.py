@@ -24,7 +24,7 @@ class Directories:
 
     def require_known_names(self, experiment: Experiment) -> None:
         """Raises UserError for a name that the experiment does not use, and if no cell has a directory."""
-        locations, pools = named_locations(experiment)
+        locations, pools = list_named_locations(experiment)
         options: tuple[tuple[str, Mapping[str, str | tuple[str, ...]], set[str], set[str]], ...] = (
             ("--on", {**self.by_name}, locations, pools),
             ("--pool", {**self.pools}, pools, locations),
@@ -53,19 +53,19 @@ class Directories:
             )
             raise UserError(f"Nothing says where {experiment.id} is to be measured; give --on DIR{example}.")
 
-    def directory_of(self, experiment: Experiment, cell: Cell) -> str:
+    def find_directory(self, experiment: Experiment, cell: Cell) -> str:
         """Returns the directory of a cell. Raises UserError if it has none."""
         directory = self._find_directory(experiment, cell)
         if directory:
             return directory
-        names = [*_location_names(experiment, cell)]
+        names = [*_iterate_location_names(experiment, cell)]
         pool = _pool_name(experiment, cell)
         option = f"--on {names[0]}=DIR" if names else f"--pool {pool}=DIR" if pool else "--on DIR"
         raise UserError(f"Nothing says where this is to be measured; give {option}.")
 
     def _find_directory(self, experiment: Experiment, cell: Cell) -> str:
         named_directory = next(
-            (self.by_name[name] for name in _location_names(experiment, cell) if name in self.by_name), ""
+            (self.by_name[name] for name in _iterate_location_names(experiment, cell) if name in self.by_name), ""
         )
         pool_directory = self.pools.get(_pool_name(experiment, cell), ("",))[0]
         return (
@@ -78,7 +78,7 @@ class Directories:
 
     def pool_directories_of(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
         """Returns the directories of the cell's pool if it has more than one."""
-        if any(name in self.by_name for name in _location_names(experiment, cell)):
+        if any(name in self.by_name for name in _iterate_location_names(experiment, cell)):
             return ()
         pool_directories = self.pools.get(_pool_name(experiment, cell), ())
         return pool_directories if len(pool_directories) > 1 else ()
@@ -87,7 +87,7 @@ class Directories:
         """Returns the mount point from the system file if it exists on this machine."""
         if self.system is None:
             return ""
-        for name in _location_names(experiment, cell):
+        for name in _iterate_location_names(experiment, cell):
             for mount in self.system.mounts:
                 if name in (mount.id, *mount.file_system) and Path(mount.path).is_dir():
                     return mount.path
@@ -114,16 +114,16 @@ def _format_option_value(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else ",".join(value)
 
 
-def named_locations(experiment: Experiment) -> tuple[set[str], set[str]]:
+def list_named_locations(experiment: Experiment) -> tuple[set[str], set[str]]:
     """Returns the names of file systems and mounts, and the names of pools, that an experiment uses."""
     locations, pools = set[str](), set[str]()
     for cell in experiment.cells:
-        locations |= set(_location_names(experiment, cell))
+        locations |= set(_iterate_location_names(experiment, cell))
         pools |= {_pool_name(experiment, cell)}
     return locations, pools - {""}
 
 
-def _location_names(experiment: Experiment, cell: Cell) -> Iterator[str]:
+def _iterate_location_names(experiment: Experiment, cell: Cell) -> Iterator[str]:
     """Yields the names of the mount and file system of a cell, the most specific first."""
     variant = next(
         (candidate for candidate in experiment.file.variants if candidate.id == cell.coordinates.get("variant")), None

@@ -51,7 +51,7 @@ class EnvironmentSetup:
             self.report("Undoing changes that an earlier run of this experiment left behind.")
             self._undo_levels("experiment", "cell", "variant", "run")
         try:
-            for treatment in self._treatments_at("experiment"):
+            for treatment in self._list_treatments_at("experiment"):
                 self._apply_treatment(treatment, "experiment", {})
         except BaseException:
             self._undo_levels("experiment")
@@ -72,7 +72,7 @@ class EnvironmentSetup:
         if cell != self._cell:
             self._undo_levels("cell")
             self._cell = ""
-            for treatment in self._treatments_at("cell"):
+            for treatment in self._list_treatments_at("cell"):
                 self._apply_treatment(treatment, "cell", variables)
             self._cell = cell
         if variant is not None and self._variant is None:
@@ -80,7 +80,7 @@ class EnvironmentSetup:
                 variant.before, variant.after, "variant", variables, True, f"before of the variant {variant.id}"
             )
             self._variant = variant.id
-        for treatment in self._treatments_at("run"):
+        for treatment in self._list_treatments_at("run"):
             if not is_applied_by_engine(treatment):
                 self._apply_treatment(treatment, "run", variables)
 
@@ -88,7 +88,7 @@ class EnvironmentSetup:
         """Undoes the changes made for one run."""
         self._undo_levels("run")
 
-    def _treatments_at(self, level: str) -> list[Treatment]:
+    def _list_treatments_at(self, level: str) -> list[Treatment]:
         return [treatment for treatment in self.treatments if treatment.when == level]
 
     def _apply_treatment(self, treatment: Treatment, level: str, variables: Mapping[str, str]) -> None:

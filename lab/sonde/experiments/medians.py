@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.experiments.results import Results
-from sonde.experiments.schedule import stopping_rule
+from sonde.experiments.schedule import make_stopping_rule
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.classification import label_classification
 from sonde.model.errors import RecordError
@@ -58,10 +58,10 @@ class Effect:
 
 def compute_medians(results: Results) -> list[CellMedian]:
     """Returns the medians in the order of cells and of their phases."""
-    stopping = stopping_rule(results.experiment.file.repeat or RepeatRule())
+    stopping = make_stopping_rule(results.experiment.file.repeat or RepeatRule())
     cell_medians = []
     for cell in results.experiment.cells:
-        runs = sorted(results.runs_of_cell(cell.id), key=lambda run: run.repeat)
+        runs = sorted(results.list_runs_of_cell(cell.id), key=lambda run: run.repeat)
         rates: dict[tuple[str, str], list[float]] = {}
         kinds: dict[str, dict[str, None]] = {}
         for run in runs:

@@ -75,7 +75,7 @@ class Results:
     folder: Path = Path()  # in the archive: experiment.json and the page
     system: str = ""  # system file that the runs were given: a path, or the name of a shipped one
 
-    def runs_of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
+    def list_runs_of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
         """Returns the runs of one cell in order of time: the measured runs or the warm-ups."""
         return tuple(run for run in self.runs if run.cell == cell and run.warm_up == warm_up)
 
@@ -111,11 +111,11 @@ def read_results(archive: Archive, group: str) -> Results:
             summary = read_summary(folder)
         except RecordError:
             continue  # removed meanwhile
-        placement = placement_of(summary)
+        placement = find_placement(summary)
         if placement is None:
             continue  # in the group, but not in the experiment: a retest
         if summary.status == "done":
-            run = _cell_run(placement, summary)
+            run = _make_cell_run(placement, summary)
             if (run.cell, run.repeat, run.warm_up) not in turns_read:  # two runners may have run at once
                 runs.append((int(placement["number"]), run))
             turns_read.add((run.cell, run.repeat, run.warm_up))
@@ -156,14 +156,14 @@ def find_leftover_directories(archive: Archive, group: str) -> list[Path]:
     return directories
 
 
-def placement_of(run: Summary) -> Mapping[str, Any] | None:
+def find_placement(run: Summary) -> Mapping[str, Any] | None:
     """Returns a run's placement in an experiment, or None. (Imported runs of other tools have a member of the same name
     with different content.)"""
     placement = run.document.get(FACTS)
     return placement if isinstance(placement, Mapping) and {"cell", "repeat", "number"} <= placement.keys() else None
 
 
-def _cell_run(placement: Mapping[str, Any], summary: Summary) -> CellRun:
+def _make_cell_run(placement: Mapping[str, Any], summary: Summary) -> CellRun:
     return CellRun(
         str(placement["cell"]),
         dict(placement["axis_values"]),

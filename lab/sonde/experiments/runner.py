@@ -19,7 +19,7 @@ from sonde.experiments.executor import Attempt, Executor
 from sonde.experiments.forecast import Forecast, exit_code_of_refusals
 from sonde.experiments.medians import measured_phases
 from sonde.experiments.request import Request
-from sonde.experiments.results import RunPlacement, hash_experiment, placement_of
+from sonde.experiments.results import RunPlacement, find_placement, hash_experiment
 from sonde.experiments.schedule import Rates, Schedule, ScheduledRun
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, StoppedError, UserError
 from sonde.model.experiment.description import Variant
@@ -233,7 +233,7 @@ class Runner:
 
     def _record_run(self, run: Summary, total_seconds: float | None = None) -> None:
         """Records a run. `total_seconds` includes preparation and undo; None for runs of earlier sessions."""
-        placement = placement_of(run)
+        placement = find_placement(run)
         if placement is None:
             return
         self._number = max(self._number, int(placement["number"]) + 1)
@@ -261,7 +261,7 @@ class Runner:
             if cell.id in self._outcome.refusals or cell.id in self._outcome.failures:
                 count += finished
                 continue
-            expected_runs = max(finished, schedule.expected_repeats(cell) + self._request.repeat.warmup)
+            expected_runs = max(finished, schedule.estimate_repeats(cell) + self._request.repeat.warmup)
             count += expected_runs
             seconds_per_run = sum(state.seconds) / len(state.seconds) if state.seconds else mean_duration
             remaining_s = (

@@ -32,7 +32,7 @@ class ScheduledRun:
     warm_up: bool
 
 
-def stopping_rule(repeat: RepeatRule) -> StopRule:
+def make_stopping_rule(repeat: RepeatRule) -> StopRule:
     """Returns the rule that decides when a cell has enough repeats."""
     if repeat.interval is None:
         return StopRule(repeat.min, repeat.min)
@@ -53,7 +53,7 @@ class Schedule:
         rates: Callable[[str], Mapping[int, Rates]],
         given_up: Callable[[str], bool],
     ) -> None:
-        self.stopping = stopping_rule(repeat)
+        self.stopping = make_stopping_rule(repeat)
         self.cells, self._repeat, self._seed = cells, repeat, seed
         self._rates, self._given_up = rates, given_up
 
@@ -61,19 +61,19 @@ class Schedule:
         """Yields every run, including those that earlier sessions finished."""
         if self._repeat.order == IN_ORDER:
             for cell in self.cells:
-                yield from self._blocks([cell])
+                yield from self._iterate_blocks([cell])
         else:
-            yield from self._blocks(self.cells)
+            yield from self._iterate_blocks(self.cells)
 
-    def _blocks(self, cells: Sequence[Cell]) -> Iterator[ScheduledRun]:
+    def _iterate_blocks(self, cells: Sequence[Cell]) -> Iterator[ScheduledRun]:
         for number in range(self._repeat.warmup):
-            yield from self._block(cells, number, True)
+            yield from self._arrange_block(cells, number, True)
         number = 0
         while members := [cell for cell in cells if self._needs_run(cell, number)]:
-            yield from self._block(members, number, False)
+            yield from self._arrange_block(members, number, False)
             number += 1
 
-    def _block(self, cells: Sequence[Cell], number: int, warm_up: bool) -> Iterator[ScheduledRun]:
+    def _arrange_block(self, cells: Sequence[Cell], number: int, warm_up: bool) -> Iterator[ScheduledRun]:
         block = list(cells)
         if self._repeat.order != IN_ORDER:
             Random(f"{self._seed} {'warm-up' if warm_up else 'repeat'} {number}").shuffle(block)
@@ -101,7 +101,7 @@ class Schedule:
         values_by_phase = [[rates[phase] for rates in earlier_rates if rates.get(phase, 0) > 0] for phase in phases]
         return bool(values_by_phase) and all(self.stopping.is_finished(values) for values in values_by_phase)
 
-    def expected_repeats(self, cell: Cell) -> int:
+    def estimate_repeats(self, cell: Cell) -> int:
         """Returns the expected total number of repeats of a cell."""
         all_rates = list(self._rates(cell.id).values())
         phases = {phase for rates in all_rates for phase in rates}

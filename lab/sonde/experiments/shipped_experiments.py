@@ -10,12 +10,12 @@ from sonde.model.errors import PlanError, suggest_name
 from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
 
-def shipped_plans() -> dict[str, Path]:
+def list_shipped_plans() -> dict[str, Path]:
     """Returns name and file of each shipped plan."""
     return {name: file for name, file in find_bundled_files("experiments").items() if not _is_experiment(file)}
 
 
-def shipped_experiments() -> dict[str, Path]:
+def list_shipped_experiments() -> dict[str, Path]:
     """Returns name and file of each shipped experiment, also from folders (one folder for each source document)."""
     return {
         name: file
@@ -38,9 +38,9 @@ def resolve_plan_source(name: str) -> str:
         return name
     if name in files_by_name:
         return str(files_by_name[name])
-    plan_names = ", ".join(shipped_plans()) or "none"
+    plan_names = ", ".join(list_shipped_plans()) or "none"
     raise PlanError(
         f'There is no plan file "{name}" and no ready-made experiment of that name; ready-made plans are {plan_names},'
-        f" and there are {len(shipped_experiments())} experiments (docs/reference/experiments.md)."
+        f" and there are {len(list_shipped_experiments())} experiments (docs/reference/experiments.md)."
         + suggest_name(name, files_by_name)
     )

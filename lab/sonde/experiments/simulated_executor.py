@@ -117,7 +117,7 @@ def run_simulated(
     simulated_facts = {"simulated": {"mount": launcher.mount, "seed": launcher.seed, "faults": list(launcher.faults)}}
     with_launcher = replace(setup, launcher=launcher)
     return conduct_run(
-        _in_one_process(plan), with_launcher, observer, name, {**simulated_facts, **(facts or {})}, inspect
+        _merge_into_one_process(plan), with_launcher, observer, name, {**simulated_facts, **(facts or {})}, inspect
     )
 
 
@@ -128,9 +128,9 @@ def compute_system_changes(system: System, part: str, clients: Clients, storage:
     """
     changes: dict[str, Any] = {}
     mount = _find_mount(system, part)
-    if mount and (nodes := _calling_nodes(system, mount, clients)):
+    if mount and (nodes := _list_calling_nodes(system, mount, clients)):
         changes[f"mounts.{mount}.on"] = nodes
-    file_system = _file_system_of(system, mount) if mount else part
+    file_system = _find_file_system(system, mount) if mount else part
     if (
         file_system in system.list_ids("file_systems")
         and getattr(system.item(file_system).table, "kind", "") == "lustre"
@@ -151,12 +151,12 @@ def _find_mount(system: System, part: str) -> str:
     if part in mounts:
         return part
     if not part:  # the simulator's default: the first mount with storage
-        return next((mount for mount in mounts if _has_storage(system, _file_system_of(system, mount))), "")
-    owner = _file_system_of(system, part) if part in system.list_ids("pools") else part
-    return next((mount for mount in mounts if _file_system_of(system, mount) == owner), "")
+        return next((mount for mount in mounts if _has_storage(system, _find_file_system(system, mount))), "")
+    owner = _find_file_system(system, part) if part in system.list_ids("pools") else part
+    return next((mount for mount in mounts if _find_file_system(system, mount) == owner), "")
 
 
-def _file_system_of(system: System, part: str) -> str:
+def _find_file_system(system: System, part: str) -> str:
     """Returns the file system of a mount or pool; empty if it has none."""
     return system.find_reference(part, "file_system") or ""
 
@@ -165,7 +165,7 @@ def _has_storage(system: System, file_system: str) -> bool:
     return bool(system.find_references(file_system, "device") or system.find_targets(file_system))
 
 
-def _calling_nodes(system: System, mount: str, clients: Clients) -> list[str]:
+def _list_calling_nodes(system: System, mount: str, clients: Clients) -> list[str]:
     """Returns the nodes of the mount that make the calls; empty for all."""
     mounted_nodes = list(dict.fromkeys(system.find_references(mount, "on")))
     if clients.group:
@@ -222,7 +222,7 @@ def _iterate_luns(system: System, devices: Sequence[str]) -> Iterator[PartItem]:
             )
 
 
-def _in_one_process(plan: Plan) -> Plan:
+def _merge_into_one_process(plan: Plan) -> Plan:
     """Returns the plan without separate processes for phases: a model keeps no state in process memory."""
     phases = [
         {key: value for key, value in phase.items() if key != "process"} for phase in plan.document.get("phases", [])

@@ -118,7 +118,9 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
         return Classification.MEMORY, f"files on {kind} live in memory: not a storage number"
     if get_tested_file_system(run).type == OBJECT_STORE:
         clause = "by the object store, whose own caches are not known; this node caches no objects"
-        return _classify_duration(phase, operations_count_files(run, phase), Classification.STORAGE, clause, interval)
+        return _classify_duration(
+            phase, is_one_file_per_operation(run, phase), Classification.STORAGE, clause, interval
+        )
     if phase.begin.op in METADATA_OPS:
         return _classify_name_operation(run, phase)
     if not end.bytes.transferred and not end.ops.done:

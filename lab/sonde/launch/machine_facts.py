@@ -51,30 +51,36 @@ class MachineFact:
 
 def collect_machine_facts(directory: Path | None, archive: Path) -> list[MachineFact]:
     """All facts about this machine. Never raises: what cannot be determined is a fact too."""
-    facts = [_lab_fact(), MachineFact("installed", YES, describe_installation())]
+    facts = [_make_lab_fact(), MachineFact("installed", YES, describe_installation())]
     try:
         engine = find_engine()
-        facts.append(_engine_fact(engine))
+        facts.append(_make_engine_fact(engine))
     except UserError as reason:
         return [*facts, MachineFact("engine", NO, str(reason), essential=True)]
-    facts += _query_engine(lambda: _machine_facts(engine.probe(directory or Path(".")), directory))
-    facts += _query_engine(lambda: [_backend_fact(entry) for entry in engine.backends(directory)])
-    facts += [_drop_caches_fact(), describe_write_back(), *_limit_facts(), *_mpi_facts(engine), _archive_fact(archive)]
+    facts += _call_engine(lambda: _make_machine_facts(engine.probe(directory or Path(".")), directory))
+    facts += _call_engine(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(directory)])
+    facts += [
+        _drop_caches_fact(),
+        describe_write_back(),
+        *_limit_facts(),
+        *_make_mpi_facts(engine),
+        _make_archive_fact(archive),
+    ]
     return facts
 
 
-def _query_engine(query: Callable[[], list[MachineFact]]) -> list[MachineFact]:
+def _call_engine(query: Callable[[], list[MachineFact]]) -> list[MachineFact]:
     try:
         return query()
     except UserError as reason:
         return [MachineFact("engine", NO, str(reason), essential=True)]
 
 
-def _lab_fact() -> MachineFact:
+def _make_lab_fact() -> MachineFact:
     return MachineFact("lab", YES, f"sonde {__version__}, Python {platform.python_version()}")
 
 
-def _engine_fact(engine: Engine) -> MachineFact:
+def _make_engine_fact(engine: Engine) -> MachineFact:
     try:
         version = engine.version()
     except UserError as reason:
@@ -85,15 +91,15 @@ def _engine_fact(engine: Engine) -> MachineFact:
     return MachineFact("engine", YES, text)
 
 
-def _machine_facts(node: dict[str, Any], directory: Path | None) -> list[MachineFact]:
+def _make_machine_facts(node: dict[str, Any], directory: Path | None) -> list[MachineFact]:
     file_system = node.get("file_system") or {}
-    facts = [_cpu_fact(node), _load_fact(len(os.sched_getaffinity(0))), _clock_fact(node)]
+    facts = [_make_cpu_fact(node), _load_fact(len(os.sched_getaffinity(0))), _make_clock_fact(node)]
     if directory is not None:
-        facts += [_file_system_fact(directory, file_system), _direct_io_fact(file_system)]
+        facts += [_make_file_system_fact(directory, file_system), _make_direct_io_fact(file_system)]
     return facts
 
 
-def _cpu_fact(node: dict[str, Any]) -> MachineFact:
+def _make_cpu_fact(node: dict[str, Any]) -> MachineFact:
     usable, memory = len(os.sched_getaffinity(0)), node.get("memory_bytes")
     text = f"{usable} cores usable" + (f", {format_bytes(memory)} memory" if memory else "")
     return MachineFact("machine", YES, f"{node.get('host', platform.node())}: {text}, Linux {platform.release()}")
@@ -111,7 +117,7 @@ def _load_fact(cores: int) -> MachineFact:
     return MachineFact("load", PARTLY, text, "Other programs use this machine: numbers are doubtful until they end.")
 
 
-def _clock_fact(node: dict[str, Any]) -> MachineFact:
+def _make_clock_fact(node: dict[str, Any]) -> MachineFact:
     source = str(node.get("clock", "unknown"))
     if source.startswith(("tsc", "cntvct")):
         return MachineFact("clock", YES, f"{source}: the processor's own counter, a few nanoseconds a reading")
@@ -120,7 +126,7 @@ def _clock_fact(node: dict[str, Any]) -> MachineFact:
     return MachineFact("clock", PARTLY, f"{source}, because {reason}: correct, but slow for microsecond operations")
 
 
-def _file_system_fact(directory: Path, file_system: dict[str, Any]) -> MachineFact:
+def _make_file_system_fact(directory: Path, file_system: dict[str, Any]) -> MachineFact:
     kind = str(file_system.get("type") or "unknown")
     available = file_system.get("available_bytes")
     text = f"{directory}: {kind}" + (f", {format_bytes(available)} available" if available is not None else "")
@@ -134,7 +140,7 @@ def _file_system_fact(directory: Path, file_system: dict[str, Any]) -> MachineFa
     return MachineFact("target", YES, text)
 
 
-def _direct_io_fact(file_system: dict[str, Any]) -> MachineFact:
+def _make_direct_io_fact(file_system: dict[str, Any]) -> MachineFact:
     offset, memory = file_system.get("direct_offset_align_bytes"), file_system.get("direct_memory_align_bytes")
     if offset:
         return MachineFact("O_DIRECT", YES, f"offsets in steps of {offset} B, memory in steps of {memory or offset} B")
@@ -142,7 +148,7 @@ def _direct_io_fact(file_system: dict[str, Any]) -> MachineFact:
     return MachineFact("O_DIRECT", PARTLY, text)
 
 
-def _backend_fact(entry: dict[str, Any]) -> MachineFact:
+def _make_backend_fact(entry: dict[str, Any]) -> MachineFact:
     name, usable = str(entry.get("name", "?")), bool(entry.get("usable"))
     text = str(entry.get("summary", "")) if usable else str(entry.get("why") or "the engine gives no reason")
     return MachineFact(f"backend {name}", YES if usable else NO, text)
@@ -188,7 +194,7 @@ def _limit_facts() -> list[MachineFact]:
     return [open_files, MachineFact("locked memory", PARTLY, text, remedy)]
 
 
-def _mpi_facts(engine: Engine) -> list[MachineFact]:
+def _make_mpi_facts(engine: Engine) -> list[MachineFact]:
     modules = sorted(path.stem.removeprefix("sonde-mpi-") for path in engine.path.parent.glob("sonde-mpi-*.so"))
     if modules:
         titles = {"abi": "standard ABI (MPICH 5, Intel MPI)", "site": "this site's MPI"}
@@ -203,16 +209,16 @@ def _mpi_facts(engine: Engine) -> list[MachineFact]:
     except UserError as reason:
         facts.append(MachineFact("mpiexec", NO, str(reason)))
     return facts + [
-        _launcher_fact(launcher) for launcher in LAUNCHERS if launcher.name not in (LOCAL, MpiexecLauncher.name)
+        _make_launcher_fact(launcher) for launcher in LAUNCHERS if launcher.name not in (LOCAL, MpiexecLauncher.name)
     ]
 
 
-def _launcher_fact(launcher: type[Launcher]) -> MachineFact:
+def _make_launcher_fact(launcher: type[Launcher]) -> MachineFact:
     reason = launcher.available()
     return MachineFact(launcher.name, NO if reason else YES, reason or shutil.which(launcher.name) or "can be used")
 
 
-def _archive_fact(root: Path) -> MachineFact:
+def _make_archive_fact(root: Path) -> MachineFact:
     existing = root
     while not existing.exists() and existing != existing.parent:
         existing = existing.absolute().parent

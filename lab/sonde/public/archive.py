@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sonde.model.errors import UserError
 from sonde.public.runs import Run, RunList, load_run
 from sonde.store.archive import Archive
-from sonde.store.selection import Selection, moment
+from sonde.store.selection import Selection, parse_moment
 
 if TYPE_CHECKING:
     from sonde.public.comparing import GateResult, RunComparison, TrendResult
@@ -150,7 +150,7 @@ class ArchiveReader:
         """
         from sonde.store import sql as database
 
-        return database.ask(self._open_catalog(), Selection(), sql, allow_files).table
+        return database.execute_query(self._open_catalog(), Selection(), sql, allow_files).table
 
     def _open_catalog(self) -> Catalog:
         # pyarrow takes a while to import: who only asks for the version does not pay
@@ -189,6 +189,6 @@ def build_selection(
         validity=validity,
         tags=(tag,) if isinstance(tag, str) else tuple(tag),
         finding=finding,
-        since_s=moment(since, "since") if since else None,
-        until_s=moment(until, "until") if until else None,
+        since_s=parse_moment(since, "since") if since else None,
+        until_s=parse_moment(until, "until") if until else None,
     )

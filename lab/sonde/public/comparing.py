@@ -16,7 +16,7 @@ from sonde.trends.baseline_gate import GateCheck
 from sonde.trends.changes import Change
 from sonde.trends.comparison import NumberComparison
 from sonde.trends.environment import EnvironmentDifference
-from sonde.trends.history import moment
+from sonde.trends.history import parse_run_time
 from sonde.trends.stated_limits import LimitCheck
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import name_history, summarize_survey
@@ -277,7 +277,9 @@ def make_comparison(comparison: ArchiveComparison) -> RunComparison:
     return RunComparison(
         tuple(run.id for run in numbers.before.runs),
         tuple(run.id for run in numbers.after.runs),
-        ComparedNumbers([_to_compared_number(item, bool(numbers.caveats_of(item))) for item in numbers.numbers]),
+        ComparedNumbers(
+            [_to_compared_number(item, bool(numbers.list_caveats_of_number(item))) for item in numbers.numbers]
+        ),
         EnvironmentDifferences(comparison.environment),
         comparison,
     )
@@ -349,9 +351,9 @@ def _to_change(survey: Survey, change: Change, joint: int) -> TrendChange:
     return TrendChange(
         history=history.labels.get("history", ""),
         name=name_history(history, survey.distinguishing_labels),
-        last_before=moment(change.last_before),
-        first_after=moment(change.first_after),
-        noticed=moment(change.noticed),
+        last_before=parse_run_time(change.last_before),
+        first_after=parse_run_time(change.first_after),
+        noticed=parse_run_time(change.noticed),
         change=change.size.value - 1,
         low=low,
         high=high,

@@ -226,9 +226,9 @@ def _make_part_observer(display: Display) -> Any:
 @contextmanager
 def _show_progress(is_shown: bool) -> Iterator[Display]:
     from sonde.terminal.run_display import make_display
-    from sonde.terminal.screen import messages
+    from sonde.terminal.screen import get_messages_console
 
-    display = make_display(messages(), not is_shown)
+    display = make_display(get_messages_console(), not is_shown)
     try:
         yield display
     finally:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.model.errors import RecordError, UserError
 from sonde.model.record import read_record
 from sonde.model.run import RecordedRun as Record
@@ -208,7 +208,7 @@ class RunList(Table, Sequence[Run]):
         if self._last is not None:
             selection = replace(selection, ids=tuple(Path(folder).name for folder in self._folders))
         query = "SELECT * FROM phases ORDER BY started_s, run, position"
-        return sql.ask(self._catalog, selection, query).table
+        return sql.execute_query(self._catalog, selection, query).table
 
     def series(self) -> Table:
         """All series of the runs as rows. One file is read for each run, so select the runs first."""
@@ -237,7 +237,7 @@ def _read_tables(folders: Sequence[Path], part: str) -> Any:
     from sonde.store import tables
 
     name = {"series": tables.SERIES, "tasks": tables.TASKS}[part]
-    pieces = [tables.empty(name)]
+    pieces = [tables.make_empty_table(name)]
     for folder in folders:
         try:
             with open_file(folder / name) as file:
@@ -270,7 +270,9 @@ def _to_phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
     if classification is None and (summary.folder / RECORD).exists():
         # kept before the summary said what a number is about: the record still says it
         run = to_recorded_run(read_record(summary.folder / RECORD), summary.folder)
-        assessment = next((assess(run, phase) for phase in run.phases if phase.id == document.get("phase")), None)
+        assessment = next(
+            (assess_phase_rate(run, phase) for phase in run.phases if phase.id == document.get("phase")), None
+        )
         values = assessment.as_json() if assessment else {}
         names = ("classification", "classification_text", "validity")
         classification, text, validity = (values.get(name) for name in names)

@@ -56,7 +56,7 @@ class SummaryRow:
     run: str
     summary: PhaseSummary
     tone: str
-    render_sparkline: Markup
+    spark: Markup
 
 
 @dataclass(frozen=True)

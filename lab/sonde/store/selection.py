@@ -58,8 +58,8 @@ def parse_moment(text: str, option: str, now: datetime | None = None) -> float:
         except OverflowError:
             return 0.0
     try:
-        parse_moment = datetime.fromisoformat(text.strip())
-        return (parse_moment if parse_moment.tzinfo else parse_moment.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(text.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UserError(
             f'{option} "{text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sonde.findings.assessment import assess
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.explanations import name_help_commands
 from sonde.model.errors import to_sentence
@@ -21,7 +21,7 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_seconds
 from sonde.terminal.phase_text import describe_phase_end
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 from sonde.terminal.target_tables import print_targets
 
 _RATES = (
@@ -90,10 +90,10 @@ def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
 
 
 def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: RecordedRun) -> None:
-    entries = [entry for entry in _RATES if any(getattr(_end(phase).rates, entry[0]) for phase in phases)]
-    if len(phases) > 0 and all(not _parallel(phase) for phase in phases):
+    entries = [entry for entry in _RATES if any(getattr(_require_end(phase).rates, entry[0]) for phase in phases)]
+    if len(phases) > 0 and all(not _has_several_tasks(phase) for phase in phases):
         entries = [entry for entry in entries if entry[0] != "task_sum"]
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("phase")
     table.add_column("what was done")
     for _, title, _ in entries:
@@ -101,28 +101,34 @@ def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: RecordedR
     table.add_column("operations", justify="right")
     table.add_column("cache")
     for phase in phases:
-        end = _end(phase)
-        cells = [_rate(getattr(end.rates, name)) for name, _, _ in entries]
+        end = _require_end(phase)
+        cells = [_format_rate(getattr(end.rates, name)) for name, _, _ in entries]
         total = end.rates.total or end.rates.transfer
         ops = format_ops(total.ops_per_s) if total else "-"
         name = Text(phase.id, style="bold" if phase.begin.measured else "dim")
-        table.add_row(name, describe_phase_end(end), *cells, ops, _cache(phase, assess(run, phase).classification))
+        table.add_row(
+            name,
+            describe_phase_end(end),
+            *cells,
+            ops,
+            _describe_cache(phase, assess_phase_rate(run, phase).classification),
+        )
     console.print(table)
     legend = "; ".join(f"{title}: {meaning}" for _, title, meaning in entries)
     console.print(Text(legend, style="dim"))
     console.print()
 
 
-def _parallel(phase: PhaseRecord) -> bool:
+def _has_several_tasks(phase: PhaseRecord) -> bool:
     return sum(len(table.rows) for table in phase.tasks) > 1
 
 
-def _rate(rate: Rate | None) -> str:
+def _format_rate(rate: Rate | None) -> str:
     return format_rate(rate.bytes_per_s) if rate is not None and rate.bytes else "-"
 
 
-def _cache(phase: PhaseRecord, classification: Classification) -> str:
-    end = _end(phase)
+def _describe_cache(phase: PhaseRecord, classification: Classification) -> str:
+    end = _require_end(phase)
     if phase.begin.direct:
         return "direct"
     if end.residency is not None:
@@ -134,12 +140,12 @@ def _cache(phase: PhaseRecord, classification: Classification) -> str:
 
 def _print_assessments(console: Console, run: RecordedRun) -> None:
     """The assessment of each number, in the sentences of the page."""
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("phase", no_wrap=True)
     table.add_column("what its number is worth")
     for phase in run.phases:
         if phase.begin.measured:
-            assessment = assess(run, phase)
+            assessment = assess_phase_rate(run, phase)
             text = Text(to_plain_spaces(assessment.classification_text), style=STYLES[assessment.classification])
             for remark in assessment.details:
                 text.append(
@@ -152,14 +158,14 @@ def _print_assessments(console: Console, run: RecordedRun) -> None:
 
 
 def _print_latencies(console: Console, phases: Sequence[PhaseRecord]) -> None:
-    table = plain_table()
+    table = make_plain_table()
     for title in ("latency", "of"):
         table.add_column(title)
     for title in ("count", "min", "median", "95 %", "99 %", "99.9 %", "max"):
         table.add_column(title, justify="right")
     for phase in phases:
         name = phase.id
-        for kind, item in _end(phase).latency.items():
+        for kind, item in _require_end(phase).latency.items():
             if item.count:
                 spread = (item.min_ns, item.p50_ns, item.p95_ns, item.p99_ns, item.p999_ns, item.max_ns)
                 cells = ["-" if value is None else format_latency(value) for value in spread]
@@ -171,14 +177,14 @@ def _print_latencies(console: Console, phases: Sequence[PhaseRecord]) -> None:
 
 
 def _print_costs(console: Console, phases: Sequence[PhaseRecord]) -> None:
-    table = plain_table()
+    table = make_plain_table()
     table.add_column("time and CPU")
     for title in ("open", "transfer", "fsync", "close", "user CPU", "system CPU", "per system s", "max/mean task"):
         table.add_column(title, justify="right")
     for phase in phases:
-        end = _end(phase)
+        end = _require_end(phase)
         parts = [end.seconds.open, end.seconds.transfer, end.seconds.fsync, end.seconds.close]
-        cells = [_seconds(value) for value in (*parts, end.cpu.user_s, end.cpu.system_s)]
+        cells = [_format_seconds(value) for value in (*parts, end.cpu.user_s, end.cpu.system_s)]
         efficiency = end.cpu.bytes_per_system_s
         cells.append(f"{format_bytes(efficiency)}" if efficiency else "-")
         spread = end.imbalance.max_over_mean
@@ -188,7 +194,7 @@ def _print_costs(console: Console, phases: Sequence[PhaseRecord]) -> None:
     console.print()
 
 
-def _seconds(value: float | None) -> str:
+def _format_seconds(value: float | None) -> str:
     return "-" if value is None else format_seconds(value)
 
 
@@ -202,7 +208,7 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
     for finding in findings:
         alike.setdefault((finding.severity, finding.text, finding.advice), []).append(finding)
     for group in alike.values():
-        console.print(_finding(group))
+        console.print(_print_finding(group))
     if commands := name_help_commands(finding.id for finding in findings):
         console.print(Text(f"Explained by {commands}", style="dim"))
     for error in record.errors[:5]:
@@ -213,7 +219,7 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
         console.print()
 
 
-def _finding(alike: list[Finding]) -> Text:
+def _print_finding(alike: list[Finding]) -> Text:
     """Findings with equal text in several phases are printed once, with the phases."""
     finding = alike[0]
     mark, style = _SEVERITY.get(finding.severity, ("·", "dim"))
@@ -227,7 +233,7 @@ def _finding(alike: list[Finding]) -> Text:
     return text
 
 
-def _end(phase: PhaseRecord) -> PhaseEndLine:
+def _require_end(phase: PhaseRecord) -> PhaseEndLine:
     if phase.end is None:
         raise ValueError(f"phase {phase.id} has not ended")
     return phase.end

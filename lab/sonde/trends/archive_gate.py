@@ -17,7 +17,7 @@ from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN, Summary, read_summary
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline
-from sonde.trends.sides import BASELINE, Side, find_side, separate_simulated
+from sonde.trends.sides import BASELINE, ComparedSide, find_side, separate_simulated
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit
 
 _SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
@@ -30,9 +30,9 @@ Repeat = Callable[[Summary], Summary]
 class GateVerdict(Generic[Check]):
     """The checks of a run and its repetitions. `reference` is the baseline; None for stated limits."""
 
-    now: Side
+    now: ComparedSide
     checks: Sequence[Check]
-    reference: Side | None = None
+    reference: ComparedSide | None = None
 
     @property
     def is_good(self) -> bool | None:
@@ -54,14 +54,14 @@ def gate_against_baseline(
     """
     reference = find_side(archive, _resolve_baseline(archive, baseline))
     now = find_side(archive, run)
-    reference = Side(
+    reference = ComparedSide(
         reference.name, tuple(item for item in reference.runs if item.id not in {current.id for current in now.runs})
     )
     if not reference.runs:
         raise UserError(f"{reference.name} holds no other run than the one to be judged.")
     reference, now = separate_simulated(reference, now, _SIMULATED_HINT)
 
-    def check(side: Side) -> GateVerdict[GateCheck]:
+    def check(side: ComparedSide) -> GateVerdict[GateCheck]:
         return GateVerdict(side, check_against_baseline(reference, side), reference)
 
     return _repeat_while_bad(now, check, retests, repeat)
@@ -73,19 +73,19 @@ def gate_against_limits(
     """Checks the run against stated limits, and calls `repeat` up to `retests` times while a number is too slow. One
     run that reaches a limit is enough. Raises UserError."""
 
-    def check(side: Side) -> GateVerdict[LimitCheck]:
+    def check(side: ComparedSide) -> GateVerdict[LimitCheck]:
         return GateVerdict(side, [check_limit(item, side.runs) for item in limits])
 
     return _repeat_while_bad(find_side(archive, run), check, retests, repeat)
 
 
 def _repeat_while_bad(
-    now: Side, check: Callable[[Side], GateVerdict[Check]], retests: int, repeat: Repeat
+    now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[Check]], retests: int, repeat: Repeat
 ) -> GateVerdict[Check]:
     verdict = check(now)
     while any(item.bad for item in verdict.checks) and retests > 0 and is_repeatable(now.runs[-1]):
         retests -= 1
-        now = Side(now.name, (*now.runs, repeat(now.runs[-1])))
+        now = ComparedSide(now.name, (*now.runs, repeat(now.runs[-1])))
         verdict = check(now)
     return verdict
 

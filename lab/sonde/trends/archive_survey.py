@@ -106,7 +106,8 @@ def _find_environment_events(
     cache: SurveyCache, survey: Survey, request: SurveyRequest, root: Path
 ) -> tuple[Event, ...]:
     """The events from records; those of changes that an earlier survey had are cached."""
-    question = selection_key("environment", replace(request.wanted, since_s=None, until_s=None), *request.settings[1:])
+    wanted = replace(request.wanted, since_s=None, until_s=None)
+    question = make_selection_key("environment", wanted, *request.settings[1:])
     results = cache.load_results(question)
     events = find_environment_events(root, survey, results)
     cache.store_results(question, results, finished=True)

@@ -21,7 +21,7 @@ from sonde.store.shards import place_of
 from sonde.trends.changes import Change
 from sonde.trends.environment import read_environment
 from sonde.trends.history import History
-from sonde.trends.result_cache import ResultCache, digest
+from sonde.trends.result_cache import ResultCache, compute_digest
 from sonde.trends.survey import Survey
 
 _RUNS_A_SIDE = 3
@@ -73,7 +73,7 @@ def _find_differences(
     first = int(np.searchsorted(history.times, change.first_after))
     sides = (history.runs[max(0, first - _RUNS_A_SIDE) : first], history.runs[first : first + _RUNS_A_SIDE])
     return results.answer(
-        f"environment {digest(json.dumps([list(map(str, side)) for side in sides]))}",
+        f"environment {compute_digest(json.dumps([list(map(str, side)) for side in sides]))}",
         lambda: _compare_sides(*([environment for run in side if (environment := read(run))] for side in sides)),
         lambda stored: {name: (str(before), str(after)) for name, (before, after) in stored.items()},
         lambda differences: {name: list(pair) for name, pair in differences.items()},

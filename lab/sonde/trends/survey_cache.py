@@ -52,17 +52,17 @@ class HistoryOutline(History):
 
 def index_key(stamps: Sequence[str], *settings: object) -> str:
     """The key of a survey by the names of the index files."""
-    return _digest("index", *stamps, *map(repr, settings))
+    return _compute_key("index", *stamps, *map(repr, settings))
 
 
-def selection_key(*settings: object) -> str:
+def make_selection_key(*settings: object) -> str:
     """The key of the cached results for one selection of histories."""
-    return _digest("question", *map(repr, settings))
+    return _compute_key("question", *map(repr, settings))
 
 
-def histories_key(histories: Sequence[History], *settings: object) -> str:
+def make_histories_key(histories: Sequence[History], *settings: object) -> str:
     """The key of a survey by its histories."""
-    cache = hashlib.sha256(_digest("histories", *map(repr, settings)).encode())
+    cache = hashlib.sha256(_compute_key("histories", *map(repr, settings)).encode())
     for history in histories:
         cache.update(json.dumps([dict(history.labels), history.unit, len(history)]).encode())
         cache.update(np.ascontiguousarray(history.times).tobytes())
@@ -70,12 +70,12 @@ def histories_key(histories: Sequence[History], *settings: object) -> str:
     return cache.hexdigest()[:32]
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps([rules(), *parts]).encode()).hexdigest()[:32]
+def _compute_key(*parts: str) -> str:
+    return hashlib.sha256(json.dumps([digest_survey_code(), *parts]).encode()).hexdigest()[:32]
 
 
 @functools.cache
-def rules(package: Path = _PACKAGE) -> str:
+def digest_survey_code(package: Path = _PACKAGE) -> str:
     """A digest of the code that computes a survey, with the versions of Sonde and NumPy (random numbers)."""
     cache = hashlib.sha256(f"{__version__} {np.__version__}".encode())
     for rule in _RULES:
@@ -95,7 +95,7 @@ class SurveyCache:
     def load_survey(self, key: str, series: Sequence[History] | None = None) -> Survey | None:
         """The survey with this key, None if absent. Its histories come from `series`, else they are outlines."""
         try:
-            return _survey(self._read(key), series)
+            return _survey_from_json(self._read(key), series)
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
             return None  # absent, damaged, or of another form
 
@@ -109,7 +109,7 @@ class SurveyCache:
 
     def store(self, key: str, survey: Survey) -> None:
         """Stores a survey under a key."""
-        self._write(key, _document(survey))
+        self._write(key, _survey_to_json(survey))
 
     def store_results(self, key: str, result_cache: ResultCache, finished: bool) -> None:
         """Stores results for the next survey, also those of an interrupted one."""
@@ -119,8 +119,8 @@ class SurveyCache:
         """Raises OSError or ValueError for a file that is absent or damaged."""
         if self.folder is None:
             raise FileNotFoundError(key)
-        checksum, _, body = self._content(key).partition(b"\n")
-        if checksum != _checksum(body):
+        checksum, _, body = self._read_content(key).partition(b"\n")
+        if checksum != _compute_checksum(body):
             raise ValueError("the checksum does not match")
         document: dict[str, Any] = json.loads(body)
         return document
@@ -131,30 +131,30 @@ class SurveyCache:
         body = json.dumps(document).encode()
         # No space, or a folder of another user: the next survey is computed again.
         with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create=True) as folder:
-            folder.write_bytes(f"{key}{_ENDING}", _checksum(body) + b"\n" + body)
+            folder.write_bytes(f"{key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
             names = [name for name in folder.names() if name.endswith(_ENDING)]
             for old in sorted(names, key=lambda name: folder.status_of(name).st_mtime_ns)[:-_MOST_KEPT]:
                 folder.remove_file(old, missing_ok=True)
 
-    def _content(self, key: str) -> bytes:
+    def _read_content(self, key: str) -> bytes:
         assert self.folder is not None
         with open_file(self.folder / f"{key}{_ENDING}") as file:
             return file.read()
 
 
-def _checksum(body: bytes) -> bytes:
+def _compute_checksum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-def _document(survey: Survey) -> dict[str, Any]:
-    places = {id(change): index for index, change in enumerate(_all_changes(survey))}
+def _survey_to_json(survey: Survey) -> dict[str, Any]:
+    places = {id(change): index for index, change in enumerate(_list_all_changes(survey))}
     return {
         "budget": asdict(survey.budget),
         "calibration": asdict(survey.calibration),
         "short": survey.short,
         "simulated": survey.simulated,
         "environment_events": [to_document(event) for event in survey.environment_events],
-        "changes": [asdict(change) for change in _all_changes(survey)],
+        "changes": [asdict(change) for change in _list_all_changes(survey)],
         "joint": [
             [
                 {"changes": [places[id(change)] for change in part.changes], "explanation": asdict(part.explanation)}
@@ -180,17 +180,19 @@ def _document(survey: Survey) -> dict[str, Any]:
     }
 
 
-def _all_changes(survey: Survey) -> list[Change]:
+def _list_all_changes(survey: Survey) -> list[Change]:
     """Every change once; joint changes refer to the changes of the histories."""
     return list({id(change): change for analysis in survey.analyses for change in analysis.changes}.values())
 
 
-def _survey(document: Mapping[str, Any], series: Sequence[History] | None) -> Survey:
-    changes = [_change(item) for item in document["changes"]]
+def _survey_from_json(document: Mapping[str, Any], series: Sequence[History] | None) -> Survey:
+    changes = [_change_from_json(item) for item in document["changes"]]
     cache = {line.labels["history"]: line for line in series} if series is not None else None
     return Survey(
         analyses=tuple(_read_analysis(item, changes, cache) for item in document["analyses"]),
-        joint=tuple(JointChange(tuple(_part(part, changes) for part in joint)) for joint in document["joint"]),
+        joint=tuple(
+            JointChange(tuple(_part_from_json(part, changes) for part in joint)) for joint in document["joint"]
+        ),
         budget=Budget(**document["budget"]),
         calibration=Calibration.from_json(document["calibration"]),
         short=document["short"],
@@ -219,9 +221,9 @@ def _read_analysis(
     )
 
 
-def _change(document: Mapping[str, Any]) -> Change:
+def _change_from_json(document: Mapping[str, Any]) -> Change:
     return Change(**{**document, "size": RateRatio(**document["size"]), "since": RateRatio(**document["since"])})
 
 
-def _part(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
+def _part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
     return Part(tuple(changes[index] for index in document["changes"]), Explanation.from_json(document["explanation"]))

@@ -9,7 +9,7 @@ from math import log
 from sonde.model.units import counted
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_percent, format_value
-from sonde.trends.history import History, moment
+from sonde.trends.history import History, parse_run_time
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
@@ -50,7 +50,7 @@ def summarize_survey(survey: Survey) -> str:
         return f"{none}{_describe_still_slower(survey)}{unseen}{short}"
     names = [
         f"{name_history(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
-        f" since {moment(item.changes[-1].first_after):%Y-%m-%d}"
+        f" since {parse_run_time(item.changes[-1].first_after):%Y-%m-%d}"
         for item in slower[:6]
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
@@ -75,13 +75,13 @@ def _describe_still_slower(survey: Survey) -> str:
 
 def format_date(time: float) -> str:
     """The day (UTC)."""
-    return f"{moment(time):%Y-%m-%d}"
+    return f"{parse_run_time(time):%Y-%m-%d}"
 
 
 def format_joint_dates(joint: JointChange) -> str:
     """When a joint change happened: its time, or first and last day where its members have several."""
     first, last = format_date(joint.time), format_date(joint.end)
-    return f"{moment(joint.time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
+    return f"{parse_run_time(joint.time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
 
 
 def describe_caveats(survey: Survey) -> str:
@@ -107,7 +107,7 @@ def describe_caveats(survey: Survey) -> str:
     return text
 
 
-def caveat_share(analysis: HistoryAnalysis) -> str:
+def format_caveat_share(analysis: HistoryAnalysis) -> str:
     """ "4 of 10": how many of its last runs are doubtful, for the kind of caveat most of them have; "" for none."""
     most = max(analysis.caveats, key=lambda caveat: caveat.runs / caveat.of, default=None)
     return f"{most.runs} of {most.of}" if most else ""
@@ -115,35 +115,37 @@ def caveat_share(analysis: HistoryAnalysis) -> str:
 
 def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
     """What happened at one time, a sentence for each part."""
-    return [_part_sentence(survey, part) for part in joint.parts]
+    return [_describe_part(survey, part) for part in joint.parts]
 
 
-def _covers(scope: Scope, series: History) -> bool:
+def _scope_covers(scope: Scope, series: History) -> bool:
     return all(series.labels.get(name, "") == value for name, value in scope.conditions.items())
 
 
-def _part_sentence(survey: Survey, part: Part) -> str:
+def _describe_part(survey: Survey, part: Part) -> str:
     scopes = part.explanation.scopes
-    covered = [item for item in part.changes if any(_covers(scope, survey.histories[item.history]) for scope in scopes)]
+    covered = [
+        item for item in part.changes if any(_scope_covers(scope, survey.histories[item.history]) for scope in scopes)
+    ]
     others = [item for item in part.changes if item not in covered] if covered else []
-    size = _size_words(covered or part.changes)
+    size = _describe_sizes(covered or part.changes)
     if len(part.changes) == 1:
         return f"{name_history(survey.histories[part.changes[0].history], survey.distinguishing_labels)} {size}."
     why = part.explanation
-    scope_text = " and ".join(_scope_words(scope, survey.histories) for scope in why.scopes)
+    scope_text = " and ".join(_describe_scope(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
     exact = f" {counted(spared, 'other series')} with the same labels did not change." if spared else ""
     loose = f" {counted(why.uncovered, 'series')} of these changes have no common cause." if why.uncovered else ""
     if others:
         share = "has" if len(others) == 1 else "have"
-        loose = f" {counted(len(others), 'other series')} {_size_words(others)} and {share} no common cause."
+        loose = f" {counted(len(others), 'other series')} {_describe_sizes(others)} and {share} no common cause."
     stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
         why.unjudged > 0
     )
     count = counted(len(covered or part.changes), "series")
     return (
         f"{_begin_sentence(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
-        f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
+        f" It {_WHERE_TO_LOOK[why.cause]} ({_describe_certainty(why)})."
     )
 
 
@@ -152,11 +154,11 @@ def _begin_sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if text.startswith("everything that is measured") else text
 
 
-def _sure_words(why: Explanation) -> str:
+def _describe_certainty(why: Explanation) -> str:
     return {"clear": "clear", "likely": "likely, not certain"}.get(why.certainty, "other explanations fit as well")
 
 
-def _size_words(changes: Sequence[Change]) -> str:
+def _describe_sizes(changes: Sequence[Change]) -> str:
     ordered = sorted(changes, key=lambda change: abs(log(change.size.value)))
     small, large = (format_change_percent(change.size.value - 1).lstrip("+−") for change in (ordered[0], ordered[-1]))
     verb = "fell" if ordered[-1].is_drop else "rose"
@@ -166,13 +168,13 @@ def _size_words(changes: Sequence[Change]) -> str:
     return f"{verb} {by}{back}"
 
 
-def _scope_words(scope: Scope, histories: Sequence[History]) -> str:
+def _describe_scope(scope: Scope, histories: Sequence[History]) -> str:
     values = [value for name in _SAID if (value := scope.conditions.get(name))]
     others = [
         f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
     ]
     text = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
-    alike = [series for series in histories if _covers(scope, series)]
+    alike = [series for series in histories if _scope_covers(scope, series)]
     spans = []
     for name, (count, of) in scope.spans.items():
         if name in _PLURAL:

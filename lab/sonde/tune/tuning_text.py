@@ -10,7 +10,7 @@ from rich.console import Console
 
 from sonde.model.errors import to_sentence
 from sonde.stats.ratio import RateRatio
-from sonde.terminal.screen import plain_table
+from sonde.terminal.screen import make_plain_table
 from sonde.tune.description import Tunable
 from sonde.tune.search import SearchResult
 from sonde.tune.tuning import TunedSetting, TuneOutcome
@@ -18,7 +18,7 @@ from sonde.tune.tuning import TunedSetting, TuneOutcome
 
 def print_outcome(console: Console, outcome: TuneOutcome) -> None:
     """Prints a row for each setting, then how to keep the better values."""
-    table = plain_table()
+    table = make_plain_table()
     for title in ("setting", "now", "best", "change", "runs", ""):
         table.add_column(title, justify="right" if title in ("change", "runs") else "left")
     for setting in outcome.settings:
@@ -65,7 +65,7 @@ def _describe_use(setting: TunedSetting, outcome: TuneOutcome) -> str:
 
 def print_tunables(console: Console, tunables: dict[str, Tunable]) -> None:
     """Prints what can be tuned."""
-    table = plain_table()
+    table = make_plain_table()
     for title in ("setting", "what it does", "values", "range", "needs"):
         table.add_column(title, overflow="fold")
     for tunable in tunables.values():

@@ -157,7 +157,7 @@ def test_damaged_logs_are_refused_or_read_in_part(tmp_path: Path) -> None:
             del damaged[generator.randrange(32, len(damaged)) :]
         logs.append(tmp_path / f"{number}.darshan")
         logs[-1].write_bytes(damaged)
-    jobs, refused = read_jobs(logs, lambda log: None, timeout_s=5)
+    jobs, refused = read_jobs(logs, lambda log: None, timeout_s=20)
     assert jobs[0].write.calls == 18
     assert len(jobs) + len(refused) == 25
     assert all(str(tmp_path) in reason and reason.endswith(".") for reason in refused)

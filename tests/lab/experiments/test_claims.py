@@ -10,7 +10,7 @@ import pytest
 from made_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.samples import MissingError, RateCurve
-from sonde.experiments.claims.values import classify_form, completion_tail
+from sonde.experiments.claims.values import classify_form, compute_completion_tail
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims
 from sonde.experiments.page.sentences import verdict_sentence
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -183,7 +183,7 @@ def test_imbalance_is_largest_over_mean_of_members() -> None:
 
 def test_tail_is_time_after_median_task_end() -> None:
     # done at 1, 2, 3 and 10: half are done at 2, so 8 of 10 seconds are tail
-    assert completion_tail([1.0, 2.0, 3.0, 10.0]) == pytest.approx(0.8)
+    assert compute_completion_tail([1.0, 2.0, 3.0, 10.0]) == pytest.approx(0.8)
     tasks = [Made(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
     assert judged("0.79 <= tail(bandwidth(write)) <= 0.81", tasks).outcome is HOLDS
 

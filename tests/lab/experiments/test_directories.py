@@ -31,7 +31,7 @@ POOLS = {
 
 
 def list_directories(experiment: Experiment, directories: Directories) -> list[str]:
-    return [directories.directory_of(experiment, cell) for cell in experiment.cells]
+    return [directories.find_directory(experiment, cell) for cell in experiment.cells]
 
 
 def test_named_file_system_overrides_default_directory() -> None:

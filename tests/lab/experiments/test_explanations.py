@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from made_runs import Made, build_experiment, claim, measured, record
 
-from sonde.experiments.claims.verdicts import evaluate_claims, verdicts_to_json
+from sonde.experiments.claims.verdicts import convert_verdicts_to_json, evaluate_claims
 from sonde.experiments.page.sentences import verdict_sentence
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 
@@ -25,7 +25,7 @@ def judge_levels(levels: list[float], runs: tuple[float, ...] = STEADY, text: st
     }
     verdicts = evaluate_claims(experiment, measured(experiment, records))
     sentence = verdict_sentence(verdicts[0])
-    parts = verdicts_to_json(verdicts)[0]["cells"][0]["comparisons"]
+    parts = convert_verdicts_to_json(verdicts)[0]["cells"][0]["comparisons"]
     assert parts[0]["explanation"] in sentence
     return verdicts[0].outcome, sentence
 

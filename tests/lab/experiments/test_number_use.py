@@ -24,7 +24,7 @@ from sonde.experiments.executed_runs import (
 from sonde.experiments.medians import compute_medians, describe_other_numbers
 from sonde.experiments.page.sentences import verdict_sentence
 from sonde.experiments.results import CellRun, Results
-from sonde.experiments.shipped_experiments import shipped_experiments
+from sonde.experiments.shipped_experiments import list_shipped_experiments
 from sonde.model.experiment import read_experiment
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.record import read_record
@@ -101,7 +101,7 @@ def test_executed_runs_are_described_from_their_records(tmp_path: Path) -> None:
 
 
 def test_profile_that_contradicts_titles_lists_its_members() -> None:
-    experiment = read_experiment(shipped_experiments()["edison-acceptance"], "ci")
+    experiment = read_experiment(list_shipped_experiments()["edison-acceptance"], "ci")
     text = describe_profile_changes(Results(experiment, "group", (), {}, profile="ci"))
     assert text.startswith("Titles describe the whole experiment; profile ci sets clients.nodes = 1, ")
     assert "data.backend = posix (3 plans)" in text

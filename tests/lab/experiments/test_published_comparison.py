@@ -16,7 +16,7 @@ from sonde.experiments.page.published_comparison import (
     published_scale,
     published_section,
 )
-from sonde.experiments.shipped_experiments import resolve_plan_source, shipped_experiments
+from sonde.experiments.shipped_experiments import list_shipped_experiments, resolve_plan_source
 from sonde.model.experiment import Experiment, read_experiment
 from sonde.model.experiment.claims import find_unit, parse_claim_value, parse_printed_number
 
@@ -139,12 +139,14 @@ def test_very_different_values_are_scaled_with_note() -> None:
     assert "drawn 0.01 times as high as they are" in html
 
 
-PRINTED = sorted(name for name, path in shipped_experiments().items() if "[[published]]" in path.read_text("utf-8"))
+PRINTED = sorted(
+    name for name, path in list_shipped_experiments().items() if "[[published]]" in path.read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_published_numbers_name_a_source_of_experiment(name: str) -> None:
-    experiment = read_experiment(shipped_experiments()[name], "published", finder=resolve_plan_source)
+    experiment = read_experiment(list_shipped_experiments()[name], "published", finder=resolve_plan_source)
     for number in experiment.file.published:
         assert number.source in experiment.file.source
         assert parse_printed_number(number.value, find_unit(parse_claim_value(number.of))) >= 0

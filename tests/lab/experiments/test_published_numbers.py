@@ -15,7 +15,7 @@ from made_runs import build_experiment, claim
 
 from sonde.experiments.claims.published_numbers import PublishedNumbers
 from sonde.experiments.claims.verdicts import evaluate_claims
-from sonde.experiments.shipped_experiments import shipped_experiments
+from sonde.experiments.shipped_experiments import list_shipped_experiments
 from sonde.model.bundled_files import find_system_file
 from sonde.model.experiment import Experiment, read_experiment
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -31,7 +31,7 @@ def system(name: str) -> System:
 
 
 def ready(name: str) -> Experiment:
-    return read_experiment(shipped_experiments()[name], "published")
+    return read_experiment(list_shipped_experiments()[name], "published")
 
 
 def outcome(experiment: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:

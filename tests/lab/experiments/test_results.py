@@ -79,7 +79,10 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     assert [(run.cell, run.repeat, run.warm_up) for run in results.runs] == [
         ("transfer=64KiB", 0, True), ("transfer=4KiB", 0, False), ("transfer=64KiB", 0, False)]  # fmt: skip
     assert results.runs[1].axis_values == {"transfer": "4KiB"}
-    assert [len(results.runs_of_cell("transfer=64KiB")), len(results.runs_of_cell("transfer=64KiB", warm_up=True))] == [
+    assert [
+        len(results.list_runs_of_cell("transfer=64KiB")),
+        len(results.list_runs_of_cell("transfer=64KiB", warm_up=True)),
+    ] == [
         1,
         1,
     ]

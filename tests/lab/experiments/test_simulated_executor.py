@@ -76,7 +76,7 @@ def test_cells_of_claim_are_found() -> None:
     axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
     text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
     experiment = build_experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])
-    assert [cell.id for cell in CellGrid(experiment).cells_of(experiment.claims["C1"])] == ["who=a", "who=c"]
+    assert [cell.id for cell in CellGrid(experiment).list_cells_of_claim(experiment.claims["C1"])] == ["who=a", "who=c"]
 
 
 def test_one_run_decides_only_if_deterministic() -> None:

@@ -83,7 +83,7 @@ def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
         FigureRow("0", work.id, work.id, "All", work.id, "ops_per_s" if work.transfer < MIB else "bytes_per_s")
         for work in measured_works
     ]
-    monkeypatch.setattr("sonde.experiments.check.figures.figure_rows", lambda *_: rows)
+    monkeypatch.setattr("sonde.experiments.check.figures.list_figure_rows", lambda *_: rows)
     record = read_record(folder / "record.ndjson")
     figures = compute_figures({"0": (folder.name, record)}, MACHINE, queued=True)
     return CheckResult("group", folder, MACHINE, full=False, figures=figures)

@@ -163,7 +163,7 @@ def test_numbers_of_a_bucket_describe_the_object_store() -> None:
     bucket = FileSystemFacts(type="s3", source="http://host/bucket", network=True)
     for op in ("write", "read", "stat", "create"):
         phase_record = phase(op=op, residency=None)
-        classification, clause = classify(run(phase_record, bucket), phase_record)
+        classification, clause = classify_number(run(phase_record, bucket), phase_record)
         assert classification is Classification.BURST
         assert clause.startswith("by the object store, whose own caches are not known")
 

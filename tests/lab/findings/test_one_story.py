@@ -97,7 +97,7 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
     ]
     phase_names = [*WORKS, "memory", "model", "mount"]
     monkeypatch.setattr(
-        "sonde.experiments.check.figures.figure_rows",
+        "sonde.experiments.check.figures.list_figure_rows",
         lambda *_: [
             FigureRow(str(index), name, f"read-{name}", "All", name) for index in range(4) for name in phase_names
         ],

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.experiments.shipped_experiments import resolve_plan_source, shipped_plans
+from sonde.experiments.shipped_experiments import list_shipped_plans, resolve_plan_source
 from sonde.model.errors import PlanError
 from sonde.model.plan import Plan, read_document
 from sonde.model.schemas import read_schema_text
@@ -110,7 +110,7 @@ def test_what_a_phase_does_not_name_stays_as_the_plan_has_it() -> None:
 
 
 def test_a_resolved_plan_is_the_same_plan_and_complete(tmp_path: Path) -> None:
-    for file in shipped_plans().values():
+    for file in list_shipped_plans().values():
         plan = Plan.read(str(file), ["target.path=/x"])
         resolved = Plan.from_document(plan.resolve(), "resolved")
         assert resolved.resolve() == plan.resolve(), file
@@ -300,7 +300,7 @@ def test_operations_on_names_move_no_bytes() -> None:
 
 
 def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
-    names = shipped_plans()
+    names = list_shipped_plans()
     assert {"quick", "shared-file", "small-files", "sustained", "known-answer", "metadata"} <= names.keys()
     for name, file in names.items():
         plan = Plan.read(str(file), ["target.path=/x"])

@@ -24,9 +24,9 @@ from sonde.model.lines import (
     VerificationCounts,
 )
 from sonde.model.plan import Plan
-from sonde.terminal.phase_text import describe_phase_end, format_rate_by_transfer, preparation
+from sonde.terminal.phase_text import describe_phase_end, describe_preparation, format_rate_by_transfer
 from sonde.terminal.run_display import Display, LiveDisplay, PlainDisplay, RunProgress, make_display
-from sonde.terminal.sparkline import BLOCKS, PLAIN, sparkline
+from sonde.terminal.sparkline import BLOCKS, PLAIN, make_sparkline
 
 PLAN = Plan.from_document(
     {
@@ -233,10 +233,10 @@ def test_which_display_is_taken() -> None:
 
 
 def test_sparklines() -> None:
-    assert sparkline([0, 1, 2, 4, 8], 8) == "▁▂▃▅█"
-    assert sparkline([0, 0], 8) == "▁▁"
-    assert sparkline([], 8) == ""
-    assert sparkline([9, 9, 1, 1], 2) == "██", "only what is shown sets the scale"
+    assert make_sparkline([0, 1, 2, 4, 8], 8) == "▁▂▃▅█"
+    assert make_sparkline([0, 0], 8) == "▁▁"
+    assert make_sparkline([], 8) == ""
+    assert make_sparkline([9, 9, 1, 1], 2) == "██", "only what is shown sets the scale"
     assert len(PLAIN) == len(BLOCKS)
 
 
@@ -262,8 +262,8 @@ def test_words_of_a_phase() -> None:
     assert describe_phase_end(ended) == "4,000 operations in 2.00 s"
     assert "3 operations failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=3)))
     assert "1 operation failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=1)))
-    assert preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
-    assert preparation({"before": [{"kind": "something new"}]}) == "something new"
+    assert describe_preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
+    assert describe_preparation({"before": [{"kind": "something new"}]}) == "something new"
 
 
 @pytest.mark.parametrize("kind", [PlainDisplay, LiveDisplay])

@@ -79,7 +79,7 @@ def _evaluate_alternative(
         most = max(map(len, options), default=0)
     else:
         members = next(
-            (enough for option in options if (enough := _meets_rates(system, requirement, option))),
+            (enough for option in options if (enough := _find_fewest_members(system, requirement, option))),
             options[0] if options else [],
         )
         widths, most = (len(members),), len(members)
@@ -111,7 +111,7 @@ def _evaluate_alternative(
     )  # fmt: skip
 
 
-def _meets_rates(system: System, requirement: LayoutRequirement, option: list[Candidate]) -> list[Candidate]:
+def _find_fewest_members(system: System, requirement: LayoutRequirement, option: list[Candidate]) -> list[Candidate]:
     """The fewest members that meet the requirement; empty when all of them do not."""
     for number in range(1, len(option) + 1):
         device = join_members(option[:number])

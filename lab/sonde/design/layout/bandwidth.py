@@ -60,7 +60,7 @@ class BandwidthEstimate:
     lost: str = ""
 
 
-def rates_by_direction(rate: Rates | None) -> dict[str, float | None]:
+def split_rate_by_direction(rate: Rates | None) -> dict[str, float | None]:
     """Bytes per second in each direction."""
     values = (rate.read, rate.write) if rate is not None else (None, None)
     return {
@@ -102,9 +102,9 @@ class _LoadAccumulator:
         group = base.groups()[0]
         lun = next((device for device in base.walk() if device.kind == "luns"), None)
         self.add_group(group, read, write)
-        self.add_controller(lun.id if lun else "", self._owner(lun, group), read, write)
+        self.add_controller(lun.id if lun else "", self._find_owner(lun, group), read, write)
 
-    def _owner(self, lun: BlockDevice | None, group: BlockDevice) -> str:
+    def _find_owner(self, lun: BlockDevice | None, group: BlockDevice) -> str:
         for device in (lun, group):
             if device is not None and device.kind in ("luns", "raid_groups") and device.id in self.system.index:
                 controller = self.system.find_reference(device.id, "controller")
@@ -126,7 +126,7 @@ class _LoadAccumulator:
             assert isinstance(table, Drive)
             rate = {
                 direction: None if value is None else value * slow
-                for direction, value in rates_by_direction(table.rate).items()
+                for direction, value in split_rate_by_direction(table.rate).items()
             }
             self.add_load(drive.id, "drives", rate, read / data, write / data)
             box = self.system.find_reference(drive.id, "enclosure")
@@ -145,7 +145,7 @@ class _LoadAccumulator:
     def _add_enclosure(self, box: str, read: float, write: float) -> None:
         table = self.system.item(box).table
         assert isinstance(table, Enclosure)
-        self.add_load(box, "boxes", rates_by_direction(table.rate), read, write)
+        self.add_load(box, "boxes", split_rate_by_direction(table.rate), read, write)
 
     def _is_in_failed_enclosure(self, part: str) -> bool:
         box = self.system.find_reference(part, "enclosure")
@@ -168,9 +168,9 @@ class _LoadAccumulator:
             owner = partner
         table = self.system.item(owner).table
         assert isinstance(table, Controller)
-        self.add_load(owner, "controllers", rates_by_direction(table.rate), read, write)
+        self.add_load(owner, "controllers", split_rate_by_direction(table.rate), read, write)
         ports = {direction: None if value is None or table.ports is None else value * int(table.ports)
-                 for direction, value in rates_by_direction(table.port_rate).items()}  # fmt: skip
+                 for direction, value in split_rate_by_direction(table.port_rate).items()}  # fmt: skip
         self.add_load(owner, "controller ports", ports, read, write)
         all_paths = self._find_paths(lun, owner)
         paths = [path for path in all_paths if not any(self._has_failed(link) for link in path)]
@@ -220,20 +220,21 @@ class _LoadAccumulator:
             rate = network_table.rate
         count = int(table.count) if table.count is not None else 1
         rates = {
-            direction: None if value is None else value * count for direction, value in rates_by_direction(rate).items()
+            direction: None if value is None else value * count
+            for direction, value in split_rate_by_direction(rate).items()
         }
         self.add_load(name, "links", rates, read, write)
         near = self.system.find_reference(name, "near")
         if near and isinstance(self.system.item(near).table, Enclosure):
             box = self.system.item(near).table
             assert isinstance(box, Enclosure)
-            self.add_load(near, "cabinets", rates_by_direction(box.rate), read, write)
+            self.add_load(near, "cabinets", split_rate_by_direction(box.rate), read, write)
 
     def add_host(self, name: str, stage: str, read: float, write: float) -> None:
         """Adds the load of a server or node, limited by its own rate and by that of its interfaces."""
         table = self.system.item(name).table
         assert isinstance(table, Host)
-        own_rates = rates_by_direction(getattr(table, "rate", None))
+        own_rates = split_rate_by_direction(getattr(table, "rate", None))
         wires: dict[str, float | None] = {"read": None, "write": None}
         for interface in table.interfaces:
             network = self.system.index.resolve(
@@ -242,7 +243,7 @@ class _LoadAccumulator:
             network_table = self.system.item(network[0]).table
             assert isinstance(network_table, Network)
             count = int(interface.count) if interface.count is not None else 1
-            for direction, rate in rates_by_direction(interface.rate or network_table.rate).items():
+            for direction, rate in split_rate_by_direction(interface.rate or network_table.rate).items():
                 if rate is not None:
                     wires[direction] = (wires[direction] or 0.0) + rate * count
         rates: dict[str, float | None] = {}
@@ -296,7 +297,7 @@ def _add_target(accumulator: _LoadAccumulator, target: str, share: float) -> Non
     if server:
         accumulator.add_host(server, "servers", share, share)
     table = accumulator.system.item(target).table
-    accumulator.add_load(target, "targets", rates_by_direction(getattr(table, "rate", None)), share, share)
+    accumulator.add_load(target, "targets", split_rate_by_direction(getattr(table, "rate", None)), share, share)
 
 
 def _add_nodes(accumulator: _LoadAccumulator) -> None:

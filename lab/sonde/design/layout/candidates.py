@@ -56,7 +56,7 @@ def list_free_candidates(system: System) -> list[Candidate]:
                 continue
             cut = kind == "raid_groups" and bool(system.find_reference(item.id, "controller"))
             device = _as_lun(device) if cut else device
-            candidates.append(Candidate(device, _good_for(device), _places(system, device), new=cut))
+            candidates.append(Candidate(device, _list_purposes(device), _find_sharing_path(system, device), new=cut))
     return candidates
 
 
@@ -66,14 +66,14 @@ def _as_lun(group: BlockDevice) -> BlockDevice:
     return BlockDevice(table.id, "luns", table, (group,), group.capacity)
 
 
-def _good_for(device: BlockDevice) -> str:
+def _list_purposes(device: BlockDevice) -> str:
     purpose = device.table.purpose if isinstance(device.table, Lun) else ""
     geometry = device.geometry
     assert geometry is not None
     return purpose or classify_geometry(geometry, device.unit)
 
 
-def _places(system: System, base: BlockDevice) -> tuple[str, ...]:
+def _find_sharing_path(system: System, base: BlockDevice) -> tuple[str, ...]:
     """The outermost enclosure, the controller, and the enclosure of the first drive."""
     owner = ""
     for device in base.walk():
@@ -140,7 +140,7 @@ def list_geometries(good_for: str, drive: Drive, drives: int) -> list[Geometry]:
     return [geometry for geometry in map(parse_geometry, names) if geometry.drives <= drives]
 
 
-def form_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], good_for: str, geometry: Geometry,
+def propose_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], good_for: str, geometry: Geometry,
            prefix: str) -> list[Candidate]:  # fmt: skip
     """RAID groups of equal drives that could be created, each within one enclosure."""
     candidates: list[Candidate] = []
@@ -153,9 +153,11 @@ def form_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], good
             table = RaidGroup(
                 id=f"{prefix}-g{len(candidates) + 1}",
                 level=geometry.level,
-                data=count(geometry.data),
-                parity=count(geometry.parity if geometry.copies == 1 else geometry.data * (geometry.copies - 1)),
-                segment=size(segment),
+                data=make_planned_count(geometry.data),
+                parity=make_planned_count(
+                    geometry.parity if geometry.copies == 1 else geometry.data * (geometry.copies - 1)
+                ),
+                segment=make_planned_size(segment),
                 drives=tuple(drive.id for drive in members),
             )
             capacity = geometry.usable(members[0].capacity or 0)
@@ -164,13 +166,13 @@ def form_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], good
     return candidates
 
 
-def alternate_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
+def order_by_least_sharing(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates in an order in which neighbors share as little as possible: subsystem, then controller, then
     enclosure."""
-    return _alternate(list(candidates), 0)
+    return _interleave_candidates(list(candidates), 0)
 
 
-def _alternate(candidates: list[Candidate], depth: int) -> list[Candidate]:
+def _interleave_candidates(candidates: list[Candidate], depth: int) -> list[Candidate]:
     if len(candidates) < 2 or depth >= max(len(candidate.sharing_path) for candidate in candidates):
         return candidates
     by_place: dict[str, list[Candidate]] = {}
@@ -178,15 +180,15 @@ def _alternate(candidates: list[Candidate], depth: int) -> list[Candidate]:
         by_place.setdefault(candidate.sharing_path[depth] if depth < len(candidate.sharing_path) else "", []).append(
             candidate
         )
-    rows = [_alternate(ones, depth + 1) for ones in by_place.values()]
+    rows = [_interleave_candidates(ones, depth + 1) for ones in by_place.values()]
     return [candidate for candidate in chain.from_iterable(zip_longest(*rows)) if candidate is not None]
 
 
-def count(value: int) -> Quantity:
+def make_planned_count(value: int) -> Quantity:
     """A count chosen by the planner."""
     return Quantity(value, str(value))
 
 
-def size(value: int) -> Quantity:
+def make_planned_size(value: int) -> Quantity:
     """A size chosen by the planner, in bytes."""
     return Quantity(value, f"{value} B")

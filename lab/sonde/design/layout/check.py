@@ -39,14 +39,14 @@ def check_layout(
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
     for file_system in storage.file_systems:
-        results += _file_system(storage, file_system, plan)
-        unknown += _not_known(storage, file_system, plan)
+        results += _check_file_system(storage, file_system, plan)
+        unknown += _list_unchecked_items(storage, file_system, plan)
     for disk in storage.disks.values():
         results += find_disk_faults(storage, disk)
     for table in storage.slices:
         results += find_slice_faults(storage, table)
     for file in storage.files:
-        results += _extents(storage, file)
+        results += _check_extents(storage, file)
     if plan is not None:
         results += find_plan_faults(storage, plan)
         for directory in directories if plan.table.purpose == "checkpoint" else ():
@@ -80,7 +80,7 @@ def find_stripe_below(
     return None, None
 
 
-def _not_known(
+def _list_unchecked_items(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
 ) -> Iterator[str]:
     if file_system.kind in _STRIPED and file_system.unit is None:
@@ -89,23 +89,23 @@ def _not_known(
         yield f"the RAID stripe below {file_system.location}: no disk reports it; give the system file with --plan"
 
 
-def _file_system(
+def _check_file_system(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.kind in _STRIPED:
-        yield from _stripes(storage, file_system, plan)
-        yield from _log(storage, file_system)
+        yield from _check_stripes(storage, file_system, plan)
+        yield from _check_log(storage, file_system)
         yield from find_block_faults(storage, file_system)
     if file_system.kind == "xfs":
-        yield from _groups(file_system)
-        yield from _blocks(storage, file_system, plan)
+        yield from _check_groups(file_system)
+        yield from _check_blocks(storage, file_system, plan)
     if file_system.kind == "lustre":
         yield from find_object_faults(file_system, _find_target_stripe(storage, plan))
     if file_system.kind == "zfs":
         yield from find_pool_faults(file_system)
     if file_system.options:
         yield CheckedItem("mount options", file_system.location)
-    yield from _options(file_system)
+    yield from _check_options(file_system)
 
 
 def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None) -> int | None:
@@ -116,7 +116,7 @@ def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None)
     return stripes.pop() if len(stripes) == 1 else None
 
 
-def _stripes(
+def _check_stripes(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     unit, stripe = find_stripe_below(storage, file_system, plan)
@@ -159,7 +159,7 @@ def _stripes(
         )  # fmt: skip
 
 
-def _log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     disk = find_top_disk(storage, file_system)
     if file_system.log is not None:
         yield CheckedItem("log", file_system.location)
@@ -180,7 +180,7 @@ def _log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[
             )  # fmt: skip
 
 
-def _groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.group_count is None or file_system.group_blocks is None or not file_system.block:
         return
     yield CheckedItem("allocation groups", file_system.location)
@@ -238,7 +238,7 @@ def _groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedIt
         )  # fmt: skip
 
 
-def _blocks(
+def _check_blocks(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     unit, _ = find_stripe_below(storage, file_system, plan)
@@ -261,14 +261,14 @@ _COSTLY = {
 }
 
 
-def _options(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_options(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     for option in file_system.options:
         if option in _COSTLY:
             cost, remedy = _COSTLY[option]
             yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
 
 
-def _extents(storage: ObservedStorage, file: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
+def _check_extents(storage: ObservedStorage, file: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
     """Reports a fragmented file; adjacent extents on the device count as one."""
     yield CheckedItem("extents", file.path)
     runs: list[list[int]] = []

@@ -26,20 +26,20 @@ def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
     """All faults of one disk."""
     yield from find_redundancy_faults(disk)
     if disk.kind == "part":
-        yield from _alignment(storage, disk)
+        yield from _check_alignment(storage, disk)
     if disk.members:
-        yield from _members(storage, disk)
+        yield from _check_members(storage, disk)
     if disk.level in ("raid4", "raid5", "raid6"):
-        yield from _parity(disk)
+        yield from _check_parity_settings(disk)
     if disk.paths:
         yield from find_path_faults(disk)
-        yield from _paths(disk)
+        yield from _check_paths(disk)
     if disk.kind == "lun":
-        yield from _lun(disk)
-    yield from _queue(storage, disk)
+        yield from _check_lun(disk)
+    yield from _check_queue(storage, disk)
 
 
-def _stripe_of(storage: ObservedStorage, name: str) -> int | None:
+def _find_stripe(storage: ObservedStorage, name: str) -> int | None:
     """The full stripe of the disk of that name, or the optimal I/O size that it reports."""
     for disk in storage.walk_below(name):
         if disk.stripe:
@@ -50,8 +50,8 @@ def _stripe_of(storage: ObservedStorage, name: str) -> int | None:
     return None
 
 
-def _alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    stripe = _stripe_of(storage, disk.on) if disk.on else None
+def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    stripe = _find_stripe(storage, disk.on) if disk.on else None
     if disk.start is None:
         return
     yield CheckedItem("alignment", disk.name)
@@ -73,7 +73,7 @@ def _alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutF
         )  # fmt: skip
 
 
-def _members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     sizes = disk.member_sizes
     if sizes or any(member in storage.disks for member in disk.members):
         yield CheckedItem("members", disk.name)
@@ -129,7 +129,7 @@ def _members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFau
         )  # fmt: skip
 
 
-def _parity(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_parity_settings(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     cache = disk.settings.get("stripe_cache_size", "")
     if cache.isdigit():
         yield CheckedItem("stripe cache", disk.name)
@@ -140,7 +140,7 @@ def _parity(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def _paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     active = [path for path in disk.paths if path.active]
     preferred = [path for path in disk.paths if path.preferred]
     if not active:
@@ -168,14 +168,14 @@ def _paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
                 "path failed", f"{disk.name} {path.name}", "this path has failed", "its share goes to the others",
                 "look at cable and port of this path",
             )  # fmt: skip
-        if path.active is False and not path.state.startswith("fail") and _moved(path) > _FEW_BLOCKS:
+        if path.active is False and not path.state.startswith("fail") and _count_blocks(path) > _FEW_BLOCKS:
             yield LayoutFault(
                 "standby path was used", f"{disk.name} {path.name}",
-                f"a standby path has moved {_moved(path):,} blocks",
+                f"a standby path has moved {_count_blocks(path):,} blocks",
                 "the disk has been on its other controller", "look for path changes in the log",
             )  # fmt: skip
     for direction in ("blocks_read", "blocks_written"):
-        yield from _balance(disk, active, direction)
+        yield from _check_balance(disk, active, direction)
     if disk.queue_depth is not None and 0 < disk.queue_depth < _LEAST_DEPTH:
         yield LayoutFault(
             "queue too short", disk.name, f"{disk.queue_depth} commands at a time", "RAID drives wait for requests",
@@ -190,11 +190,13 @@ def _has_equal_groups(disk: ObservedDisk) -> bool:
     return None not in groups and len(best) > 1
 
 
-def _moved(path: ObservedPath) -> int:
+def _count_blocks(path: ObservedPath) -> int:
     return (path.blocks_read or 0) + (path.blocks_written or 0)
 
 
-def _balance(disk: ObservedDisk, active: Sequence[ObservedPath], direction: str) -> Iterator[LayoutFault | CheckedItem]:
+def _check_balance(
+    disk: ObservedDisk, active: Sequence[ObservedPath], direction: str
+) -> Iterator[LayoutFault | CheckedItem]:
     counts = [getattr(path, direction) for path in active if getattr(path, direction) is not None]
     if len(counts) > 1 and max(counts) > _FEW_BLOCKS and max(counts) - min(counts) > _UNBALANCED * max(counts):
         yield LayoutFault(
@@ -204,7 +206,7 @@ def _balance(disk: ObservedDisk, active: Sequence[ObservedPath], direction: str)
         )  # fmt: skip
 
 
-def _lun(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_lun(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     if disk.unit:
         yield CheckedItem("segment", disk.name)
     segments = [kinds[disk.geometry] for kinds in CSM_SEGMENTS.values() if disk.geometry in kinds]
@@ -217,7 +219,7 @@ def _lun(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def _queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     queue = disk.queue
     if queue:
         yield CheckedItem("queue settings", disk.name)
@@ -230,7 +232,7 @@ def _queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault
         )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
     # a volume splits requests at its members, so a request needs only one unit
-    stripe = disk.unit if disk.level == "raid0" else _stripe_of(storage, disk.name)
+    stripe = disk.unit if disk.level == "raid0" else _find_stripe(storage, disk.name)
     is_whole_disk = disk.kind not in ("part", "slice")
     if is_whole_disk and most and allowed and stripe and most * 1024 < min(stripe, 16 * MIB) and allowed > most:
         yield LayoutFault(
@@ -287,7 +289,7 @@ def find_slice_faults(storage: ObservedStorage, table: ObservedSlices) -> Iterat
             "the later one replaces the other",
             "give every slice its own number",
         )  # fmt: skip
-    geometry = _layout_geometry(table.origin) or next(
+    geometry = _parse_layout_geometry(table.origin) or next(
         (
             disk.geometry
             for disk in storage.disks.values()
@@ -308,7 +310,7 @@ def find_slice_faults(storage: ObservedStorage, table: ObservedSlices) -> Iterat
             )  # fmt: skip
 
 
-def _layout_geometry(origin: str) -> str:
+def _parse_layout_geometry(origin: str) -> str:
     """The geometry in a file name like option-RG11D.cf, which names a layout with one group."""
     match = re.search(r"RG\d1([0-9A-F])", origin)
     if match is None:

@@ -26,12 +26,12 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
                 "other rules apply to it", _MAKE,
             )  # fmt: skip
             continue
-        yield from _numbers(file_system, plan)
-        yield from _log(file_system, plan)
-    yield from _members(storage, plan)
+        yield from _check_numbers(file_system, plan)
+        yield from _check_log_against_plan(file_system, plan)
+    yield from _check_volume_members(storage, plan)
 
 
-def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     groups = plan.groups if file_system.kind == "xfs" else None
     rows: list[tuple[str, int | None, int | None, bool, str]] = [
         ("sunit", file_system.unit, plan.unit, True, "allocations begin at other places of a stripe"),
@@ -63,7 +63,9 @@ def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterato
         )  # fmt: skip
 
 
-def _log(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_log_against_plan(
+    file_system: ObservedFileSystem, plan: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.log is not None and plan.log_size is not None and file_system.log != plan.log_size:
         yield LayoutFault(
             "not as planned", file_system.location,
@@ -80,14 +82,14 @@ def _log(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[La
         )  # fmt: skip
 
 
-def _members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     """Checks members of the volume, geometry of arrays, and the alignment of slices."""
     device = plan.device if plan.devices else None
     if device is None:
         return
     member_count = len(device.members) if device.kind == "volumes" else 0
     planned = {str(group.geometry) for group in device.groups() if group.geometry is not None}
-    for disk in _data_disks(storage):
+    for disk in _list_data_disks(storage):
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
@@ -108,7 +110,7 @@ def _members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[Layou
             )  # fmt: skip
 
 
-def _data_disks(storage: ObservedStorage) -> list[ObservedDisk]:
+def _list_data_disks(storage: ObservedStorage) -> list[ObservedDisk]:
     """Disks below the observed file systems, without those of their logs; all disks if no file system was observed."""
     tops = [file_system.device.rsplit("/", 1)[-1] for file_system in storage.file_systems]
     names = {disk.settings.get("name", disk.name): disk.name for disk in storage.disks.values()}

@@ -26,14 +26,14 @@ def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checked
     yield from _check_properties(pool)
 
 
-def _children(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
+def _list_children(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
     return [child for child in pool.vdevs if child.parent == vdev.name]
 
 
 def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     tops = [vdev for vdev in pool.vdevs if not vdev.parent]
     data = [vdev for vdev in tops if not vdev.use]
-    shapes = {(vdev.kind, len(_children(pool, vdev))) for vdev in data}
+    shapes = {(vdev.kind, len(_list_children(pool, vdev))) for vdev in data}
     if data:
         yield CheckedItem("vdevs", pool.location)
     redundant = any(vdev.kind != "drive" for vdev in data)
@@ -90,7 +90,7 @@ def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
 def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:
     margins = []
     for vdev in sick:
-        children = _children(pool, vdev)
+        children = _list_children(pool, vdev)
         lost = sum(child.state not in _GOOD_STATES for child in children)
         bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY.get(vdev.kind.split(":")[0], 0)
         if children:

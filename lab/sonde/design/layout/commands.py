@@ -27,14 +27,14 @@ _REQUESTS = "256"
 _PARITY_THREADS = "4"
 
 
-def mdadm_array_command(group: BlockDevice, device_names: DeviceNames, spares: tuple[str, ...]) -> list[Argument]:
+def make_mdadm_command(group: BlockDevice, device_names: DeviceNames, spares: tuple[str, ...]) -> list[Argument]:
     """mdadm for one RAID group of drives. Raises UserError for a geometry that md does not support."""
     table, geometry = group.table, group.geometry
     assert isinstance(table, RaidGroup)
     assert geometry is not None
     if geometry.parity > 2:
         raise UserError(f"{group.id} has {geometry.parity} parity drives; md has two at most: write a RAID of level 6.")
-    path = device_names.device_path(group.id)
+    path = device_names.name_device(group.id)
     arguments: list[Argument] = [
         "mdadm",
         "--create",
@@ -55,7 +55,7 @@ def mdadm_array_command(group: BlockDevice, device_names: DeviceNames, spares: t
     return [*arguments, *device_names.all(group.members), *(device_names.of(spare) for spare in spares)]
 
 
-def sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
+def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
     """sgdisk for all slices of one disk. Sizes are in KiB, which is correct for every sector size. Raises UserError."""
     slices = [item for item in system.items("slices") if disk in system.find_references(item.id, "on")]
     starts = compute_slice_starts(system, disk)
@@ -73,13 +73,13 @@ def sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list
     return [*arguments, device_names.of(disk)]
 
 
-def volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iterator[list[Argument]]:
+def make_volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iterator[list[Argument]]:
     """Commands of LVM or md for one striped volume."""
     table = device.table
     assert isinstance(table, Volume)
     if table.kind == "zfs":
         return
-    path, members = device_names.device_path(device.id), device_names.all(device.members)
+    path, members = device_names.name_device(device.id), device_names.all(device.members)
     unit = device.unit or MIB
     if uses_lvm(device):
         group, _, logical = path.removeprefix("/dev/").partition("/")
@@ -95,23 +95,23 @@ def volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iterator[
                f"--level={level}", f"--raid-devices={len(device.members)}", *chunk, *members]  # fmt: skip
 
 
-def mkfs_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
+def make_mkfs_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
     """mkfs.xfs, mke2fs, mkfs.btrfs or zpool for a local file system; empty for a kind that has none of these."""
     device = device_names.of(layout.device.id)
     if layout.table.kind == "xfs":
-        return ["mkfs.xfs", *xfs_options(layout, device_names), device]
+        return ["mkfs.xfs", *make_xfs_options(layout, device_names), device]
     if layout.table.kind == "ext4":
-        return ["mke2fs", *ext4_options(layout), device]
+        return ["mke2fs", *make_ext4_options(layout), device]
     if layout.table.kind == "btrfs":
         return ["mkfs.btrfs", "--label", layout.id, device]
     if layout.table.kind == "zfs":
-        return _pool(layout, device_names)
+        return _make_pool_command(layout, device_names)
     if layout.table.kind == "swap":
         return ["mkswap", "--label", layout.id[:15], device]
     return []
 
 
-def xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
+def make_xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
     """Options of mkfs.xfs, without the device."""
     data = []
     if layout.groups is not None:
@@ -128,15 +128,15 @@ def xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> list[Arg
     if unit:
         log.append(f"su={unit}")
     arguments: list[Argument] = ["-L", layout.id[:12], "-b", f"size={layout.block}", "-d", ",".join(data)]
-    return [*arguments, "-l", _comma_separated(log)] if log else arguments
+    return [*arguments, "-l", _join_with_commas(log)] if log else arguments
 
 
-def _comma_separated(options: list[Argument]) -> Word:
+def _join_with_commas(options: list[Argument]) -> Word:
     separated = [part for option in options for part in (",", option)]
     return concatenate(*separated[1:])
 
 
-def ext4_options(layout: FileSystemLayout) -> list[Argument]:
+def make_ext4_options(layout: FileSystemLayout) -> list[Argument]:
     """Options of mke2fs, without the device."""
     arguments: list[Argument] = ["-t", "ext4", "-L", layout.id[:16], "-b", layout.block]
     if layout.unit:
@@ -148,7 +148,7 @@ def ext4_options(layout: FileSystemLayout) -> list[Argument]:
     return arguments
 
 
-def _pool(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
+def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
     """Creates a pool with one vdev per RAID group; the record size is the smallest that writes full stripes of 1
     MiB."""
     vdevs: list[Argument] = []
@@ -179,10 +179,10 @@ def mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
             options += ["largeio", "swalloc"]
     if layout.table.kind == "ext4" and layout.unit:
         options.append(f"stripe={layout.width // layout.block}")
-    return _comma_separated(options)
+    return _join_with_commas(options)
 
 
-def queue_settings(
+def list_queue_settings(
     layout: FileSystemLayout, base: BlockDevice, device_names: DeviceNames
 ) -> Iterator[tuple[Argument, dict[str, str]]]:
     """Device and its settings below /sys/block/…/queue/ for one device of a layout and all below it; md arrays also get
@@ -193,7 +193,7 @@ def queue_settings(
     done: set[str] = set()
     for depth, device in enumerate(base.walk()):
         settings: dict[str, str] = dict(top) if depth == 0 else {}
-        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _under_controller(base)):
+        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _is_under_controller(base)):
             flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
             settings["queue/scheduler"] = "none" if flash or device.kind == "luns" or is_pool else "mq-deadline"
             request = min(_LARGEST_REQUEST, device.stripe or MIB) if device.kind == "luns" else MIB
@@ -204,7 +204,7 @@ def queue_settings(
             settings["device/queue_depth"] = str(int(device.table.queue_depth))
         geometry = device.geometry
         is_array = device.kind == "raid_groups" and geometry is not None and geometry.parity
-        if is_array and not is_pool and not _under_controller(device):
+        if is_array and not is_pool and not _is_under_controller(device):
             settings["md/stripe_cache_size"] = "8192"
             settings["md/group_thread_cnt"] = _PARITY_THREADS
         if settings and device.kind != "slices" and device.id not in done:
@@ -212,7 +212,7 @@ def queue_settings(
             yield device_names.of(device.id), settings
 
 
-def _under_controller(base: BlockDevice) -> bool:
+def _is_under_controller(base: BlockDevice) -> bool:
     """Whether a controller runs the RAID groups below, so that the host sees LUNs and no drives."""
     return any(
         device.kind == "luns" or (isinstance(device.table, RaidGroup) and bool(device.table.controller))
@@ -225,5 +225,5 @@ def list_host_raid_groups(base: BlockDevice) -> list[BlockDevice]:
     return [
         device
         for device in base.walk()
-        if device.kind == "raid_groups" and device.members and not _under_controller(base)
+        if device.kind == "raid_groups" and device.members and not _is_under_controller(base)
     ]

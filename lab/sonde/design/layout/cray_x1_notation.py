@@ -34,13 +34,13 @@ def format_cray_x1_commands(system: System, layouts: Sequence[FileSystemLayout],
     luns = list(dict.fromkeys(inner.id for device in devices for inner in device.walk() if inner.kind == "luns"))
     if not luns:
         return ""
-    blocks = [list(_csm(system, binary)), *([*_parts(system, lun)] for lun in luns)]
-    blocks += [list(_volume(layout)) for layout in layouts]
-    blocks += [[_mkfs(layout)] for layout in layouts if layout.table.kind == "xfs"]
+    blocks = [list(_make_csm_command(system, binary)), *([*_make_parts_file(system, lun)] for lun in luns)]
+    blocks += [list(_make_volume_commands(layout)) for layout in layouts]
+    blocks += [[_make_mkfs_command(layout)] for layout in layouts if layout.table.kind == "xfs"]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _csm(system: System, binary: bool) -> Iterator[str]:
+def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
     """csmadd CHASSIS SLOT LAYOUT SIZES...: for each group the sizes of its LUNs in GB; 0 is the remainder."""
     for item in system.items("enclosures"):
         box = item.table
@@ -51,18 +51,18 @@ def _csm(system: System, binary: bool) -> Iterator[str]:
             geometries = parse_csm_layout(box.layout)
         except UserError:
             continue
-        groups = [group.id for group in system.items("raid_groups") if item.id in _boxes(system, group.id)]
-        sizes = [_lun_sizes(system, group, binary) for group in groups]
+        groups = [group.id for group in system.items("raid_groups") if item.id in _find_enclosures(system, group.id)]
+        sizes = [_list_lun_sizes(system, group, binary) for group in groups]
         if len(groups) == len(geometries):
             option = ["-G"] if binary else []
             yield quote_command(["csmadd", *option, int(box.chassis), int(box.slot), box.layout, *sizes])
 
 
-def _boxes(system: System, group: str) -> set[str | None]:
+def _find_enclosures(system: System, group: str) -> set[str | None]:
     return {system.find_reference(drive, "enclosure") for drive in system.find_references(group, "drives")}
 
 
-def _lun_sizes(system: System, group: str, binary: bool) -> str:
+def _list_lun_sizes(system: System, group: str, binary: bool) -> str:
     luns = [item.id for item in system.items("luns") if group in system.find_references(item.id, "raid_group")]
     group_size, sizes = system.compute_capacity(group), [system.compute_capacity(lun) for lun in luns]
     if not luns or None in sizes or group_size is None:
@@ -74,7 +74,7 @@ def _lun_sizes(system: System, group: str, binary: bool) -> str:
     return ":".join(texts)
 
 
-def _parts(system: System, lun: str) -> Iterator[str]:
+def _make_parts_file(system: System, lun: str) -> Iterator[str]:
     """The configuration file of parts, and its command."""
     disk = quote(getattr(system.item(lun).table, "device", "") or lun)
     slices = [item for item in system.items("slices") if lun in system.find_references(item.id, "on")]
@@ -89,7 +89,7 @@ def _parts(system: System, lun: str) -> Iterator[str]:
     for index, item in enumerate(slices):
         table = item.table
         assert isinstance(table, Slice)
-        number = _number(table, item.position, index, alone=len(slices) == 1)
+        number = _choose_slice_number(table, item.position, index, alone=len(slices) == 1)
         if table.share is not None:
             size = f"{100 * float(table.share):g}%"
         else:
@@ -102,7 +102,7 @@ def _parts(system: System, lun: str) -> Iterator[str]:
     yield f"/sbin/parts -w {queue}-v -c /etc/parts/{disk.rsplit('/', 1)[-1]}.cf {disk}"
 
 
-def _number(table: Slice, position: int, index: int, *, alone: bool) -> int:
+def _choose_slice_number(table: Slice, position: int, index: int, *, alone: bool) -> int:
     match = re.search(r"s(\d+)$", table.device)
     if match:
         return int(match[1])
@@ -111,7 +111,7 @@ def _number(table: Slice, position: int, index: int, *, alone: bool) -> int:
     return _DATA_SLICE if alone else index
 
 
-def _volume(layout: FileSystemLayout) -> Iterator[str]:
+def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
     """xlv_make: the log first, then a stripe over all members with a unit in blocks of 512 B."""
     device = layout.device
     if device.kind != "volumes" or device.unit is None:
@@ -119,12 +119,16 @@ def _volume(layout: FileSystemLayout) -> Iterator[str]:
     yield "/usr/sbin/xlv_make"
     yield f"vol {quote(device.id)}"
     if layout.log is not None:
-        yield from ("log", "plex", f"ve {_short(layout.log)}", "end")
-    yield from ("data", "plex", f"ve -stripe -stripe_unit {device.unit // 512} {' '.join(map(_short, device.members))}")
+        yield from ("log", "plex", f"ve {_shorten_device_name(layout.log)}", "end")
+    yield from (
+        "data",
+        "plex",
+        f"ve -stripe -stripe_unit {device.unit // 512} {' '.join(map(_shorten_device_name, device.members))}",
+    )
     yield "end"
 
 
-def _short(device: BlockDevice) -> str:
+def _shorten_device_name(device: BlockDevice) -> str:
     """The name of a slice as XLV writes it: pm1d1L1s11."""
     if getattr(device.table, "device", ""):
         return quote(device.label.rsplit("/", 1)[-1])
@@ -133,7 +137,7 @@ def _short(device: BlockDevice) -> str:
     return quote(f"{disk}s{int(number) if number is not None else _DATA_SLICE}")
 
 
-def _mkfs(layout: FileSystemLayout) -> str:
+def _make_mkfs_command(layout: FileSystemLayout) -> str:
     arguments = ["/sbin/mkfs"]
     striped = layout.device.kind == "volumes"
     if layout.unit and not striped:
@@ -141,5 +145,5 @@ def _mkfs(layout: FileSystemLayout) -> str:
         arguments.append(f"-d sunit={layout.unit // 512},swidth={layout.width // 512}")
     if layout.log is None and layout.log_size:
         arguments.append(f"-l size={layout.log_size // layout.block}b")
-    name = f"/dev/xlv/{layout.device.id}" if striped else f"/dev/dsk/{_short(layout.device)}"
+    name = f"/dev/xlv/{layout.device.id}" if striped else f"/dev/dsk/{_shorten_device_name(layout.device)}"
     return " ".join([*arguments, name])

@@ -23,7 +23,7 @@ class DeviceNames:
     system: System
     required_variables: dict[str, str] = field(default_factory=dict)
 
-    def device_path(self, part: str) -> str:
+    def name_device(self, part: str) -> str:
         """The device of an array or volume that the host creates: as described, else a generated name."""
         path = find_described_path(self.system, part)
         if path:
@@ -41,7 +41,7 @@ class DeviceNames:
             number = getattr(item.table, "number", None)
             return substitute("slice", self.of(below[0]), int(number) + item.position if number is not None else 1)
         if item.kind in ("raid_groups", "volumes") and self._is_made_by_host(part):
-            return self.device_path(part)
+            return self.name_device(part)
         name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part.upper())
         kind = {"drives": "drive", "luns": "LUN", "raid_groups": "RAID group", "volumes": "volume"}[item.kind]
         self.required_variables[name] = f"the device of {kind} {part}, like /dev/disk/by-id/..."

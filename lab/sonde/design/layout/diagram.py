@@ -38,12 +38,12 @@ def draw_layout(system: System, layouts: Sequence[FileSystemLayout]) -> str:
     parts: list[Markup] = []
     y = 92
     for layout in layouts:
-        parts += _file_system(system, layout, y)
-        y += _height(layout)
+        parts += _draw_file_system(system, layout, y)
+        y += _compute_height(layout)
     title = system.title or system.id
     head = [
         Markup('<text class="title" x="{}" y="34">{}</text>').format(_EDGE, title),
-        *_legend(62),
+        *_draw_legend(62),
     ]
     opened = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img">'
@@ -53,76 +53,76 @@ def draw_layout(system: System, layouts: Sequence[FileSystemLayout]) -> str:
     return f"{opened}\n{name}\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
 
 
-def _legend(y: int) -> Iterator[Markup]:
+def _draw_legend(y: int) -> Iterator[Markup]:
     x = _EDGE
     for css, text in (
         ("data", "drive with data"),
         ("parity", "drive's worth of parity"),
         ("copy", "drive with a copy"),
     ):
-        yield _square(css, x, y - 11)
+        yield _draw_square(css, x, y - 11)
         yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 20, y, text)
         x += 40 + 7 * len(text)
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x, y, "the red bar is the limit")
 
 
-def _square(css: str, x: float, y: float) -> Markup:
+def _draw_square(css: str, x: float, y: float) -> Markup:
     return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(css, x, y, _DRIVE, _DRIVE)
 
 
-def _rows(layout: FileSystemLayout) -> list[BlockDevice]:
+def _list_rows(layout: FileSystemLayout) -> list[BlockDevice]:
     """The groups in the column of drives, one per row."""
     return [group for device in layout.devices for group in device.groups()]
 
 
-def _height(layout: FileSystemLayout) -> int:
-    row_count = min(len(_rows(layout)), _SHOWN)
-    more = 24 if len(_rows(layout)) > _SHOWN else 0
+def _compute_height(layout: FileSystemLayout) -> int:
+    row_count = min(len(_list_rows(layout)), _SHOWN)
+    more = 24 if len(_list_rows(layout)) > _SHOWN else 0
     return 44 + max(_ROW * row_count + more, 152) + 20 * len(layout.rates.stages) + 60
 
 
-def _file_system(system: System, layout: FileSystemLayout, top: int) -> Iterator[Markup]:
+def _draw_file_system(system: System, layout: FileSystemLayout, top: int) -> Iterator[Markup]:
     yield Markup('<line class="rule" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
         _EDGE, _WIDTH - _EDGE, top - 12, top - 12
     )
     text = f"{layout.id}: {layout.table.kind}{', ' + layout.table.purpose if layout.table.purpose else ''}"
     yield Markup('<text class="head" x="{}" y="{}">{}</text>').format(_EDGE, top + 12, text)
-    rows, y = _rows(layout), top + 36
+    rows, y = _list_rows(layout), top + 36
     tall = max(_ROW * min(len(rows), _SHOWN), 152)
-    above = _above(layout)
+    above = _find_device_above(layout)
     # a single row without a volume is connected to its file system directly
     alone = len(rows) == 1 and above is None
     middle = y + 20 if alone else y + tall / 2 - 8
     for index, group in enumerate(rows[:_SHOWN]):
         row = y + _ROW * index
-        yield from _group(system, layout, group, row)
-        yield from _lun(system, layout, index, group, row)
+        yield from _draw_group(system, layout, group, row)
+        yield from _draw_lun(system, layout, index, group, row)
         target = _COLUMNS[2] if above is not None else _COLUMNS[3]
-        yield _line(_COLUMNS[1] + _BOX[1], row + 20, target, middle)
+        yield _draw_line(_COLUMNS[1] + _BOX[1], row + 20, target, middle)
     if len(rows) > _SHOWN:
         yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(
             _EDGE, y + _ROW * _SHOWN + 8, f"and {len(rows) - _SHOWN:,} more alike"
         )
         tall += 24
     if above is not None:
-        yield from _box("volume", 2, middle - 34, 68, _volume_words(above))
-        yield _line(_COLUMNS[2] + _BOX[2], middle, _COLUMNS[3], middle)
-    yield from _box("fs", 3, middle - (22 if alone else 68), 136, list(_fs_words(system, layout)))
-    yield from _stages(layout, int(y + tall + 8))
+        yield from _draw_box("volume", 2, middle - 34, 68, _describe_volume(above))
+        yield _draw_line(_COLUMNS[2] + _BOX[2], middle, _COLUMNS[3], middle)
+    yield from _draw_box("fs", 3, middle - (22 if alone else 68), 136, list(_describe_file_system(system, layout)))
+    yield from _draw_stages(layout, int(y + tall + 8))
 
 
-def _above(layout: FileSystemLayout) -> BlockDevice | None:
+def _find_device_above(layout: FileSystemLayout) -> BlockDevice | None:
     return layout.device if layout.devices and layout.device.kind == "volumes" else None
 
 
-def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
+def _draw_line(x1: float, y1: float, x2: float, y2: float) -> Markup:
     bend = (x1 + x2) / 2
     return Markup('<path class="link" d="M{:.0f} {:.0f} C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}"/>').format(
         x1, y1, bend, y1, bend, y2, x2, y2
     )
 
 
-def _owner(system: System, layout: FileSystemLayout, group: BlockDevice) -> str:
+def _find_controller(system: System, layout: FileSystemLayout, group: BlockDevice) -> str:
     """The controller of the LUN above a group, else that of the group."""
     for base in layout.devices:
         for device in base.walk():
@@ -137,10 +137,10 @@ def _owner(system: System, layout: FileSystemLayout, group: BlockDevice) -> str:
     return (system.find_reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
 
 
-def _group(system: System, layout: FileSystemLayout, group: BlockDevice, y: int) -> Iterator[Markup]:
+def _draw_group(system: System, layout: FileSystemLayout, group: BlockDevice, y: int) -> Iterator[Markup]:
     geometry = group.geometry
     drives = [device for device in group.walk() if device.kind == "drives"]
-    owner = _owner(system, layout, group)
+    owner = _find_controller(system, layout, group)
     if geometry is None or not isinstance(group.table, RaidGroup):
         text = group.id
         kinds = ["data"]
@@ -152,15 +152,15 @@ def _group(system: System, layout: FileSystemLayout, group: BlockDevice, y: int)
     size = format_bytes(drives[0].capacity) + " each" if drives and drives[0].capacity else "drives not described"
     yield Markup('<text class="strong" x="{}" y="{}">{}</text>').format(_EDGE, y + 8, text)
     for index, css in enumerate(kinds[:_DRIVES_SHOWN]):
-        yield _square(css, _EDGE + index * (_DRIVE + _GAP), y + 14)
+        yield _draw_square(css, _EDGE + index * (_DRIVE + _GAP), y + 14)
     x = _EDGE + min(len(kinds), _DRIVES_SHOWN) * (_DRIVE + _GAP) + 6
     by = f", by {owner}" if owner else ""
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x, y + 25, size + by)
 
 
-def _lun(system: System, layout: FileSystemLayout, index: int, group: BlockDevice, y: int) -> Iterator[Markup]:
+def _draw_lun(system: System, layout: FileSystemLayout, index: int, group: BlockDevice, y: int) -> Iterator[Markup]:
     """Draws LUN and slice, or the target on the group."""
-    inner = next((branch for device in layout.devices for branch in _branch(device, group.id)), None)
+    inner = next((branch for device in layout.devices for branch in _list_branch(device, group.id)), None)
     lines = []
     if layout.targets:
         server = system.find_reference(layout.targets[index], "server") or "no server"
@@ -173,18 +173,18 @@ def _lun(system: System, layout: FileSystemLayout, index: int, group: BlockDevic
     else:
         stripe = f"full stripe {format_bytes(group.stripe)}" if group.stripe and group.unit else "no stripe"
         lines = [format_bytes(group.capacity) if group.capacity else UNKNOWN, stripe]
-    yield _line(_EDGE + 350, y + 20, _COLUMNS[1], y + 20)
-    yield from _box("box", 1, y - 2, 44, lines)
+    yield _draw_line(_EDGE + 350, y + 20, _COLUMNS[1], y + 20)
+    yield from _draw_box("box", 1, y - 2, 44, lines)
 
 
-def _branch(base: BlockDevice, group: str) -> Iterator[BlockDevice]:
+def _list_branch(base: BlockDevice, group: str) -> Iterator[BlockDevice]:
     """The slices and LUNs through which a device reaches a group, top down."""
     for device in base.walk():
         if device.kind in ("slices", "luns") and any(inner.id == group for inner in device.groups()):
             yield device
 
 
-def _box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -> Iterator[Markup]:
+def _draw_box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -> Iterator[Markup]:
     x, width = _COLUMNS[column], _BOX[column]
     yield Markup('<rect class="{}" x="{}" y="{:.0f}" width="{}" height="{:.0f}" rx="4"/>').format(
         css, x, y, width, height
@@ -197,12 +197,12 @@ def _box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -
         yield Markup('<text class="{}" x="{}" y="{:.0f}">{}</text>').format(kind, x + 10, y + 18 + 17 * index, label)
 
 
-def _volume_words(device: BlockDevice) -> list[str]:
+def _describe_volume(device: BlockDevice) -> list[str]:
     unit = f"{len(device.members)} x {format_bytes(device.unit)}" if device.unit else f"{len(device.members)} members"
     return [device.label, unit, format_bytes(device.capacity) if device.capacity else UNKNOWN]
 
 
-def _fs_words(system: System, layout: FileSystemLayout) -> Iterator[str]:
+def _describe_file_system(system: System, layout: FileSystemLayout) -> Iterator[str]:
     paths = [getattr(item.table, "path", "") for item in system.items("mounts")
              if layout.id in system.find_references(item.id, "file_system")]  # fmt: skip
     yield paths[0] if paths else f"/{layout.id}"
@@ -217,7 +217,7 @@ def _fs_words(system: System, layout: FileSystemLayout) -> Iterator[str]:
     yield f"read {format_known_rate(layout.rates.read)}, write {format_known_rate(layout.rates.write)}"
 
 
-def _stages(layout: FileSystemLayout, y: int) -> Iterator[Markup]:
+def _draw_stages(layout: FileSystemLayout, y: int) -> Iterator[Markup]:
     """Draws one bar per stage for its write bandwidth, on a common scale."""
     rates = [stage.write for stage in layout.rates.stages if stage.write is not None]
     widest = max(rates, default=1.0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sonde.design.layout.bandwidth import REBUILD_SHARE, BandwidthEstimate, estimate_bandwidth, rates_by_direction
+from sonde.design.layout.bandwidth import REBUILD_SHARE, BandwidthEstimate, estimate_bandwidth, split_rate_by_direction
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.model.system import System
 from sonde.model.system.storage import Drive, RaidGroup
@@ -37,14 +37,14 @@ class FailureEffect:
 def list_failure_effects(system: System, file_system: str, devices: Sequence[BlockDevice]) -> Iterator[FailureEffect]:
     """For each kind of part, the effect of the failure that costs most."""
     intact = estimate_bandwidth(system, file_system, devices)
-    for kind, parts in _parts(system, file_system, devices).items():
+    for kind, parts in _list_parts(system, file_system, devices).items():
         estimates = [
             (part, estimate_bandwidth(system, file_system, devices, [part]))
             for part in parts[: _TRIED.get(kind, _TRIED_OTHERS)]
         ]
         if not estimates:
             continue
-        part, rates = min(estimates, key=lambda estimate: _remaining_share(estimate[1], intact))
+        part, rates = min(estimates, key=lambda estimate: _compute_remaining_share(estimate[1], intact))
         seconds = estimate_rebuild_seconds(system, part, devices) if kind == "drive" else None
         weakest = next((stage for stage in intact.stages if stage.name == _STAGE.get(kind)), None)
         if weakest is not None and weakest.write is None and not rates.lost:
@@ -53,7 +53,7 @@ def list_failure_effects(system: System, file_system: str, devices: Sequence[Blo
         yield FailureEffect(kind, part, rates.read, rates.write, rates.limits["write"], seconds, rates.lost)
 
 
-def _remaining_share(rates: BandwidthEstimate, intact: BandwidthEstimate) -> float:
+def _compute_remaining_share(rates: BandwidthEstimate, intact: BandwidthEstimate) -> float:
     """The remaining fraction of the bandwidth, for comparison: -1 when the file system is lost."""
     if rates.lost:
         return -1.0
@@ -62,7 +62,7 @@ def _remaining_share(rates: BandwidthEstimate, intact: BandwidthEstimate) -> flo
     return min(shares, default=1.0)
 
 
-def _parts(system: System, file_system: str, devices: Sequence[BlockDevice]) -> dict[str, list[str]]:
+def _list_parts(system: System, file_system: str, devices: Sequence[BlockDevice]) -> dict[str, list[str]]:
     by_kind: dict[str, dict[str, None]] = {kind: {} for kind in _KINDS}
     for base in devices:
         for device in base.walk():
@@ -96,7 +96,7 @@ def estimate_rebuild_seconds(system: System, drive: str, devices: Sequence[Block
     table = system.item(drive).table
     if not isinstance(table, Drive):
         return None
-    rate = rates_by_direction(table.rate)["write"]
+    rate = split_rate_by_direction(table.rate)["write"]
     group = next((device for base in devices for device in base.walk() if device.kind == "raid_groups"
                   and drive in [inner.id for inner in device.members]), None)  # fmt: skip
     if (

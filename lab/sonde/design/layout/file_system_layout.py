@@ -96,18 +96,18 @@ class _LayoutComputation:
         self.derivations.append(Derivation(part or self.id, quantity, value, text, arithmetic))
 
     def compute_layout(self) -> FileSystemLayout:
-        alignment = self._stripes()
-        unit, width = self._unit_and_width()
-        capacity = self._capacity()
-        groups = self._groups(capacity, unit, width)
-        size = self._log(capacity, groups)
-        self._rates()
+        alignment = self._record_stripes()
+        unit, width = self._record_unit_and_width()
+        capacity = self._record_capacity()
+        groups = self._record_groups(capacity, unit, width)
+        size = self._record_log(capacity, groups)
+        self._record_rates()
         return FileSystemLayout(
             self.id, self.table, self.devices, self.targets, self.log, capacity, unit, width, alignment, groups, size,
             self.rates, tuple(self.derivations),
         )  # fmt: skip
 
-    def _stripes(self) -> int:
+    def _record_stripes(self) -> int:
         """Records the stripes of the groups below. Returns the alignment of slices."""
         step = MIB
         counted: set[tuple[object, ...]] = set()
@@ -128,11 +128,11 @@ class _LayoutComputation:
             )  # fmt: skip
         return step
 
-    def _unit_and_width(self) -> tuple[int, int]:
+    def _record_unit_and_width(self) -> tuple[int, int]:
         device = self.devices[0] if self.devices else None
         if device is None:
             return 0, 0
-        unit, width, how = _allocation(device)
+        unit, width, how = _choose_allocation(device)
         told_unit, told_width = self.table.stripe_unit, self.table.stripe_width
         if told_unit is not None and told_width is not None:
             if (int(told_unit), int(told_width)) != (unit, width):
@@ -143,19 +143,19 @@ class _LayoutComputation:
             self.record("width of allocation", width, f"{format_stripe(width)} (swidth)", f"unit x {width // unit}")
         return unit, width
 
-    def _capacity(self) -> int | None:
+    def _record_capacity(self) -> int | None:
         sizes = [device.capacity for device in self.devices]
         if not sizes or None in sizes:
             return int(self.table.capacity) if self.table.capacity is not None else None
         total = sum(size for size in sizes if size is not None)
         for device in self.devices[:1]:
-            self._members(device)
+            self._record_members(device)
         count = f"{len(sizes)} targets: " if len(sizes) > 1 else ""
         self.record("capacity", total, f"{total} B = {format_bytes(total)} = {total / 1e9:.4g} GB",
                   f"{count}{_sum_words([size for size in sizes if size is not None])}")  # fmt: skip
         return total
 
-    def _members(self, base: BlockDevice) -> None:
+    def _record_members(self, base: BlockDevice) -> None:
         if base.kind == "volumes" and len(base.members) > 1:
             sizes = [member.capacity for member in base.members if member.capacity is not None]
             if len(sizes) == len(base.members) and getattr(base.table, "kind", "") == "stripe":
@@ -171,7 +171,7 @@ class _LayoutComputation:
                     f"begin {device.start} B = {device.start / MIB:g} MiB", device.id,
                 )  # fmt: skip
 
-    def _groups(self, capacity: int | None, unit: int, width: int) -> xfs.AllocationGroups | None:
+    def _record_groups(self, capacity: int | None, unit: int, width: int) -> xfs.AllocationGroups | None:
         if self.table.kind != "xfs" or capacity is None:
             return None
         block = int(self.table.block) if self.table.block is not None else BLOCK
@@ -187,7 +187,7 @@ class _LayoutComputation:
         self.record("allocation groups", groups.count, f"{groups.count} of {groups.size} blocks", how)
         return groups
 
-    def _log(self, capacity: int | None, groups: xfs.AllocationGroups | None) -> int | None:
+    def _record_log(self, capacity: int | None, groups: xfs.AllocationGroups | None) -> int | None:
         if capacity is None or self.table.kind not in ("xfs", "ext4"):
             return None
         if self.table.log_size is not None:
@@ -210,7 +210,7 @@ class _LayoutComputation:
         self.record("log", size, f"{format_bytes(size)} = {size // BLOCK} blocks", how)
         return size
 
-    def _rates(self) -> None:
+    def _record_rates(self) -> None:
         for direction in ("read", "write"):
             value = getattr(self.rates, direction)
             if value is not None:
@@ -230,7 +230,7 @@ def choose_group_count(purpose: str, capacity: int) -> int | None:
     return min(16, capacity >> 30) if capacity >= 8 << 30 else None
 
 
-def _allocation(base: BlockDevice) -> tuple[int, int, str]:
+def _choose_allocation(base: BlockDevice) -> tuple[int, int, str]:
     """Unit and width of allocations, and the reason."""
     stripe, geometry = base.stripe, base.geometry
     striped = base.kind == "volumes" and getattr(base.table, "kind", "") == "stripe"

@@ -73,11 +73,11 @@ def make_failure_rows(
         more = effect.lost or (f"limit {effect.limit}" if effect.limit else "")
         if effect.rebuild_s is not None:
             more = f"rebuilt after {format_seconds(effect.rebuild_s)} at best; {more}"
-        yield (f"{effect.kind} {effect.part}", _against(effect.read, intact.rates.read, effect.lost),
-               _against(effect.write, intact.rates.write, effect.lost), more)  # fmt: skip
+        yield (f"{effect.kind} {effect.part}", _compare_with_before(effect.read, intact.rates.read, effect.lost),
+               _compare_with_before(effect.write, intact.rates.write, effect.lost), more)  # fmt: skip
 
 
-def _against(after: float | None, before: float | None, lost: str) -> str:
+def _compare_with_before(after: float | None, before: float | None, lost: str) -> str:
     if lost:
         return "lost"
     if after is None or not before:
@@ -157,8 +157,8 @@ def make_report(system: System, layout: Sequence[FileSystemLayout], *, binary: b
     """Every subsystem with its enclosures, controllers, drives, RAID groups and LUNs, then the file systems. Sizes of
     drives and LUNs are in powers of 1000, or with `binary` of 1024, like csmreport with its option -G."""
     lines = [f"{system.id}: {system.title}".rstrip(": ")]
-    for box, members in _subsystems(system).items():
-        lines += ["", *_subsystem(system, box, members, binary)]
+    for box, members in _map_subsystems(system).items():
+        lines += ["", *_describe_subsystem(system, box, members, binary)]
     if layout:
         lines += ["", "File systems"]
         for row in make_plan_rows(layout):
@@ -169,7 +169,7 @@ def make_report(system: System, layout: Sequence[FileSystemLayout], *, binary: b
     return "\n".join(lines) + "\n"
 
 
-def _subsystems(system: System) -> dict[str, list[str]]:
+def _map_subsystems(system: System) -> dict[str, list[str]]:
     """RAID groups by the outermost enclosure of their controller or first drive."""
     groups: dict[str, list[str]] = {}
     for item in system.items("raid_groups"):
@@ -182,7 +182,7 @@ def _subsystems(system: System) -> dict[str, list[str]]:
     return groups
 
 
-def _subsystem(system: System, box: str, groups: Sequence[str], binary: bool) -> Iterator[str]:
+def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary: bool) -> Iterator[str]:
     kind = getattr(system.item(box).table, "kind", "") if box else ""
     yield f"{box or 'RAID groups'}{' (' + kind + ')' if kind else ''}"
     drives = [name for group in groups for name in system.find_references(group, "drives")]
@@ -191,7 +191,7 @@ def _subsystem(system: System, box: str, groups: Sequence[str], binary: bool) ->
     yield f"  {counted(len(drives), 'drive')} in groups, {each}"
     for owner in dict.fromkeys(system.find_reference(group, "controller") for group in groups):
         if owner:
-            yield from _controller(system, owner)
+            yield from _describe_controller(system, owner)
     for group in groups:
         device = resolve_block_device(system, group)
         yield (
@@ -199,10 +199,10 @@ def _subsystem(system: System, box: str, groups: Sequence[str], binary: bool) ->
         )
         for item in system.items("luns"):
             if group in system.find_references(item.id, "raid_group"):
-                yield _lun_words(system, item.id, device, binary)
+                yield _describe_lun(system, item.id, device, binary)
 
 
-def _controller(system: System, name: str) -> Iterator[str]:
+def _describe_controller(system: System, name: str) -> Iterator[str]:
     table = system.item(name).table
     assert isinstance(table, Controller)
     partner = system.find_reference(name, "partner")
@@ -217,7 +217,7 @@ def _group_words(device: BlockDevice) -> str:
     return f"{device.id}  RAID-{table.level}/{device.geometry or '?'}{segment}  {format_known_size(device.capacity)}"
 
 
-def _lun_words(system: System, name: str, group: BlockDevice, binary: bool) -> str:
+def _describe_lun(system: System, name: str, group: BlockDevice, binary: bool) -> str:
     item = system.item(name)
     table = item.table
     assert isinstance(table, Lun)

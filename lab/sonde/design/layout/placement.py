@@ -15,13 +15,13 @@ from sonde.design.layout.bandwidth import BandwidthEstimate, estimate_bandwidth
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.candidates import (
     Candidate,
-    alternate_candidates,
-    form_groups,
     group_equal_drives,
     list_free_candidates,
     list_free_drives,
     list_geometries,
-    size,
+    make_planned_size,
+    order_by_least_sharing,
+    propose_groups,
 )
 from sonde.design.layout.geometry import MIB, Geometry, compute_alignment
 from sonde.design.layout.slicing import SliceRequest
@@ -165,22 +165,22 @@ class _Planner:
             if name in copies:
                 continue
             candidate = self.result.candidates[name]
-            if self._free_bytes(candidate, pieces) >= size and self._meets_rates(requirement, (candidate,)):
-                return self._slice(requirement, candidate, size)
+            if self._compute_free_bytes(candidate, pieces) >= size and self._meets_rates(requirement, (candidate,)):
+                return self._place_slice(requirement, candidate, size)
         for kind in _CLASSES[requirement.purpose]:
             for option in self.options(requirement, kind):
                 for candidate in option:
-                    if self._free_bytes(candidate, ()) >= size and self._meets_rates(requirement, (candidate,)):
-                        self._reserve((candidate,))
+                    if self._compute_free_bytes(candidate, ()) >= size and self._meets_rates(requirement, (candidate,)):
+                        self._reserve_members((candidate,))
                         self.result.bins[candidate.id] = []
-                        return self._slice(requirement, candidate, size)
+                        return self._place_slice(requirement, candidate, size)
         return None
 
-    def _slice(self, requirement: LayoutRequirement, candidate: Candidate, size: int) -> PlacedFileSystem:
+    def _place_slice(self, requirement: LayoutRequirement, candidate: Candidate, size: int) -> PlacedFileSystem:
         self.result.bins[candidate.id].append(SliceRequest(f"{candidate.id}-{requirement.id}", size))
         return PlacedFileSystem(requirement, (candidate,), True, size)
 
-    def _free_bytes(self, candidate: Candidate, pieces: Sequence[SliceRequest]) -> int:
+    def _compute_free_bytes(self, candidate: Candidate, pieces: Sequence[SliceRequest]) -> int:
         step = compute_alignment(candidate.device.stripe or MIB)
         used = sum(-(-(piece.size or 0) // step) * step for piece in pieces)
         return (candidate.device.capacity or 0) - used - (_LABEL_STEPS + 1) * step
@@ -193,13 +193,14 @@ class _Planner:
             for option in self.options(requirement, kind):
                 members = self._find_fewest_members(requirement, option)
                 if members is not None:
-                    return self._commit(requirement, members)
+                    return self._commit_members(requirement, members)
                 every = tuple(option[: self.count or len(option)])
                 if every and (
                     best is None
-                    or _rank_members(requirement, every, self._rates(every)) > _rank_members(requirement, *best)
+                    or _rank_members(requirement, every, self._estimate_rates(every))
+                    > _rank_members(requirement, *best)
                 ):
-                    best = (every, self._rates(every))
+                    best = (every, self._estimate_rates(every))
         if best is None:
             raise UserError(
                 f"No storage is left for {requirement.id} ({requirement.purpose}): every drive, RAID group and LUN "
@@ -207,7 +208,7 @@ class _Planner:
                 "describe more of them, or require less."
             )
         self._record_unmet(requirement, *best)
-        return self._commit(requirement, best[0])
+        return self._commit_members(requirement, best[0])
 
     def _find_fewest_members(
         self, requirement: LayoutRequirement, option: Sequence[Candidate]
@@ -224,16 +225,16 @@ class _Planner:
             members = tuple(option[:number])
             if (
                 len(members) == number
-                and _total_bytes(members) >= (requirement.capacity or 0)
+                and _sum_bytes(members) >= (requirement.capacity or 0)
                 and self._meets_rates(requirement, members)
             ):
                 return members
         return None
 
-    def _commit(self, requirement: LayoutRequirement, members: tuple[Candidate, ...]) -> PlacedFileSystem:
-        self._reserve(members, alone=True)
-        log, length = self._log(requirement, members)
-        rates = self._rates(members)
+    def _commit_members(self, requirement: LayoutRequirement, members: tuple[Candidate, ...]) -> PlacedFileSystem:
+        self._reserve_members(members, alone=True)
+        log, length = self._place_log(requirement, members)
+        rates = self._estimate_rates(members)
         for direction in ("read", "write"):
             if getattr(requirement, direction) is not None and getattr(rates, direction) is None:
                 self.result.notes.append(
@@ -243,7 +244,7 @@ class _Planner:
                 )
         return PlacedFileSystem(requirement, members, False, None, log, length)
 
-    def _log(self, requirement: LayoutRequirement, members: Sequence[Candidate]) -> tuple[str, int]:
+    def _place_log(self, requirement: LayoutRequirement, members: Sequence[Candidate]) -> tuple[str, int]:
         """Places the log of a striped XFS on hard disks onto a mirror that shares no drive with its data. Returns the
         candidate and the size."""
         fast = len(members) > 1 or (requirement.write or 0) > xfs.LEGACY_LOG_RATE
@@ -251,21 +252,21 @@ class _Planner:
                        for member in members for device in member.device.walk())  # fmt: skip
         if requirement.table.kind != "xfs" or not (fast and platters):
             return "", 0
-        length = xfs.compute_log_size(_total_bytes(members), 1 << 40, requirement.write, external=True)[0]
+        length = xfs.compute_log_size(_sum_bytes(members), 1 << 40, requirement.write, external=True)[0]
         if members[0].device.legacy:
             length = xfs.LEGACY_LARGEST_LOG
         for name, pieces in self.result.bins.items():
             candidate = self.result.candidates[name]
-            if _is_mirrored(candidate) and self._free_bytes(candidate, pieces) >= length:
+            if _is_mirrored(candidate) and self._compute_free_bytes(candidate, pieces) >= length:
                 pieces.append(SliceRequest(f"{name}-{requirement.id}-log", length))
                 return name, length
-        for candidate in alternate_candidates(self.free):
+        for candidate in order_by_least_sharing(self.free):
             if (
                 _is_mirrored(candidate)
                 and candidate.suitable_class == "transaction"
-                and self._free_bytes(candidate, ()) >= length
+                and self._compute_free_bytes(candidate, ()) >= length
             ):
-                self._reserve((candidate,))
+                self._reserve_members((candidate,))
                 self.result.bins[candidate.id] = [SliceRequest(f"{candidate.id}-{requirement.id}-log", length)]
                 return candidate.id, length
         self.result.notes.append(
@@ -287,26 +288,26 @@ class _Planner:
                 if candidate.device.groups()[0].id not in {other.device.groups()[0].id for other in together}:
                     together.append(candidate)  # two LUNs of one RAID group would wait for each other in a stripe
         largest = sorted(alike.values(), key=lambda ones: -(ones[0].device.capacity or 0))
-        yield from map(alternate_candidates, largest)
+        yield from map(order_by_least_sharing, largest)
         for boxes in group_equal_drives(self.drives, kind):
             most = max(map(len, boxes.values()))
             sample = next(drives[0].table for drives in boxes.values())
             assert isinstance(sample, Drive)
             for geometry in [fixed] if fixed is not None else list_geometries(kind, sample, most):
                 if geometry.drives <= most:
-                    yield alternate_candidates(form_groups(self.system, boxes, kind, geometry, requirement.id))
+                    yield order_by_least_sharing(propose_groups(self.system, boxes, kind, geometry, requirement.id))
 
     def _meets_rates(self, requirement: LayoutRequirement, members: tuple[Candidate, ...]) -> bool:
-        rates = self._rates(members)
+        rates = self._estimate_rates(members)
         for required, offered in ((requirement.read, rates.read), (requirement.write, rates.write)):
             if required is not None and offered is not None and offered < required:
                 return False
         return True
 
-    def _rates(self, members: tuple[Candidate, ...]) -> BandwidthEstimate:
+    def _estimate_rates(self, members: tuple[Candidate, ...]) -> BandwidthEstimate:
         return estimate_bandwidth(self.system, "", (join_members(members),))
 
-    def _reserve(self, members: Sequence[Candidate], *, alone: bool = False) -> None:
+    def _reserve_members(self, members: Sequence[Candidate], *, alone: bool = False) -> None:
         """Marks members as used. With `alone` nothing else on their drives is offered to other file systems."""
         names = {member.id for member in members}
         used = {device.id for member in members for device in member.device.walk()}
@@ -319,11 +320,11 @@ class _Planner:
         self, requirement: LayoutRequirement, members: tuple[Candidate, ...], rates: BandwidthEstimate
     ) -> None:
         count_text = counted(len(members), "LUN" if members[0].device.kind == "luns" else "group")
-        if requirement.capacity is not None and _total_bytes(members) < requirement.capacity:
+        if requirement.capacity is not None and _sum_bytes(members) < requirement.capacity:
             self.result.unmet.append(
                 f"{requirement.id} requires {format_bytes(requirement.capacity)}; all equal free members, "
                 f"{count_text}, "
-                f"offer {format_bytes(_total_bytes(members))}"
+                f"offer {format_bytes(_sum_bytes(members))}"
             )
         for direction in ("read", "write"):
             required, offered = getattr(requirement, direction), getattr(rates, direction)
@@ -340,7 +341,7 @@ def _is_mirrored(candidate: Candidate) -> bool:
     return geometry is not None and geometry.copies > 1
 
 
-def _total_bytes(members: Sequence[Candidate]) -> int:
+def _sum_bytes(members: Sequence[Candidate]) -> int:
     return len(members) * min((member.device.capacity or 0 for member in members), default=0)
 
 
@@ -348,7 +349,7 @@ def _rank_members(
     requirement: LayoutRequirement, members: Sequence[Candidate], rates: BandwidthEstimate
 ) -> tuple[float, float]:
     """How far the members meet a requirement: capacity, then bandwidth."""
-    share = min(1.0, _total_bytes(members) / requirement.capacity) if requirement.capacity else 1.0
+    share = min(1.0, _sum_bytes(members) / requirement.capacity) if requirement.capacity else 1.0
     ways = [
         min(1.0, offered / required)
         for required, offered in ((requirement.read, rates.read), (requirement.write, rates.write))
@@ -364,6 +365,6 @@ def join_members(members: Sequence[Candidate]) -> BlockDevice:
     stripe = members[0].device.stripe
     table = Volume(
         id="-", kind="stripe", members=tuple(member.id for member in members),
-        stripe_unit=None if stripe is None else size(stripe),
+        stripe_unit=None if stripe is None else make_planned_size(stripe),
     )  # fmt: skip
-    return BlockDevice("-", "volumes", table, tuple(member.device for member in members), _total_bytes(members))
+    return BlockDevice("-", "volumes", table, tuple(member.device for member in members), _sum_bytes(members))

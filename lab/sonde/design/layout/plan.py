@@ -89,7 +89,7 @@ def plan_layout(
     for name in (requirement.id for requirement in requirements):
         layout = compute_layout(grown, name)
         assert layout is not None
-        _numbers(_entry(document, "file_systems", name), layout)
+        _store_numbers(_find_entry(document, "file_systems", name), layout)
     grown = replace_id(system_from_document(document, f"plan of {system.id}"), system)
     return LayoutPlan(
         grown, tuple(compute_all_layouts(grown, tuple(without))), frozenset(writer.new_parts), tuple(placement.unmet),
@@ -102,12 +102,12 @@ def replace_id(grown: System, system: System) -> System:
     return replace(grown, files=system.files)
 
 
-def _entry(document: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+def _find_entry(document: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
     entry: dict[str, Any] = next(candidate for candidate in document[kind] if candidate["id"] == name)
     return entry
 
 
-def _numbers(entry: dict[str, Any], layout: FileSystemLayout) -> None:
+def _store_numbers(entry: dict[str, Any], layout: FileSystemLayout) -> None:
     """Stores the computed parameters in the document, so that a check can compare a live file system with them."""
     if layout.unit:
         entry["stripe_unit"], entry["stripe_width"] = f"{layout.unit} B", f"{layout.width} B"
@@ -131,33 +131,33 @@ class _Writer:
 
         self.spare_uses: Counter[str] = Counter()
 
-    def _put(self, kind: str, entry: dict[str, Any]) -> str:
+    def _add_entry(self, kind: str, entry: dict[str, Any]) -> str:
         self.document[kind].append(entry)
         self.new_parts.append(entry["id"])
         return str(entry["id"])
 
     def add(self, placed: PlacedFileSystem) -> None:
-        entry = _entry(self.document, "file_systems", placed.requirement.id)
+        entry = _find_entry(self.document, "file_systems", placed.requirement.id)
         for member in placed.members:
-            self._group(member)
+            self._add_group(member)
         if placed.requirement.table.kind in WITH_TARGETS:
-            self._targets(placed)
+            self._add_targets(placed)
             return
         if placed.shared:
             entry["device"] = f"{placed.members[0].id}-{placed.requirement.id}"
             return
-        members = [self._slice(member, placed.requirement.id) for member in placed.members]
-        entry["device"] = members[0] if len(members) == 1 else self._volume(placed, members)
+        members = [self._add_slice(member, placed.requirement.id) for member in placed.members]
+        entry["device"] = members[0] if len(members) == 1 else self._add_volume(placed, members)
         if placed.log:
-            self._group(self.placement.candidates[placed.log])
+            self._add_group(self.placement.candidates[placed.log])
             entry["log"] = f"{placed.log}-{placed.requirement.id}-log"
 
-    def _group(self, candidate: Candidate) -> None:
+    def _add_group(self, candidate: Candidate) -> None:
         if not candidate.new or candidate.id in self.new_parts:
             return
         table = candidate.device.table
         if isinstance(table, Lun):
-            self._put(
+            self._add_entry(
                 "luns", {"id": candidate.id, "raid_group": list(table.raid_group), "purpose": candidate.suitable_class}
             )
             return
@@ -174,7 +174,7 @@ class _Writer:
         ]
         # a spare of its own while there are free drives, then the one that the fewest groups share
         spare = sorted(free, key=lambda drive: self.spare_uses[drive])[:1]
-        self._put("raid_groups", {
+        self._add_entry("raid_groups", {
             "id": candidate.id, "level": table.level, "data": int(table.data), "parity": int(table.parity),
             "segment": f"{candidate.device.unit} B", "drives": list(table.drives), "device": f"/dev/md/{candidate.id}",
             "usable": {"value": f"{usable // step * step} B",
@@ -183,25 +183,27 @@ class _Writer:
 
         self.spare_uses.update(spare)
 
-    def _slice(self, candidate: Candidate, use: str) -> str:
+    def _add_slice(self, candidate: Candidate, use: str) -> str:
         """Adds one slice over a whole LUN. An array that the host creates needs no slice."""
         if candidate.device.kind != "luns":
             return candidate.id
         step = compute_alignment(candidate.device.stripe or MIB)
         (extent,) = cut_slices(candidate.device.capacity or 0, [SliceRequest(f"{candidate.id}-{use}")], step)
-        return self._cut(candidate, extent.name, extent.start, extent.size, step, 1, use)
+        return self._cut_slice(candidate, extent.name, extent.start, extent.size, step, 1, use)
 
-    def _cut(self, candidate: Candidate, name: str, start: int, size: int, step: int, number: int, use: str) -> str:
+    def _cut_slice(
+        self, candidate: Candidate, name: str, start: int, size: int, step: int, number: int, use: str
+    ) -> str:
         device = make_slice_name(candidate.device.label, number, use) if candidate.device.label != candidate.id else ""
         entry = {"id": name, "on": candidate.id, "start": f"{start} B", "size": f"{size} B", "alignment": f"{step} B",
                  "number": number, "use": use}  # fmt: skip
-        return self._put("slices", entry | ({"device": device} if device else {}))
+        return self._add_entry("slices", entry | ({"device": device} if device else {}))
 
     def cut_shared(self) -> None:
         """Adds the slices of shared disks, disk by disk."""
         for name, pieces in self.placement.bins.items():
             candidate = self.placement.candidates[name]
-            self._group(candidate)
+            self._add_group(candidate)
             step = compute_alignment(candidate.device.stripe or MIB)
             disk_size = candidate.device.capacity or 0
             disk_size = (
@@ -210,9 +212,11 @@ class _Writer:
                 else disk_size - MD_RESERVE * (candidate.device.geometry or Geometry(1)).data
             )
             for number, piece in enumerate(cut_slices(disk_size, pieces, step), 1):
-                self._cut(candidate, piece.name, piece.start, piece.size, step, number, piece.name[len(name) + 1 :])
+                self._cut_slice(
+                    candidate, piece.name, piece.start, piece.size, step, number, piece.name[len(name) + 1 :]
+                )
 
-    def _volume(self, placed: PlacedFileSystem, members: list[str]) -> str:
+    def _add_volume(self, placed: PlacedFileSystem, members: list[str]) -> str:
         stripe = placed.members[0].device.stripe
         legacy = placed.members[0].device.legacy
         name = f"{placed.requirement.id}-vol"
@@ -227,25 +231,25 @@ class _Writer:
         entry: dict[str, Any] = {"id": name, "kind": "stripe", "software": software, "members": members,
                                  "device": device}  # fmt: skip
         if placed.requirement.table.kind == "zfs":
-            return self._put("volumes", entry | {"kind": "zfs", "software": "ZFS", "device": name})
+            return self._add_entry("volumes", entry | {"kind": "zfs", "software": "ZFS", "device": name})
         if stripe and software in _RESERVE:
-            sizes = [self._offered(member) for member in placed.members]
+            sizes = [self._get_offered_bytes(member) for member in placed.members]
             reserve, step = _RESERVE[software], max(stripe, EXTENT)
             usable = len(members) * ((min(sizes) - max(reserve, compute_alignment(stripe))) // step * step)
             entry["usable"] = {"value": f"{usable} B", "note": f"less what {software} keeps on each member"}
-        return self._put("volumes", entry | ({"stripe_unit": f"{stripe} B"} if stripe else {}))
+        return self._add_entry("volumes", entry | ({"stripe_unit": f"{stripe} B"} if stripe else {}))
 
-    def _offered(self, candidate: Candidate) -> int:
+    def _get_offered_bytes(self, candidate: Candidate) -> int:
         """Bytes that a member offers, as stated in the document."""
         for kind in ("slices", "raid_groups"):
             for entry in self.document[kind]:
                 if entry["id"] == candidate.id and "usable" in entry:
-                    return parse_bytes(_plain_value(entry["usable"]))
+                    return parse_bytes(_get_plain_value(entry["usable"]))
                 if kind == "slices" and entry["on"] == candidate.id and entry["id"].startswith(f"{candidate.id}-"):
-                    return parse_bytes(_plain_value(entry["size"]))
+                    return parse_bytes(_get_plain_value(entry["size"]))
         return candidate.device.capacity or 0
 
-    def _targets(self, placed: PlacedFileSystem) -> None:
+    def _add_targets(self, placed: PlacedFileSystem) -> None:
         """Adds one target per group, divided among the servers in order."""
         requirement, system = placed.requirement, self.document
         kind = {"lustre": "ost", "gpfs": "nsd"}.get(requirement.table.kind, "target")
@@ -264,10 +268,10 @@ class _Writer:
             self.placement.notes.append(
                 f"{requirement.id}: no server is described, so the bandwidth above its targets is unknown"
             )
-        self._put("targets", entry)
+        self._add_entry("targets", entry)
 
 
-def _plain_value(value: Any) -> str:
+def _get_plain_value(value: Any) -> str:
     return str(value["value"] if isinstance(value, dict) else value)
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.commands import (
     list_host_raid_groups,
-    mdadm_array_command,
-    mkfs_command,
+    list_queue_settings,
+    make_mdadm_command,
+    make_mkfs_command,
+    make_sgdisk_command,
+    make_volume_commands,
     mount_options,
-    queue_settings,
-    sgdisk_command,
-    volume_commands,
 )
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -72,33 +72,33 @@ def make_layout_scripts(plan: LayoutPlan) -> dict[str, str]:
     local = [
         layout
         for layout in plan.file_systems
-        if layout.table.kind in LOCAL and layout.devices and _wanted(plan, layout)
+        if layout.table.kind in LOCAL and layout.devices and _is_wanted(plan, layout)
     ]
     files = {}
     if local:
-        files["layout.sh"] = _local(plan.system, local)
+        files["layout.sh"] = _make_local_script(plan.system, local)
     for layout in plan.file_systems:
         if layout.table.kind not in LOCAL and layout.devices and layout.targets:
-            files |= _servers(plan.system, layout)
+            files |= _make_server_scripts(plan.system, layout)
     return files
 
 
-def _wanted(plan: LayoutPlan, layout: FileSystemLayout) -> bool:
+def _is_wanted(plan: LayoutPlan, layout: FileSystemLayout) -> bool:
     """Whether a script creates this file system: a new or required one, or all when nothing was placed."""
     return not plan.new_parts or layout.device.id in plan.new_parts or (layout.table.requirement is not None)
 
 
-def _local(system: System, layout: Sequence[FileSystemLayout]) -> str:
+def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> str:
     device_names = DeviceNames(system)
     body = ShellScript()
-    groups, disks, volumes = _parts(system, layout)
+    groups, disks, volumes = _list_parts(system, layout)
     used_spares: set[str] = set()
     for group in groups:
         spares = system.find_references(group.id, "spares")
         body.blank()
         body.comment(f"{group.id}: {group.geometry}, segment {format_bytes(group.unit or 0)}")
         body.command(
-            *mdadm_array_command(group, device_names, tuple(spare for spare in spares if spare not in used_spares))
+            *make_mdadm_command(group, device_names, tuple(spare for spare in spares if spare not in used_spares))
         )
         if used_spares & set(spares):
             body.comment(f"it shares a spare: give both arrays one spare-group in mdadm.conf ({', '.join(spares)})")
@@ -106,40 +106,40 @@ def _local(system: System, layout: Sequence[FileSystemLayout]) -> str:
     for disk in disks:
         body.blank()
         body.comment(f"slices of {disk}")
-        body.command(*sgdisk_command(system, disk, device_names))
+        body.command(*make_sgdisk_command(system, disk, device_names))
         body.pipeline(["partx", "--update", device_names.of(disk)], ["settle"])
     for device in volumes:
         body.blank()
         body.comment(
             f"{device.id}: {len(device.members)} members, {format_bytes(device.unit or 0)} on each before the next"
         )
-        for arguments in volume_commands(device, device_names):
+        for arguments in make_volume_commands(device, device_names):
             body.command(*arguments)
     for file_system in layout:
-        _file_system(body, system, file_system, device_names)
+        _add_file_system(body, system, file_system, device_names)
     body.blank()
     body.comment("queues; for good, put these into a udev rule")
-    for arguments in _queues(layout, device_names):
+    for arguments in _make_queue_commands(layout, device_names):
         body.command(*arguments)
-    disks_lost = _destroyed(system, layout, groups, device_names)
+    disks_lost = _list_destroyed_disks(system, layout, groups, device_names)
     title = f"{system.id}: {', '.join(file_system.id for file_system in layout)}"
-    return _script("layout.sh", title, disks_lost, device_names, body)
+    return _make_script("layout.sh", title, disks_lost, device_names, body)
 
 
-def _file_system(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
+def _add_file_system(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
     body.blank()
     body.comment(f"{layout.id}: {layout.table.purpose or 'file system'}")
-    arguments = mkfs_command(layout, device_names)
+    arguments = make_mkfs_command(layout, device_names)
     if arguments:
         body.command(*arguments)
     else:
         body.comment(
             f"{layout.id}: make a file system of kind {layout.table.kind} on {layout.device.id} with its own tool"
         )
-    _mount(body, system, layout, device_names)
+    _add_mount(body, system, layout, device_names)
 
 
-def _parts(
+def _list_parts(
     system: System, layouts: Sequence[FileSystemLayout]
 ) -> tuple[list[BlockDevice], list[str], list[BlockDevice]]:
     """Arrays, disks with slices, and volumes, each once, in the order of their creation."""
@@ -158,7 +158,7 @@ def _parts(
     return list(groups.values()), list(disks), list(volumes.values())
 
 
-def _destroyed(
+def _list_destroyed_disks(
     system: System, layout: Sequence[FileSystemLayout], groups: Sequence[BlockDevice], device_names: DeviceNames
 ) -> list[Argument]:
     """Disks that the script overwrites from their beginning: drives of arrays, LUNs, or the lowest devices."""
@@ -173,7 +173,7 @@ def _destroyed(
     return list(disks)
 
 
-def _mount(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
+def _add_mount(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
     path = next(
         (getattr(mount.table, "path", "") for mount in system.items("mounts")
          if layout.id in system.find_references(mount.id, "file_system")), f"/{layout.id}",
@@ -195,7 +195,7 @@ def _mount(body: ShellScript, system: System, layout: FileSystemLayout, device_n
         body.command("chmod", "0700", path)
 
 
-def _queues(
+def _make_queue_commands(
     layout: Sequence[FileSystemLayout], device_names: DeviceNames, bases: Sequence[BlockDevice] | None = None
 ) -> Iterator[list[Argument]]:
     """Commands that set queues: of the devices of the layouts, or of `bases`."""
@@ -203,7 +203,7 @@ def _queues(
     done: set[tuple[Argument, str]] = set()
     for file_system in layout:
         for base in file_system.devices if bases is None else bases:
-            for device, settings in queue_settings(file_system, base, device_names):
+            for device, settings in list_queue_settings(file_system, base, device_names):
                 for name, value in settings.items():
                     if (device, name) not in done:
                         done.add((device, name))
@@ -212,7 +212,7 @@ def _queues(
         yield ["queue", name, value, *disks]
 
 
-def _servers(system: System, layout: FileSystemLayout) -> dict[str, str]:
+def _make_server_scripts(system: System, layout: FileSystemLayout) -> dict[str, str]:
     """One script per server, with the targets that it serves in normal operation; for Lustre also its parameters."""
     by_server: dict[str, list[LustreTarget]] = {}
     is_lustre = layout.table.kind == "lustre"
@@ -247,13 +247,13 @@ def _make_server_script(
         used_spares |= dict.fromkeys(spares)
         body.blank()
         body.comment(f"{group.id}: {group.geometry}" + ("" if group.unit else "; mdadm chooses the chunk"))
-        body.command(*mdadm_array_command(group, device_names, spares))
+        body.command(*make_mdadm_command(group, device_names, spares))
     divided = {disk: None for target in targets for inner in target.device.walk() if inner.kind == "slices"
                for disk in system.find_references(inner.id, "on")}  # fmt: skip
     for disk in divided:
         body.blank()
         body.comment(f"slices of {disk}")
-        body.command(*sgdisk_command(system, disk, device_names))
+        body.command(*make_sgdisk_command(system, disk, device_names))
         body.pipeline(["partx", "--update", device_names.of(disk)], ["settle"])
     for target in targets:
         body.blank()
@@ -261,15 +261,15 @@ def _make_server_script(
         if layout.table.kind == "lustre":
             body.command(*make_target_command(system, layout, target, device_names))
         else:
-            device_text = _device_text(device_names.of(target.device.id))
+            device_text = _format_device(device_names.of(target.device.id))
             body.comment(f"{layout.table.kind}: give {device_text} to it as {target.id}")
     body.blank()
     body.comment("queues; for good, put these into a udev rule")
-    for arguments in _queues([layout], device_names, [target.device for target in targets]):
+    for arguments in _make_queue_commands([layout], device_names, [target.device for target in targets]):
         body.command(*arguments)
     bottom = [inner.id for target in targets for inner in target.device.walk() if not inner.members]
     disks = [device_names.of(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
-    return _script(name, title, disks, device_names, body)
+    return _make_script(name, title, disks, device_names, body)
 
 
 def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
@@ -282,11 +282,11 @@ def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
     return str(script)
 
 
-def _device_text(device: Argument) -> str:
+def _format_device(device: Argument) -> str:
     return device.text if isinstance(device, Word) else str(device)
 
 
-def _script(name: str, title: str, disks: Sequence[Argument], device_names: DeviceNames, body: ShellScript) -> str:
+def _make_script(name: str, title: str, disks: Sequence[Argument], device_names: DeviceNames, body: ShellScript) -> str:
     script = ShellScript()
     script.comment(f"Makes the layout of {title}. Where every number comes from: sonde layout plan --explain.")
     script.comment(f'"sh {name}" says what it would destroy; "sh {name} go", as root, does it.')

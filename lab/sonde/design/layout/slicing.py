@@ -48,7 +48,7 @@ def cut_slices(
     if sum(piece.size is None and piece.share is None for piece in pieces) > 1:
         raise UserError("More than one slice takes the remainder of a disk; give all but one of them a size.")
     room = max(0, last - first)
-    sizes = [_wanted(piece, room, alignment) for piece in pieces]
+    sizes = [_compute_wanted_size(piece, room, alignment) for piece in pieces]
     remainder = room - sum(size for size in sizes if size is not None)
     if remainder < 0 or any(size == 0 for size in sizes) or (None in sizes and remainder < alignment):
         requests = ", ".join(
@@ -67,7 +67,7 @@ def cut_slices(
     return tuple(extents)
 
 
-def _wanted(piece: SliceRequest, room: int, alignment: int) -> int | None:
+def _compute_wanted_size(piece: SliceRequest, room: int, alignment: int) -> int | None:
     if piece.size is not None:
         return -(-piece.size // alignment) * alignment
     return None if piece.share is None else int(room * piece.share) // alignment * alignment

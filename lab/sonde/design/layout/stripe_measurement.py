@@ -167,9 +167,9 @@ def evaluate_measurement(
 ) -> StripeMeasurement:
     """Compares the measured rates with the predictions of the geometry, of the estimated bandwidth and, if given, of a
     simulated record."""
-    answers = [_alignment(rates, stripe), _width(rates, stripe)]
+    answers = [_judge_alignment(rates, stripe), _judge_width(rates, stripe)]
     if plan is not None and plan.rates.write is not None:
-        answers.append(_roll_up(rates, plan))
+        answers.append(_judge_whole_device(rates, plan))
     if simulated is not None:
         for question, case, other in (
             ("aligned by misaligned", "misaligned", "aligned"),
@@ -204,7 +204,7 @@ def _check_prediction(
     return PredictionCheck(question, measured.value, measured.low, measured.high, predicted, verdict, why)
 
 
-def _alignment(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> PredictionCheck:
+def _judge_alignment(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> PredictionCheck:
     measured = compare_rates(rates["misaligned"], rates["aligned"])
     if stripe.parity is None:
         return _check_prediction(
@@ -217,7 +217,7 @@ def _alignment(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> P
     return _check_prediction("aligned by misaligned", measured, PARITY_RATIO if stripe.parity else SAME_RATIO, why)
 
 
-def _width(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> PredictionCheck:
+def _judge_width(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> PredictionCheck:
     measured = compare_rates(rates["unit"], rates["width"])
     members = stripe.width // stripe.unit
     if members < 2:
@@ -226,9 +226,9 @@ def _width(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> Predi
     return _check_prediction("all units by one", measured, (1.0, float(members)), why)
 
 
-def _roll_up(rates: dict[str, tuple[float, ...]], plan: FileSystemLayout) -> PredictionCheck:
+def _judge_whole_device(rates: dict[str, tuple[float, ...]], plan: FileSystemLayout) -> PredictionCheck:
     limit = plan.rates.write or 0.0
-    best = _median(rates["width"])
+    best = _compute_median(rates["width"])
     share = best / limit if limit else 0.0
     verdict = _HOLDS if share <= ABOVE_ROLL_UP else _FAILS
     why = f"the estimate is an upper bound, set by {plan.rates.limits['write']}; measured were {100 * share:.0f} %"
@@ -237,7 +237,7 @@ def _roll_up(rates: dict[str, tuple[float, ...]], plan: FileSystemLayout) -> Pre
     return PredictionCheck("rate of full widths", best, None, None, (0.0, limit), verdict, why)
 
 
-def _median(values: Sequence[float]) -> float:
+def _compute_median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -33,7 +33,7 @@ class AllocationGroups:
     how: str
 
 
-def _up(value: int, unit: int) -> int:
+def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
@@ -42,7 +42,7 @@ def compute_legacy_groups(blocks: int, unit: int, width: int = 0, block: int = 4
     With a wider stripe the size is one unit off its multiples, so that groups do not all start on the same member."""
     count = -(-blocks // (_LEGACY_GROUP // block))
     size = -(-blocks // count)
-    even = _up(size, unit) if unit else size
+    even = _round_up(size, unit) if unit else size
     how = (
         f"ceil({blocks} / {_LEGACY_GROUP // block} blocks of 1 GiB) = {count} groups, ceil({blocks} / {count}) = {size}"
     )
@@ -70,7 +70,7 @@ def compute_modern_groups(
         size, how = _default_group(blocks, block, largest, multidisk=unit > 0)
     how = f"{how} = {size} blocks"
     if unit:
-        even = _up(size, unit)
+        even = _round_up(size, unit)
         if even > largest:
             even = size // unit * unit
         if even != size:

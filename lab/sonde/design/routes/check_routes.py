@@ -31,7 +31,7 @@ def find_route_faults(
     for route in tables.routes or ():
         if route.table in ("local", "default") or route.version not in (None, view.fabric.version):
             continue
-        concerns = _concerns(view, route)
+        concerns = _leads_to_other_side(view, route)
         if concerns:
             yield CheckedItem("a route", f"{route.destination} in table {route.table}")
         for hop in route.hops:
@@ -43,7 +43,7 @@ def find_route_faults(
         yield from _check_destination(view, views, route)
 
 
-def _concerns(view: HostView, route: ObservedRoute) -> bool:
+def _leads_to_other_side(view: HostView, route: ObservedRoute) -> bool:
     """Whether a route leads to the other side, or to a part of it."""
     if route.destination == "default":
         return route.table != _MAIN and any(hop.via in view.gateways for hop in route.hops)

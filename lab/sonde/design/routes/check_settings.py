@@ -35,7 +35,7 @@ def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFau
             )
     if tables.settings is None:
         return
-    yield from _audit(add_kernel_release(tables.settings, view.host_class.operating_system))
+    yield from _audit_host(add_kernel_release(tables.settings, view.host_class.operating_system))
     fabric, device = view.fabric, view.host_class.device
     policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
     policy = tables.settings.get(policy_name)
@@ -66,7 +66,7 @@ def _check_dead_neighbors(settings: Mapping[str, str], fabric: Fabric) -> Iterat
         )  # fmt: skip
 
 
-def _audit(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+def _audit_host(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
     for name in list_audited_settings(settings):
         yield CheckedItem("a setting", name)
     for finding in audit_settings(settings):
@@ -167,7 +167,7 @@ def _check_accepted_redirects(
 def check_routers(fabrics: Sequence[Fabric], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of a router: its forwarding, its settings, its addresses, its interfaces."""
     matching = _find_routers(fabrics, tables)
-    if tables.addresses is not None and not any(True for fabric in fabrics for _ in _own_routers(fabric, tables)):
+    if tables.addresses is not None and not any(True for fabric in fabrics for _ in _find_own_routers(fabric, tables)):
         names = ", ".join(fabric.name for fabric in fabrics)
         yield CheckedItem("the addresses of a router", names)
         yield RouteFault("not a router", "addresses", f"no router of {names} has one of these", "ask a router")
@@ -178,10 +178,10 @@ def check_routers(fabrics: Sequence[Fabric], tables: HostTables) -> Iterator[Rou
         if tables.settings is not None:
             yield from _check_forwarding(fabric, routers, tables.settings)
     if tables.settings is not None:
-        yield from _audit(tables.settings)
+        yield from _audit_host(tables.settings)
 
 
-def _own_routers(fabric: Fabric, tables: HostTables) -> Iterator[FabricRouter]:
+def _find_own_routers(fabric: Fabric, tables: HostTables) -> Iterator[FabricRouter]:
     addresses = {address.split("/")[0] for address in tables.addresses or ()}
     for router in fabric.routers:
         if addresses & {router.near_address, router.far_address}:
@@ -190,14 +190,14 @@ def _own_routers(fabric: Fabric, tables: HostTables) -> Iterator[FabricRouter]:
 
 def _find_routers(fabrics: Sequence[Fabric], tables: HostTables) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
     """The routers that these tables may be of: by their addresses, else all."""
-    by_address = [(fabric, tuple(_own_routers(fabric, tables))) for fabric in fabrics]
+    by_address = [(fabric, tuple(_find_own_routers(fabric, tables))) for fabric in fabrics]
     known_fabrics = [(fabric, routers) for fabric, routers in by_address if routers]
     return known_fabrics or [(fabric, fabric.routers) for fabric in fabrics]
 
 
 def _check_addresses(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     own_addresses = {address.split("/")[0] for address in tables.addresses or ()}
-    own_routers = list(_own_routers(fabric, tables))
+    own_routers = list(_find_own_routers(fabric, tables))
     complete = [router for router in own_routers if {router.near_address, router.far_address} <= own_addresses]
     yield from _check_prefixes(fabric, complete, tables)
     for router in own_routers:

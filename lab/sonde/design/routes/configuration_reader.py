@@ -48,7 +48,7 @@ def parse_configuration(text: str, name: str) -> HostTables:
         )
 
 
-def _sections(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _iterate_sections(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Sections of an INI file with their members; sections and members may occur several times."""
     section, members = "", list[tuple[str, str]]()
     for line in text.splitlines():
@@ -63,7 +63,7 @@ def _sections(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 def _parse_networkd(text: str, name: str) -> HostTables:
     rules, routes = [], []
-    for number, (section, members) in enumerate(_sections(text)):
+    for number, (section, members) in enumerate(_iterate_sections(text)):
         origin, values = f"{name}, section {number}", dict(members)
         if section == "RoutingPolicyRule":
             mark, _, mask = values.get("FirewallMark", "").partition("/")
@@ -120,7 +120,7 @@ def _parse_keyfile(text: str, name: str) -> HostTables:
     """A profile of NetworkManager: routes of equal destination, table and metric form one multipath route."""
     rules, parts = [], []
     device = ""
-    for section, members in _sections(text):
+    for section, members in _iterate_sections(text):
         values = dict(members)
         if section == "connection":
             device = values.get("interface-name", "")

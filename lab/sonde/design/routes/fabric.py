@@ -64,7 +64,7 @@ class FabricSide:
     classes: tuple[HostClass, ...]
     mtu: int | None
 
-    def class_of(self, name: str) -> HostClass | None:
+    def find_class(self, name: str) -> HostClass | None:
         """The class of that name, or the class of the host of that name; None when neither is on this side."""
         return next(
             (host_class for host_class in self.classes if name == host_class.name or name in host_class.hosts), None

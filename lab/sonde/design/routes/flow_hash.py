@@ -103,36 +103,36 @@ def compute_siphash(data: NDArray[np.uint8], seed: int) -> Uint64Array:
     ]
     blocks = np.ascontiguousarray(data).view("<u8").astype(np.uint64)
     for index in range(length // 8):
-        _compress(state, blocks[:, index])
-    _compress(state, np.full(len(data), np.uint64((length & 0xFF) << 56), dtype=np.uint64))
+        _compress_block(state, blocks[:, index])
+    _compress_block(state, np.full(len(data), np.uint64((length & 0xFF) << 56), dtype=np.uint64))
     state[2] ^= np.uint64(0xFF)
     for _ in range(4):
-        _round(state)
+        _mix_state(state)
     hashes: Uint64Array = state[0] ^ state[1] ^ state[2] ^ state[3]
     return hashes
 
 
-def _compress(state: list[Uint64Array], block: Uint64Array) -> None:
+def _compress_block(state: list[Uint64Array], block: Uint64Array) -> None:
     state[3] ^= block
-    _round(state)
-    _round(state)
+    _mix_state(state)
+    _mix_state(state)
     state[0] ^= block
 
 
-def _round(v: list[Uint64Array]) -> None:
+def _mix_state(v: list[Uint64Array]) -> None:
     v[0] = v[0] + v[1]
-    v[1] = _rotate(v[1], 13) ^ v[0]
-    v[0] = _rotate(v[0], 32)
+    v[1] = _rotate_left(v[1], 13) ^ v[0]
+    v[0] = _rotate_left(v[0], 32)
     v[2] = v[2] + v[3]
-    v[3] = _rotate(v[3], 16) ^ v[2]
+    v[3] = _rotate_left(v[3], 16) ^ v[2]
     v[0] = v[0] + v[3]
-    v[3] = _rotate(v[3], 21) ^ v[0]
+    v[3] = _rotate_left(v[3], 21) ^ v[0]
     v[2] = v[2] + v[1]
-    v[1] = _rotate(v[1], 17) ^ v[2]
-    v[2] = _rotate(v[2], 32)
+    v[1] = _rotate_left(v[1], 17) ^ v[2]
+    v[2] = _rotate_left(v[2], 32)
 
 
-def _rotate(values: Uint64Array, bits: int) -> Uint64Array:
+def _rotate_left(values: Uint64Array, bits: int) -> Uint64Array:
     rotated: Uint64Array = (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
     return rotated
 

@@ -105,21 +105,21 @@ class HostTables:
     def merge(self, other: HostTables) -> HostTables:
         """Both together; sequences are concatenated, and the other value wins in mappings."""
         return HostTables(
-            rules=_concatenate(self.rules, other.rules),
-            routes=_concatenate(self.routes, other.routes),
-            addresses=_concatenate(self.addresses, other.addresses),
+            rules=_concatenate_known(self.rules, other.rules),
+            routes=_concatenate_known(self.routes, other.routes),
+            addresses=_concatenate_known(self.addresses, other.addresses),
             settings=_merge_mappings(self.settings, other.settings),
             options=_merge_mappings(self.options, other.options),
             mtus={**self.mtus, **other.mtus},
             links={**self.links, **other.links},
             transport_modes={**self.transport_modes, **other.transport_modes},
             address_devices={**self.address_devices, **other.address_devices},
-            neighbors=_concatenate(self.neighbors, other.neighbors),
-            lnet_routes=_concatenate(self.lnet_routes, other.lnet_routes),
+            neighbors=_concatenate_known(self.neighbors, other.neighbors),
+            lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
         )
 
 
-def _concatenate(first: tuple[Item, ...] | None, second: tuple[Item, ...] | None) -> tuple[Item, ...] | None:
+def _concatenate_known(first: tuple[Item, ...] | None, second: tuple[Item, ...] | None) -> tuple[Item, ...] | None:
     return None if first is None and second is None else (first or ()) + (second or ())
 
 

@@ -58,7 +58,7 @@ def find_kernel_route(
 ) -> RouteLookup | None:
     """The route of a packet that this host sends; None when no table has one. The routes of `tables` must be known."""
     for rule in order_rules(tables.rules):
-        if not _matches(rule, address, mark, source):
+        if not _rule_matches(rule, address, mark, source):
             continue
         if rule.action in DISCARDING_KINDS:
             return RouteLookup(None, rule)
@@ -84,17 +84,17 @@ def order_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
     return sorted(ordered, key=lambda rule: rule.preference or 0)
 
 
-def _matches(rule: ObservedRule, address: IpAddress, mark: int, source: IpAddress | None) -> bool:
+def _rule_matches(rule: ObservedRule, address: IpAddress, mark: int, source: IpAddress | None) -> bool:
     matched = (
-        _covers(rule.destination, address)
-        and (rule.source in ("all", "0.0.0.0/0", "::/0") or (source is not None and _covers(rule.source, source)))
+        _range_covers(rule.destination, address)
+        and (rule.source in ("all", "0.0.0.0/0", "::/0") or (source is not None and _range_covers(rule.source, source)))
         and (rule.mark is None or mark & rule.mask == rule.mark)
         and rule.interface in ("", _OUTGOING)
     )
     return matched != rule.inverted
 
 
-def _covers(selector: str, address: IpAddress) -> bool:
+def _range_covers(selector: str, address: IpAddress) -> bool:
     if selector == "all":
         return True
     network = _parse_range(selector)

@@ -45,13 +45,13 @@ def is_ip_router(system: System, router: str) -> bool:
 def assign_router_numbers(system: System) -> dict[str, RouterNumbers]:
     """The numbers of all IP routers of a system. Raises UserError when numbers of the file cannot be used."""
     names = [name for name in system.list_ids("routers") if is_ip_router(system, name)]
-    tables = _assign(system, names, "table", FIRST_TABLE, _KERNEL_TABLES, _LAST_NUMBER)
-    marks = _assign(system, names, "mark", FIRST_TABLE, (0,), _LAST_NUMBER)
-    preferences = _assign(system, names, "preference", FIRST_PREFERENCE, (0,), _LAST_PREFERENCE)
+    tables = _assign_numbers(system, names, "table", FIRST_TABLE, _KERNEL_TABLES, _LAST_NUMBER)
+    marks = _assign_numbers(system, names, "mark", FIRST_TABLE, (0,), _LAST_NUMBER)
+    preferences = _assign_numbers(system, names, "preference", FIRST_PREFERENCE, (0,), _LAST_PREFERENCE)
     return {name: RouterNumbers(tables[name], marks[name], preferences[name]) for name in names}
 
 
-def _assign(
+def _assign_numbers(
     system: System, names: Iterable[str], member: str, first: int, reserved: Iterable[int], last: int
 ) -> dict[str, int]:
     numbers: dict[str, int] = {}

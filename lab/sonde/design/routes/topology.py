@@ -46,7 +46,7 @@ class Topology:
         if shutil.which("ip") is None:
             raise MachineError("Building a topology needs the program ip (iproute2), which is not installed.")
         try:
-            self._build(near_addresses, far_addresses)
+            self._build_namespaces(near_addresses, far_addresses)
         except BaseException:
             self.close()
             raise
@@ -59,7 +59,7 @@ class Topology:
     ) -> None:
         self.close()
 
-    def _build(self, near_addresses: Sequence[str], far_addresses: Sequence[str]) -> None:
+    def _build_namespaces(self, near_addresses: Sequence[str], far_addresses: Sequence[str]) -> None:
         fabric = self._fabric
         for name in ("near", "far", "near-net", "far-net", *(router.name for router in fabric.routers)):
             self._make_namespace(name)
@@ -69,11 +69,11 @@ class Topology:
         ):
             self.run_ip(bridge, "link", "add", "br0", "type", "bridge")
             self.run_ip(bridge, "link", "set", "br0", "up")
-            self._connect(host, side.classes[0].device, bridge, side, addresses)
+            self._connect_namespace(host, side.classes[0].device, bridge, side, addresses)
             for router in fabric.routers:
                 address = router.near_address if side is fabric.near else router.far_address
                 device = (router.near_device if side is fabric.near else router.far_device) or f"{side.network[:8]}0"
-                self._connect(router.name, device, bridge, side, [address])
+                self._connect_namespace(router.name, device, bridge, side, [address])
 
     def _make_namespace(self, name: str) -> None:
         completed = subprocess.run(["ip", "netns", "add", self._prefix + name], capture_output=True, text=True)
@@ -85,7 +85,9 @@ class Topology:
         self._names.append(name)
         self.run_ip(name, "link", "set", "lo", "up")
 
-    def _connect(self, name: str, device: str, bridge: str, side: FabricSide, addresses: Sequence[str]) -> None:
+    def _connect_namespace(
+        self, name: str, device: str, bridge: str, side: FabricSide, addresses: Sequence[str]
+    ) -> None:
         """Connects a namespace to a bridge, with the prefix of the network that each address lies in."""
         port = f"p{len(self._names)}-{self._names.index(name)}"
         mtu = str(min(side.mtu or 1500, 65535))

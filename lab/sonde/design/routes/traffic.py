@@ -19,7 +19,7 @@ from typing import Any
 _MESSAGE_SIZE = 16384
 
 
-def serve(port: int) -> None:
+def serve_messages(port: int) -> None:
     """Accepts connections and answers their messages without end."""
     family = socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET
     listener = socket.create_server(("", port), family=family, dualstack_ipv6=socket.has_ipv6, backlog=512)
@@ -89,6 +89,6 @@ def send_flows(order: dict[str, Any]) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]))
+        serve_messages(int(sys.argv[2]))
     else:
         print(json.dumps(send_flows(json.loads(sys.argv[2]))))

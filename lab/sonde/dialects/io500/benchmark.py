@@ -17,22 +17,22 @@ from sonde.dialects.io500.command_lines import (
     DEFAULT_OBJECTS,
     SETS_PER_TASK,
     RunDirectories,
+    get_stonewall_seconds,
     is_phase_enabled,
-    phase_command_line,
-    stonewall,
+    make_phase_command_line,
     uses_several_directories,
 )
 from sonde.dialects.io500.figures import (
     PhaseFigures,
+    compute_ior_figures,
+    compute_mdtest_figures,
+    compute_mdworkbench_figures,
     find_figures,
     find_table,
-    ior_figures,
-    mdtest_figures,
-    mdworkbench_figures,
 )
-from sonde.dialects.io500.ini import Config, listing
-from sonde.dialects.io500.phases import Io500Phase, phases_of
-from sonde.dialects.io500.result_file import ResultFile, now
+from sonde.dialects.io500.ini import Config, format_settings
+from sonde.dialects.io500.phases import Io500Phase, list_phases
+from sonde.dialects.io500.result_file import ResultFile, format_local_time
 from sonde.dialects.io500.rules import Rules
 from sonde.dialects.io500.score import Score, compute_score, hash_score
 from sonde.model.confined_files import create_file
@@ -115,13 +115,13 @@ class Io500Benchmark:
     def __init__(self, order: BenchmarkRequest, view: BenchmarkView) -> None:
         self._request = order
         self._view = view
-        self._phases = phases_of(order.extended, order.cleanup)
+        self._phases = list_phases(order.extended, order.cleanup)
         self._rules = Rules(order.config)
         self._rows: list[PhaseRow] = []
         self._broken: list[str] = []
         self._worst, self._text = EXIT_OK, ""
         self._objects = DEFAULT_OBJECTS  # of md-workbench
-        self._check()
+        self._check_settings()
 
     def run(self) -> BenchmarkResult:
         """Runs all phases until the end or an interruption; finished phases count."""
@@ -138,9 +138,9 @@ class Io500Benchmark:
         try:
             self._write_head()
             try:
-                self._all_phases()
+                self._run_phases()
             except (KeyboardInterrupt, StoppedError):
-                self._stopped()
+                self._note_stop()
             finally:
                 self._view.close()
             return self._write_tail()
@@ -149,7 +149,7 @@ class Io500Benchmark:
 
     # Before
 
-    def _check(self) -> None:
+    def _check_settings(self) -> None:
         """Raises UserError for invalid settings of any phase before the first phase begins."""
         order = self._request
         order.setup(order.tasks)  # there is such a launcher
@@ -157,7 +157,7 @@ class Io500Benchmark:
             if not self._is_enabled(phase):
                 continue
             if phase.tool in _TOOLS:
-                self._plans(phase)
+                self._translate_phase(phase)
             script = order.config.text(phase.name, "external-script") if phase.tool == "find" else None
             if script:
                 search.check_script(script)
@@ -172,23 +172,23 @@ class Io500Benchmark:
         has_data = not self._request.cleanup or (Path(self._request.places.data) / phase.part).is_dir()
         return has_data and is_phase_enabled(phase, self._request.config)
 
-    def _line(self, phase: Io500Phase) -> ToolCommand:
+    def _make_command_line(self, phase: Io500Phase) -> ToolCommand:
         order = self._request
-        arguments = phase_command_line(phase, order.config, order.places, self._objects)[1:]
+        arguments = make_phase_command_line(phase, order.config, order.places, self._objects)[1:]
         return ToolCommand(
             _TOOLS[phase.tool], tuple(arguments), order.tasks, f"io500-{phase.name}", f"IO500 {phase.name}", order.group
         )
 
-    def _plans(self, phase: Io500Phase) -> list[Plan]:
+    def _translate_phase(self, phase: Io500Phase) -> list[Plan]:
         try:
-            return resolve_plans(self._line(phase), self._request.setup(self._request.tasks))
+            return resolve_plans(self._make_command_line(phase), self._request.setup(self._request.tasks))
         except UserError as reason:
             raise type(reason)(f"IO500 {phase.name}: {reason}") from None
 
     def _write_head(self) -> None:
         order, paper = self._request, self._result_file
         paper.file("config-orig.ini", order.config.source)
-        paper.file("config.ini", listing(order.config, about=False))
+        paper.file("config.ini", format_settings(order.config, about=False))
         mode = "extended" if order.extended else "standard"
         paper.line("[run]")
         paper.pair("procs", str(order.tasks))
@@ -196,21 +196,21 @@ class Io500Benchmark:
         paper.pair("config-hash", order.config.hash)
         paper.pair("result-dir", order.places.results)
         paper.pair("mode", mode)
-        for text in self._rules.of_settings(order.dry_run):
+        for text in self._rules.check_settings(order.dry_run):
             self._broken.append(text)
             paper.invalid(text)
-        paper.note(f"START {now()}", 1)
+        paper.note(f"START {format_local_time()}", 1)
         paper.summary(f"IO500 version {order.version} ({mode})")
         paper.line()
 
     # The phases
 
-    def _all_phases(self) -> None:
+    def _run_phases(self) -> None:
         for number, phase in enumerate(self._phases, 1):
             self._drop_caches(phase)
             self._result_file.line(f"\n[{phase.name}]")
-            self._pause(phase)
-            self._result_file.pair("t_start", now(), 1)
+            self._pause_before(phase)
+            self._result_file.pair("t_start", format_local_time(), 1)
             row = PhaseRow(phase)
             self._rows.append(row)
             began = time.monotonic()
@@ -230,7 +230,7 @@ class Io500Benchmark:
             return
         if phase.tool == "mdworkbench":
             self._choose_objects(phase)
-        command_line = phase_command_line(phase, order.config, order.places, self._objects)
+        command_line = make_phase_command_line(phase, order.config, order.places, self._objects)
         if phase.name == "mdtest-hard-write" and uses_several_directories(order.config):
             paper.warn(
                 "stonewalling disabled in order to support -I option. Make sure your number of elements is big"
@@ -250,7 +250,7 @@ class Io500Benchmark:
             raise
         except UserError as reason:
             row.valid = False
-            self._fail(reason.exit_code, f"{phase.name}: {reason}")
+            self._note_failure(reason.exit_code, f"{phase.name}: {reason}")
 
     def _choose_objects(self, phase: Io500Phase) -> None:
         """Chooses the number of md-workbench objects if the settings lack it: what mdtest would create until the
@@ -263,7 +263,7 @@ class Io500Benchmark:
             ]
             if rates:
                 sets = order.tasks * SETS_PER_TASK
-                self._objects = max(1, int(min(rates) * 1000 * stonewall(config) / sets))
+                self._objects = max(1, int(min(rates) * 1000 * get_stonewall_seconds(config) / sets))
             else:
                 self._result_file.warn(
                     "MDWorkbench uses the MDTest rates to determine suitable options but MDTest didn't run, will use"
@@ -274,10 +274,10 @@ class Io500Benchmark:
 
     def _run_tool(self, row: PhaseRow, number: int) -> None:
         phase, order, paper = row.phase, self._request, self._result_file
-        setup, line = order.setup(order.tasks), self._line(phase)
-        plans = self._plans(phase)
+        setup, line = order.setup(order.tasks), self._make_command_line(phase)
+        plans = self._translate_phase(phase)
         paper.pair("result-file", f"{order.places.results}/{phase.name}.txt", 2)
-        self._view.begin(self._title(phase), number, len(self._phases), plans[0])
+        self._view.begin(self._make_title(phase), number, len(self._phases), plans[0])
         result = conduct_tool_run(line, plans, setup, self._view.line)
         self._view.close()
         paper.file(f"{phase.name}.txt", result.output + result.engine_messages)
@@ -286,11 +286,11 @@ class Io500Benchmark:
         if result.exit_code in (EXIT_OK, EXIT_MISMATCH):  # part of a phase is no result
             records = [run.record for run in result.runs]
             row.figures = (
-                ior_figures(records[0])
+                compute_ior_figures(records[0])
                 if phase.tool == "ior"
-                else mdtest_figures(records[0])
+                else compute_mdtest_figures(records[0])
                 if phase.tool == "mdtest"
-                else mdworkbench_figures(records)
+                else compute_mdworkbench_figures(records)
             )
         if phase.tool == "mdtest":
             paper.pair("time", f"{row.figures.seconds:f}", 2)
@@ -307,7 +307,7 @@ class Io500Benchmark:
             count = tasks or order.tasks
             paper.pair("nproc", str(count))
             plan = search.plan_of(phase, order.places, None if order.has_launcher else count)
-            self._view.begin(self._title(phase), number, len(self._phases), plan)
+            self._view.begin(self._make_title(phase), number, len(self._phases), plan)
             row.run = conduct_run(
                 plan, order.setup(count), self._view.line, f"io500-{phase.name}", {"group": order.group}
             )
@@ -324,9 +324,9 @@ class Io500Benchmark:
         row.seconds = (end.seconds if end else None) or 0.0
         if exit_code not in (EXIT_OK, EXIT_INTERRUPTED):
             row.valid = exit_code == EXIT_MISMATCH  # that one is counted, and judged by the rules
-            self._fail(exit_code, f"{row.phase.name}: {text}")
+            self._note_failure(exit_code, f"{row.phase.name}: {text}")
 
-    def _fail(self, exit_code: int, text: str) -> None:
+    def _note_failure(self, exit_code: int, text: str) -> None:
         self._result_file.note(f"ERROR {text}")
         self._view.say(f"sonde: {text}")
         if self._worst == EXIT_OK and not self._request.cleanup:  # there, what is left counts
@@ -341,7 +341,7 @@ class Io500Benchmark:
             row.broken.append("Interrupted")
             paper.invalid("Interrupted")
         elif phase.is_measured:
-            for text in self._rules.of_phase(phase, row.figures, row.seconds, ran, order.dry_run):
+            for text in self._rules.check_phase(phase, row.figures, row.seconds, ran, order.dry_run):
                 row.valid = False
                 row.broken.append(text)
                 paper.invalid(text)
@@ -369,12 +369,12 @@ class Io500Benchmark:
             paper.pair("score", f"{figures.value:f}")
         paper.result(phase, figures.value, row.seconds, row.valid)
         paper.pair("t_delta", f"{row.seconds:.4f}", 1)
-        paper.pair("t_end", now(), 1)
+        paper.pair("t_end", format_local_time(), 1)
 
-    def _title(self, phase: Io500Phase) -> str:
-        return f"IO500 {phase.name}, about {format_wait(self._remaining())} in all to go"
+    def _make_title(self, phase: Io500Phase) -> str:
+        return f"IO500 {phase.name}, about {format_wait(self._estimate_remaining_seconds())} in all to go"
 
-    def _remaining(self) -> float:
+    def _estimate_remaining_seconds(self) -> float:
         """Returns the expected seconds of the remaining phases: the stonewall for writes, the time of the write for
         reads, a tenth of that for searches."""
         wall = float(self._request.config.number("debug", "stonewall-time") or 0)
@@ -398,11 +398,11 @@ class Io500Benchmark:
         if code != 0:
             self._result_file.warn(f'Calling "{config.required_text("global", "drop-caches-cmd")}" returned {code}')
 
-    def _pause(self, phase: Io500Phase) -> None:
+    def _pause_before(self, phase: Io500Phase) -> None:
         folder = self._request.config.text("debug", "pause-dir")
         if folder is None:
             return
-        self._result_file.pair("t_pause", now(), 1)
+        self._result_file.pair("t_pause", format_local_time(), 1)
         self._result_file.note(f"Checking for pause file {folder}/{phase.name}")
         is_announced = False
         while (Path(folder) / phase.name).exists():
@@ -413,7 +413,7 @@ class Io500Benchmark:
 
     # Afterwards
 
-    def _stopped(self) -> None:
+    def _note_stop(self) -> None:
         self._worst, self._text = EXIT_INTERRUPTED, "Interrupted; finished phases are stored."
         self._rules.run_is_valid = False
         self._broken.append("Interrupted")
@@ -444,5 +444,5 @@ class Io500Benchmark:
                 remaining_names = data.remove_data(order.places)
             except KeyboardInterrupt:
                 remaining_names = [order.places.data]
-        paper.note(f"END {now()}", 1)
+        paper.note(f"END {format_local_time()}", 1)
         return BenchmarkResult(self._rows, score, valid, self._worst, self._text, remaining_names, self._broken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.dialects.io500.hashes import seed_of_part
+from sonde.dialects.io500.hashes import compute_part_seed
 from sonde.dialects.io500.ini import Config
 from sonde.dialects.io500.phases import Io500Phase
 
@@ -34,7 +34,7 @@ def run_directories(config: Config, timestamp: str) -> RunDirectories:
     )
 
 
-def phase_command_line(
+def make_phase_command_line(
     phase: Io500Phase, config: Config, places: RunDirectories, objects: int = DEFAULT_OBJECTS
 ) -> list[str]:
     """Returns the command line of a phase; the first argument is the program. `objects`: objects of md-workbench if
@@ -42,8 +42,8 @@ def phase_command_line(
     if phase.tool == "find":
         return _find_arguments(phase, config, places)
     if phase.tool == "mdworkbench":
-        return _mdworkbench_arguments(phase, config, places, objects)
-    return (_ior_arguments if phase.tool == "ior" else _mdtest_arguments)(phase, config, places)
+        return _make_mdworkbench_arguments(phase, config, places, objects)
+    return (_make_ior_arguments if phase.tool == "ior" else _make_mdtest_arguments)(phase, config, places)
 
 
 def is_phase_enabled(phase: Io500Phase, config: Config) -> bool:
@@ -53,33 +53,33 @@ def is_phase_enabled(phase: Io500Phase, config: Config) -> bool:
     return bool(config.flag(phase.part, "run") and config.flag(phase.name, "run"))
 
 
-def stonewall(config: Config) -> int:
+def get_stonewall_seconds(config: Config) -> int:
     """Returns the seconds after which a write phase may end."""
     return config.number("debug", "stonewall-time") or 0
 
 
-def _api_arguments(phase: Io500Phase, config: Config) -> list[str]:
+def _make_api_arguments(phase: Io500Phase, config: Config) -> list[str]:
     phase_api, part_api = config.text(phase.name, "API"), config.text(phase.part, "API")
     return ["-a", *(phase_api or part_api or config.required_text("global", "api")).split()]
 
 
-def _details_file(phase: Io500Phase, places: RunDirectories) -> str:
+def _name_details_file(phase: Io500Phase, places: RunDirectories) -> str:
     return f"{places.results}/{phase.name}.csv"
 
 
-def _ior_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
+def _make_ior_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
     verbose = ["-v"] * max(0, config.number(phase.part, "verbosity") or 0)
     gpu = ["-O", "allocateBufferOnGPU=1"] if config.flag("global", "io-buffers-on-gpu") else []
     begin = ["./ior", f"--dataPacketType={config.required_text('global', 'dataPacketType')}", *verbose, *gpu]
     if phase.part == "ior-easy":
-        return [*begin, *_ior_easy_arguments(phase, config, places)]
-    return [*begin, *_ior_hard_arguments(phase, config, places)]
+        return [*begin, *_make_ior_easy_arguments(phase, config, places)]
+    return [*begin, *_make_ior_hard_arguments(phase, config, places)]
 
 
-def _ior_easy_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
+def _make_ior_easy_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
     random = phase.name == "ior-rnd4K-easy-read"
     own_file = bool(config.flag("ior-easy", "filePerProc"))
-    arguments = ["-g", "-G", str(seed_of_part("ior-easy", places.timestamp)), "-k", "-e"]
+    arguments = ["-g", "-G", str(compute_part_seed("ior-easy", places.timestamp)), "-k", "-e"]
     arguments += ["-o", f"{places.data}/ior-easy/ior_file_easy"]
     if not random:
         arguments += ["-C", "-Q", "1", "-O", f"stoneWallingStatusFile={places.results}/ior-easy.stonewall"]
@@ -91,30 +91,38 @@ def _ior_easy_arguments(phase: Io500Phase, config: Config, places: RunDirectorie
         ]
     arguments += ["-u"] if config.flag("ior-easy", "uniqueDir") else []
     arguments += ["-F"] if own_file else []
-    details = ["-O", f"saveRankPerformanceDetailsCSV={_details_file(phase, places)}"]
+    details = ["-O", f"saveRankPerformanceDetailsCSV={_name_details_file(phase, places)}"]
     if phase.writes:
-        limit = ["-D", str(stonewall(config)), "-O", "stoneWallingWearOut=1"]
-        return [*arguments, "-w", *limit, *_api_arguments(phase, config), *details]
+        limit = ["-D", str(get_stonewall_seconds(config)), "-O", "stoneWallingWearOut=1"]
+        return [*arguments, "-w", *limit, *_make_api_arguments(phase, config), *details]
     if not random:
-        return [*arguments, "-r", "-R", *_api_arguments(phase, config), *details]
-    arguments += ["-r", "-D", str(stonewall(config)), "-z", "-z", *_api_arguments(phase, config), *details]
+        return [*arguments, "-r", "-R", *_make_api_arguments(phase, config), *details]
+    arguments += [
+        "-r",
+        "-D",
+        str(get_stonewall_seconds(config)),
+        "-z",
+        "-z",
+        *_make_api_arguments(phase, config),
+        *details,
+    ]
     arguments += ["-t=4096", "-b=4096", "-s=10000000", "-O", "stoneWallingWearOut=1"]
     return [*arguments, *(["-C", "-Q", "2"] if own_file else [])]
 
 
-def _ior_hard_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
-    arguments = ["-C", "-Q", "1", "-g", f"-G={seed_of_part('ior-hard', places.timestamp)}", "-k", "-e"]
+def _make_ior_hard_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
+    arguments = ["-C", "-Q", "1", "-g", f"-G={compute_part_seed('ior-hard', places.timestamp)}", "-k", "-e"]
     arguments += ["-o", f"{places.data}/ior-hard/file"]
     arguments += ["-O", f"stoneWallingStatusFile={places.results}/ior-hard.stonewall"]
     arguments += ["-t", "47008", "-b", "47008", "-s", config.required_text("ior-hard", "segmentCount")]
     phase_setting = config.flag(phase.name, "collective")
     collective = ["-c"] if (config.flag("ior-hard", "collective") if phase_setting is None else phase_setting) else []
-    details = ["-O", f"saveRankPerformanceDetailsCSV={_details_file(phase, places)}"]
+    details = ["-O", f"saveRankPerformanceDetailsCSV={_name_details_file(phase, places)}"]
     if phase.writes:
-        limit = ["-D", str(stonewall(config))]
+        limit = ["-D", str(get_stonewall_seconds(config))]
         wear_out = ["-O", "stoneWallingWearOut=1"]
-        return [*arguments, "-w", *collective, *limit, *_api_arguments(phase, config), *details, *wear_out]
-    return [*arguments, "-r", "-R", *collective, *_api_arguments(phase, config), *details]
+        return [*arguments, "-w", *collective, *limit, *_make_api_arguments(phase, config), *details, *wear_out]
+    return [*arguments, "-r", "-R", *collective, *_make_api_arguments(phase, config), *details]
 
 
 def uses_several_directories(config: Config) -> bool:
@@ -122,9 +130,9 @@ def uses_several_directories(config: Config) -> bool:
     return bool(config.number("mdtest-hard", "files-per-dir"))
 
 
-def _mdtest_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
+def _make_mdtest_arguments(phase: Io500Phase, config: Config, places: RunDirectories) -> list[str]:
     hard = phase.part == "mdtest-hard"
-    seed = seed_of_part(phase.part, places.timestamp)
+    seed = compute_part_seed(phase.part, places.timestamp)
     arguments = ["./mdtest", f"--dataPacketType={config.required_text('global', 'dataPacketType')}"]
     arguments += ["--allocateBufferOnGPU"] if config.flag("global", "io-buffers-on-gpu") else []
     arguments += ["-n", config.required_text(phase.part, "n")]
@@ -137,18 +145,22 @@ def _mdtest_arguments(phase: Io500Phase, config: Config, places: RunDirectories)
     operation = phase.name.rpartition("-")[2]
     arguments += {"write": ["-C", "-Y"], "stat": ["-T"], "read": ["-E", "-X"], "delete": ["-r"]}[operation]
     if phase.writes and not (hard and uses_several_directories(config)):
-        arguments += ["-W", str(stonewall(config))]
-    return [*arguments, f"--saveRankPerformanceDetails={_details_file(phase, places)}", *_api_arguments(phase, config)]
+        arguments += ["-W", str(get_stonewall_seconds(config))]
+    return [
+        *arguments,
+        f"--saveRankPerformanceDetails={_name_details_file(phase, places)}",
+        *_make_api_arguments(phase, config),
+    ]
 
 
-def _mdworkbench_arguments(phase: Io500Phase, config: Config, places: RunDirectories, objects: int) -> list[str]:
+def _make_mdworkbench_arguments(phase: Io500Phase, config: Config, places: RunDirectories, objects: int) -> list[str]:
     arguments = ["./md-workbench", f"--dataPacketType={config.required_text('global', 'dataPacketType')}"]
     arguments += ["--allocateBufferOnGPU"] if config.flag("global", "io-buffers-on-gpu") else []
     api = config.text("mdworkbench", "API") or config.required_text("global", "api")
     arguments += ["--process-reports", "-a", *api.split(), f"-o={places.data}/mdworkbench"]
     arguments += [f"-t={float(config.text('mdworkbench', 'waitingTime') or 0):f}", "-O=1"]
     arguments += [f"--run-info-file={places.results}/mdworkbench.status", f"-D={SETS_PER_TASK}"]
-    arguments += [f"-G={seed_of_part('md-workbench', places.timestamp)}"]
+    arguments += [f"-G={compute_part_seed('md-workbench', places.timestamp)}"]
     arguments += [f"-P={config.number('mdworkbench', 'precreatePerSet') or objects}"]
     arguments += [f"-I={config.number('mdworkbench', 'filesPerProc') or objects}"]
     operation = phase.name.rpartition("-")[2]

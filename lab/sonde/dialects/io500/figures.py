@@ -32,9 +32,9 @@ class PhaseFigures:
     sentences: tuple[str, ...] = ()
 
 
-def ior_figures(record: RecordReader) -> PhaseFigures:
+def compute_ior_figures(record: RecordReader) -> PhaseFigures:
     """Of a phase of IOR: bytes moved / (last close - first open, and the time of the task that compared longest)."""
-    phase = _last_phase(record)
+    phase = _get_last_phase(record)
     if phase is None or phase.end is None:
         return PhaseFigures()
     end = phase.end
@@ -45,13 +45,13 @@ def ior_figures(record: RecordReader) -> PhaseFigures:
         seconds=seconds,
         stonewall=wall.bytes_per_s / GIB if wall else None,
         stonewall_s=wall.seconds if wall else 0.0,
-        most_operations=int(max(_task_column(phase, "ops"), default=0)),
+        most_operations=int(max(_sum_task_column(phase, "ops"), default=0)),
         mismatches=end.verify.mismatches if end.verify else 0,
-        sentences=_ior_sentences(end),
+        sentences=_list_ior_sentences(end),
     )
 
 
-def mdtest_figures(record: RecordReader) -> PhaseFigures:
+def compute_mdtest_figures(record: RecordReader) -> PhaseFigures:
     """Of a phase of mdtest: tasks x items of the task that did least / time until the last has finished."""
     phase = next(
         (
@@ -63,7 +63,7 @@ def mdtest_figures(record: RecordReader) -> PhaseFigures:
     )
     if phase is None or phase.end is None:
         return PhaseFigures()
-    items, ends = _task_column(phase, "ops"), _task_column(phase, "end_s")
+    items, ends = _sum_task_column(phase, "ops"), _sum_task_column(phase, "end_s")
     seconds = max(ends, default=0.0)
     wall = phase.end.rates.stonewall
     return PhaseFigures(
@@ -77,11 +77,11 @@ def mdtest_figures(record: RecordReader) -> PhaseFigures:
             for phase_record in record.phases.values()
             if phase_record.end and phase_record.end.verify
         ),
-        sentences=_mdtest_sentences(phase.end),
+        sentences=_list_mdtest_sentences(phase.end),
     )
 
 
-def mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
+def compute_mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
     """Of a phase of md-workbench: calls / time until the last task has finished, the mean of its iterations.
     Directories and objects are made and removed in two parts, of which each task's times are added."""
     values, seconds, mismatches = [], 0.0, 0
@@ -89,10 +89,10 @@ def mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
         finished_phases = [phase_record for phase_record in record.phases.values() if phase_record.end is not None]
         times: dict[int, float] = {}
         for phase in finished_phases:
-            for task, end in enumerate(_task_column(phase, "end_s")):
+            for task, end in enumerate(_sum_task_column(phase, "end_s")):
                 times[task] = times.get(task, 0.0) + end
             mismatches += phase.end.verify.mismatches if phase.end and phase.end.verify else 0
-        calls = sum(sum(_task_column(phase, "ops")) for phase in finished_phases)
+        calls = sum(sum(_sum_task_column(phase, "ops")) for phase in finished_phases)
         longest = max(times.values(), default=0.0)
         seconds += longest
         values.append(calls / longest / 1000 if longest > 0 else 0.0)
@@ -105,7 +105,7 @@ def mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
 
 def find_figures(record: RecordReader) -> PhaseFigures:
     """Of a search: entries that are no directories / (first task's start to last task's end), as pfind counts."""
-    phase = _last_phase(record)
+    phase = _get_last_phase(record)
     if phase is None or phase.end is None or phase.end.walk is None:
         return PhaseFigures()
     end, walk = phase.end, phase.end.walk
@@ -125,20 +125,20 @@ def find_figures(record: RecordReader) -> PhaseFigures:
 def find_table(figures: PhaseFigures, record: RecordReader) -> str:
     """The CSV file of a search: its first line is that of IO500, the rows say what each task did."""
     lines = [f"runtime: {figures.seconds:f} rate: {figures.value * 1000:f}", "rank, entries, start in s, end in s"]
-    phase = _last_phase(record)
+    phase = _get_last_phase(record)
     if phase is not None:
-        tasks, entries, starts, ends = (_task_column(phase, name) for name in ("task", "ops", "start_s", "end_s"))
+        tasks, entries, starts, ends = (_sum_task_column(phase, name) for name in ("task", "ops", "start_s", "end_s"))
         rows = sorted(zip(tasks, entries, starts, ends, strict=True))
         lines += [f"{int(task)}, {int(count)}, {start:.6f}, {end:.6f}" for task, count, start, end in rows]
     return "\n".join(lines) + "\n"
 
 
-def sonde_figures(record: RecordReader) -> tuple[float | None, float | None, float | None]:
+def compute_sonde_figures(record: RecordReader) -> tuple[float | None, float | None, float | None]:
     """Our rate of the phase (bytes/s, else operations/s, first start to last end of the transfers), and the median and
     the 99th percentile of single calls in seconds; None where the record does not say."""
     phase = next(
         (phase_record for phase_record in record.phases.values() if "-file-" in phase_record.id), None
-    ) or _last_phase(record)
+    ) or _get_last_phase(record)
     if phase is None or phase.end is None:
         return None, None, None
     end = phase.end
@@ -153,7 +153,7 @@ def sonde_figures(record: RecordReader) -> tuple[float | None, float | None, flo
     return per_s, p50, p99
 
 
-def _ior_sentences(end: PhaseEndLine) -> tuple[str, ...]:
+def _list_ior_sentences(end: PhaseEndLine) -> tuple[str, ...]:
     sentences = []
     if end.rates.transfer:
         sentences.append(f"transfers alone, first start to last end: {end.rates.transfer.bytes_per_s / GIB:.6f} GiB/s")
@@ -164,18 +164,18 @@ def _ior_sentences(end: PhaseEndLine) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _mdtest_sentences(end: PhaseEndLine) -> tuple[str, ...]:
+def _list_mdtest_sentences(end: PhaseEndLine) -> tuple[str, ...]:
     if end.rates.total is None:
         return ()
     rate = end.rates.total.ops_per_s / 1000
     return (f"all operations / first start to last end: {rate:.6f} kIOPS",)
 
 
-def _last_phase(record: RecordReader) -> PhaseRecord | None:
+def _get_last_phase(record: RecordReader) -> PhaseRecord | None:
     return next(reversed(record.phases.values()), None)
 
 
-def _task_column(phase: PhaseRecord, name: str) -> Sequence[float]:
+def _sum_task_column(phase: PhaseRecord, name: str) -> Sequence[float]:
     """A number of each task; of a task with two streams, their sum."""
     values: dict[int, float] = {}
     for table in phase.tasks:

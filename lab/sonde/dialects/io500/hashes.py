@@ -27,7 +27,7 @@ def hash_pairs(pairs: Iterable[tuple[str, str]]) -> int:
     return value
 
 
-def seed_of_part(part: str, timestamp: str) -> int:
+def compute_part_seed(part: str, timestamp: str) -> int:
     """The seed (-G) of a part of the benchmark in a run: a signed number of 32 bits, never 0 or -1."""
     value = hash_texts(part, timestamp)
     if value in (0, _MASK):

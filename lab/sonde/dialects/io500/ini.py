@@ -60,17 +60,17 @@ class Config:
         """As IO500 prints it: two files that mean the same have the same."""
         pairs = [
             (key.name, value)
-            for (section, key) in _all_keys()
+            for (section, key) in _list_all_keys()
             if (value := self.values[section.name, key.name]) is not None
         ]
         return f"{hash_pairs(pairs):X}"
 
 
-def _all_keys() -> list[tuple[IniSection, IniKey]]:
+def _list_all_keys() -> list[tuple[IniSection, IniKey]]:
     return [(section, key) for section in SECTIONS for key in section.keys]
 
 
-DEFAULTS = Config({(section.name, key.name): key.default for section, key in _all_keys()})
+DEFAULTS = Config({(section.name, key.name): key.default for section, key in _list_all_keys()})
 
 
 def read_ini(path: Path) -> Config:
@@ -97,9 +97,9 @@ def parse_ini(text: str, name: str) -> Config:
     for number, line in enumerate(text.split("\n"), 1):
         location = f"{name}, line {number}"
         if match := _SECTION.fullmatch(line):
-            section = _section_named(match[1], location)
+            section = _find_section(match[1], location)
         elif match := _PAIR.fullmatch(line):
-            _take(values, section, match[1], match[2].strip(" \t\r"), location)
+            _take_value(values, section, match[1], match[2].strip(" \t\r"), location)
         elif not _NOTHING.fullmatch(line):
             raise UserError(
                 f'{location}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value'
@@ -110,7 +110,7 @@ def parse_ini(text: str, name: str) -> Config:
     return Config(values, text)
 
 
-def _section_named(word: str, location: str) -> IniSection:
+def _find_section(word: str, location: str) -> IniSection:
     for section in SECTIONS:
         if section.name.lower() == word.lower():
             return section
@@ -118,7 +118,7 @@ def _section_named(word: str, location: str) -> IniSection:
     raise UserError(f"{location}: IO500 has no section [{word}].{near}")
 
 
-def _take(
+def _take_value(
     values: dict[tuple[str, str], str | None], section: IniSection | None, word: str, text: str, location: str
 ) -> None:
     if text == "":
@@ -128,7 +128,7 @@ def _take(
     key = next((key for key in section.keys if key.name.lower() == word.lower()), None)
     if key is None:
         elsewhere = next(
-            (alternative.name for alternative, key in _all_keys() if key.name.lower() == word.lower()), None
+            (alternative.name for alternative, key in _list_all_keys() if key.name.lower() == word.lower()), None
         )
         near = suggest_name(word, [key.name for key in section.keys])
         hint = near or (f" It belongs to [{elsewhere}]." if elsewhere else "")
@@ -158,7 +158,7 @@ def _check_together(values: Mapping[tuple[str, str], str | None], name: str) -> 
             raise UserError(f"{name}: [{section}] n must be at least 1.")
 
 
-def listing(config: Config, about: bool, extra: bool = True) -> str:
+def format_settings(config: Config, about: bool, extra: bool = True) -> str:
     """The settings as an ini file; `about`: with what each key means; without `extra`: no sections of extended mode."""
     lines: list[str] = []
     for section in SECTIONS:

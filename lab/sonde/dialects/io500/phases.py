@@ -38,37 +38,37 @@ class Io500Phase:
         return self.tool != "timestamp"
 
 
-def _ior(name: str, part: str, group: ScoreGroup = ScoreGroup.BW, writes: bool = False) -> Io500Phase:
+def _make_ior_phase(name: str, part: str, group: ScoreGroup = ScoreGroup.BW, writes: bool = False) -> Io500Phase:
     return Io500Phase(name, "ior", part, group, writes)
 
 
-def _mdtest(name: str, part: str, writes: bool = False, removes: bool = False) -> Io500Phase:
+def _make_mdtest_phase(name: str, part: str, writes: bool = False, removes: bool = False) -> Io500Phase:
     return Io500Phase(name, "mdtest", part, ScoreGroup.MD, writes, removes)
 
 
 ALL: tuple[Io500Phase, ...] = (
-    _ior("ior-easy-write", "ior-easy", writes=True),
-    _mdtest("mdtest-easy-write", "mdtest-easy", writes=True),
+    _make_ior_phase("ior-easy-write", "ior-easy", writes=True),
+    _make_mdtest_phase("mdtest-easy-write", "mdtest-easy", writes=True),
     Io500Phase("mdworkbench-create", "mdworkbench", "mdworkbench", extra=True),
     Io500Phase("timestamp", "timestamp", "timestamp"),
     Io500Phase("find-easy", "find", "find-easy", ScoreGroup.MD, extra=True),
-    _ior("ior-hard-write", "ior-hard", writes=True),
-    _mdtest("mdtest-hard-write", "mdtest-hard", writes=True),
+    _make_ior_phase("ior-hard-write", "ior-hard", writes=True),
+    _make_mdtest_phase("mdtest-hard-write", "mdtest-hard", writes=True),
     Io500Phase("find", "find", "find", ScoreGroup.MD),
     Io500Phase("find-hard", "find", "find-hard", ScoreGroup.MD, extra=True),
     Io500Phase("mdworkbench-bench", "mdworkbench", "mdworkbench", ScoreGroup.MD, extra=True),
-    _ior("ior-easy-read", "ior-easy"),
-    _mdtest("mdtest-easy-stat", "mdtest-easy"),
-    _ior("ior-hard-read", "ior-hard"),
-    _mdtest("mdtest-hard-stat", "mdtest-hard"),
+    _make_ior_phase("ior-easy-read", "ior-easy"),
+    _make_mdtest_phase("mdtest-easy-stat", "mdtest-easy"),
+    _make_ior_phase("ior-hard-read", "ior-hard"),
+    _make_mdtest_phase("mdtest-hard-stat", "mdtest-hard"),
     Io500Phase("mdworkbench-delete", "mdworkbench", "mdworkbench", removes=True, extra=True),
-    _mdtest("mdtest-easy-delete", "mdtest-easy", removes=True),
-    _mdtest("mdtest-hard-read", "mdtest-hard"),
-    _mdtest("mdtest-hard-delete", "mdtest-hard", removes=True),
-    _ior("ior-rnd4K-easy-read", "ior-easy", ScoreGroup.NONE),
+    _make_mdtest_phase("mdtest-easy-delete", "mdtest-easy", removes=True),
+    _make_mdtest_phase("mdtest-hard-read", "mdtest-hard"),
+    _make_mdtest_phase("mdtest-hard-delete", "mdtest-hard", removes=True),
+    _make_ior_phase("ior-rnd4K-easy-read", "ior-easy", ScoreGroup.NONE),
 )
 
 
-def phases_of(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
+def list_phases(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
     """The phases of a mode; `cleanup`: only those that remove."""
     return [phase for phase in ALL if (extended or not phase.extra) and (phase.removes or not cleanup)]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sonde.charts.plot import render_table
 from sonde.charts.study import StudySection
 from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
-from sonde.dialects.io500.figures import GIB, sonde_figures
+from sonde.dialects.io500.figures import GIB, compute_sonde_figures
 from sonde.model.units import format_latency
 
 _HEAD = """
@@ -25,7 +25,7 @@ def format_sonde_table(rows: Sequence[PhaseRow]) -> str:
     for row in rows:
         if row.run is None:
             continue
-        per_s, p50, p99 = sonde_figures(row.run.record)
+        per_s, p50, p99 = compute_sonde_figures(row.run.record)
         scale = GIB if row.phase.tool == "ior" else 1000
         wall = row.figures.stonewall if row.phase.writes else None
         rate, until = (
@@ -39,7 +39,7 @@ def format_sonde_table(rows: Sequence[PhaseRow]) -> str:
     return _HEAD + "\n".join(lines)
 
 
-def result_sections(outcome: BenchmarkResult) -> list[StudySection]:
+def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
     """Returns the sections with score, sub-scores, phases in IO500's units, and the reasons for INVALID."""
     score = outcome.score
     sentences = [
@@ -53,7 +53,7 @@ def result_sections(outcome: BenchmarkResult) -> list[StudySection]:
             f"{row.figures.value:,.3f}",
             row.phase.unit,
             f"{row.seconds:,.2f} s",
-            _sonde_rate(row),
+            _get_sonde_rate(row),
             "INVALID" if row.broken else "valid",
         ]
         for row in outcome.rows
@@ -66,7 +66,7 @@ def result_sections(outcome: BenchmarkResult) -> list[StudySection]:
     return [*sections, StudySection("Why it is INVALID", reasons, [])] if broken else sections
 
 
-def _sonde_rate(row: PhaseRow) -> str:
+def _get_sonde_rate(row: PhaseRow) -> str:
     """Returns Sonde's rate of the phase, in IO500's unit."""
-    per_s = sonde_figures(row.run.record)[0] if row.run is not None else None
+    per_s = compute_sonde_figures(row.run.record)[0] if row.run is not None else None
     return "" if per_s is None else f"{per_s / (GIB if row.phase.tool == 'ior' else 1000):,.3f}"

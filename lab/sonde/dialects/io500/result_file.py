@@ -15,7 +15,7 @@ from sonde.model.confined_files import create_file, write_file
 from sonde.model.errors import MachineError
 
 
-def now() -> str:
+def format_local_time() -> str:
     """The time as result.txt has it, in the time zone of this machine."""
     return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.dialects.io500.command_lines import stonewall, uses_several_directories
+from sonde.dialects.io500.command_lines import get_stonewall_seconds, uses_several_directories
 from sonde.dialects.io500.figures import PhaseFigures
 from sonde.dialects.io500.ini import Config
 from sonde.dialects.io500.phases import Io500Phase
@@ -20,10 +20,10 @@ class Rules:
         # 30 s in the Student Cluster Competition, 300 s elsewhere (rules 2.0).
         self.least_s = 30 if config.flag("global", "scc") else 300
 
-    def of_settings(self, dry_run: bool) -> Iterator[str]:
+    def check_settings(self, dry_run: bool) -> Iterator[str]:
         """What the settings alone break. IO500 says so of the stonewall and of files-per-dir too, and forgets it when
         the first phase begins; here the run is invalid, as the description of these keys has it."""
-        wall = stonewall(self._config)
+        wall = get_stonewall_seconds(self._config)
         broken = []
         if dry_run:
             broken.append("DRY RUN MODE ACTIVATED")
@@ -36,11 +36,11 @@ class Rules:
         self.run_is_valid = self.run_is_valid and not broken
         yield from broken
 
-    def of_phase(
+    def check_phase(
         self, phase: Io500Phase, figures: PhaseFigures, seconds: float, ran: bool, dry_run: bool
     ) -> Iterator[str]:
         """What a phase that took `seconds` breaks. `ran`: it was to run, and was tried."""
-        wall = stonewall(self._config)
+        wall = get_stonewall_seconds(self._config)
         if ran and figures.mismatches and phase.tool == "ior":
             yield f"Errors ({figures.mismatches}) occured during phase in IOR. This invalidates your run."
         elif ran and figures.mismatches:

@@ -33,11 +33,11 @@ def compute_score(results: Iterable[tuple[Io500Phase, float]], extended: bool = 
     """The score of these results; `extended`: with those of the phases that extended mode adds."""
     rows = [(phase, value) for phase, value in results if extended or not phase.extra]
 
-    def mean(group: ScoreGroup) -> float:
+    def compute_group_mean(group: ScoreGroup) -> float:
         logs = [math.log(value) for phase, value in rows if phase.group is group and value > 0]
         return math.exp(math.fsum(logs) / len(logs)) if logs else 0.0
 
-    return Score(mean(ScoreGroup.BW), mean(ScoreGroup.MD))
+    return Score(compute_group_mean(ScoreGroup.BW), compute_group_mean(ScoreGroup.MD))
 
 
 def hash_score(score: Score, results: Iterable[tuple[Io500Phase, float]], valid: bool, version: str | None) -> str:

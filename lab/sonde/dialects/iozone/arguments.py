@@ -60,7 +60,7 @@ class IozoneSettings:
     notes: tuple[str, ...] = ()
 
 
-def size_in_kib(text: str, option: str) -> int:
+def parse_size_in_kib(text: str, option: str) -> int:
     """IOzone's sizes: KiB, or with k, m, g."""
     match = re.fullmatch(r"(\d+)([kmgKMG]?)", text)
     if match is None or int(match[1]) == 0:
@@ -68,14 +68,14 @@ def size_in_kib(text: str, option: str) -> int:
     return int(match[1]) * {"": 1, "k": 1, "m": KIB, "g": KIB * KIB}[match[2].lower()]
 
 
-def _number(text: str, option: str, least: int = 1) -> int:
+def _parse_number(text: str, option: str, least: int = 1) -> int:
     if not text.isdigit() or int(text) < least:
         raise UserError(f"{option} is {text}, but must be a whole number from {least} on.")
     return int(text)
 
 
-def _test(settings: IozoneSettings, text: str) -> IozoneSettings:
-    number = _number(text, "-i", 0)
+def _add_test(settings: IozoneSettings, text: str) -> IozoneSettings:
+    number = _parse_number(text, "-i", 0)
     if number in LEFT_OUT:
         note = f"-i {number} is not run, its columns are empty: no backend of Sonde calls {LEFT_OUT[number]}."
         return replace(settings, notes=(*settings.notes, note), left_out=(*settings.left_out, number))
@@ -84,66 +84,70 @@ def _test(settings: IozoneSettings, text: str) -> IozoneSettings:
     return replace(settings, tests=(*settings.tests, number))
 
 
-def _note(sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
+def _make_note_setter(sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
     return lambda settings, value: replace(settings, notes=(*settings.notes, sentence))
 
 
-def _set(**members: Any) -> Callable[[IozoneSettings, str], IozoneSettings]:
+def _make_member_setter(**members: Any) -> Callable[[IozoneSettings, str], IozoneSettings]:
     return lambda settings, value: replace(settings, **members)
 
 
 _FLAGS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
-    "a": _set(auto=True),
-    "A": _set(auto=True, all_records=True),
-    "z": _set(all_records=True),
-    "c": _set(close=True),
-    "e": _set(flush=True),
-    "I": _set(direct=True),
-    "o": _set(synchronous=True),
-    "B": _set(mapped=True),
-    "w": _set(keep=True),
-    "x": _set(no_stonewall=True),
-    "C": _set(child_volumes=True),
-    "O": _set(operations=True),
-    "N": _set(microseconds=True),
+    "a": _make_member_setter(auto=True),
+    "A": _make_member_setter(auto=True, all_records=True),
+    "z": _make_member_setter(all_records=True),
+    "c": _make_member_setter(close=True),
+    "e": _make_member_setter(flush=True),
+    "I": _make_member_setter(direct=True),
+    "o": _make_member_setter(synchronous=True),
+    "B": _make_member_setter(mapped=True),
+    "w": _make_member_setter(keep=True),
+    "x": _make_member_setter(no_stonewall=True),
+    "C": _make_member_setter(child_volumes=True),
+    "O": _make_member_setter(operations=True),
+    "N": _make_member_setter(microseconds=True),
     "R": lambda settings, value: settings,  # the grid is printed and drawn anyway
     "M": lambda settings, value: settings,  # the record has the machine
-    "p": _note("-p (purging the processor cache) is not done."),
-    "T": _note("-T: the children are processes, not threads of one."),
-    "Q": _note("-Q: latencies of all operations are in the record, as histograms; no files of offsets are written."),
-    "D": _note("-D: mapped files are synchronized at the end."),
-    "G": _note("-G: mapped files are synchronized at the end."),
-    "E": _note("-E: pread and pwrite are what all tests use."),
-    "v": _set(version=True),
-    "+u": _set(cpu=True),
-    "+n": _set(once=True),
-    "+k": _note("-+k: the size of each file stays the same."),
-    "+N": _note("-+N: files are made anew."),
-    "+d": _set(verify=True),
+    "p": _make_note_setter("-p (purging the processor cache) is not done."),
+    "T": _make_note_setter("-T: the children are processes, not threads of one."),
+    "Q": _make_note_setter(
+        "-Q: latencies of all operations are in the record, as histograms; no files of offsets are written."
+    ),
+    "D": _make_note_setter("-D: mapped files are synchronized at the end."),
+    "G": _make_note_setter("-G: mapped files are synchronized at the end."),
+    "E": _make_note_setter("-E: pread and pwrite are what all tests use."),
+    "v": _make_member_setter(version=True),
+    "+u": _make_member_setter(cpu=True),
+    "+n": _make_member_setter(once=True),
+    "+k": _make_note_setter("-+k: the size of each file stays the same."),
+    "+N": _make_note_setter("-+N: files are made anew."),
+    "+d": _make_member_setter(verify=True),
 }
 _VALUES: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
-    "s": lambda settings, value: replace(settings, files=(*settings.files, size_in_kib(value, "-s"))),
-    "r": lambda settings, value: replace(settings, records=(*settings.records, size_in_kib(value, "-r"))),
-    "n": lambda settings, value: replace(settings, smallest_file=size_in_kib(value, "-n")),
-    "g": lambda settings, value: replace(settings, largest_file=size_in_kib(value, "-g")),
-    "y": lambda settings, value: replace(settings, smallest_record=size_in_kib(value, "-y")),
-    "q": lambda settings, value: replace(settings, largest_record=size_in_kib(value, "-q")),
-    "i": _test,
-    "t": lambda settings, value: replace(settings, children=(*settings.children, _number(value, "-t"))),
+    "s": lambda settings, value: replace(settings, files=(*settings.files, parse_size_in_kib(value, "-s"))),
+    "r": lambda settings, value: replace(settings, records=(*settings.records, parse_size_in_kib(value, "-r"))),
+    "n": lambda settings, value: replace(settings, smallest_file=parse_size_in_kib(value, "-n")),
+    "g": lambda settings, value: replace(settings, largest_file=parse_size_in_kib(value, "-g")),
+    "y": lambda settings, value: replace(settings, smallest_record=parse_size_in_kib(value, "-y")),
+    "q": lambda settings, value: replace(settings, largest_record=parse_size_in_kib(value, "-q")),
+    "i": _add_test,
+    "t": lambda settings, value: replace(settings, children=(*settings.children, _parse_number(value, "-t"))),
     "f": lambda settings, value: replace(settings, path=value),
-    "j": lambda settings, value: replace(settings, stride=_number(value, "-j")),
-    "J": lambda settings, value: replace(settings, pause_ms=_number(value, "-J")),
-    "H": lambda settings, value: replace(settings, depth=_number(value, "-H")),
-    "k": lambda settings, value: replace(settings, depth=_number(value, "-k")),
+    "j": lambda settings, value: replace(settings, stride=_parse_number(value, "-j")),
+    "J": lambda settings, value: replace(settings, pause_ms=_parse_number(value, "-J")),
+    "H": lambda settings, value: replace(settings, depth=_parse_number(value, "-H")),
+    "k": lambda settings, value: replace(settings, depth=_parse_number(value, "-k")),
     "U": lambda settings, value: replace(settings, remount=value),
-    "V": _set(verify=True),
-    "b": _note("-b: no Excel file is written; the heat map is a page of its own, and the archive exports tables."),
-    "d": _note("-d: no child is delayed, all begin together."),
+    "V": _make_member_setter(verify=True),
+    "b": _make_note_setter(
+        "-b: no Excel file is written; the heat map is a page of its own, and the archive exports tables."
+    ),
+    "d": _make_note_setter("-d: no child is delayed, all begin together."),
     "S": lambda settings, value: settings,
     "L": lambda settings, value: settings,
-    "P": _note("-P: children are not bound to processors."),
-    "+p": lambda settings, value: replace(settings, read_share=min(100, _number(value, "-+p", 0))),
-    "+m": _note(
+    "P": _make_note_setter("-P: children are not bound to processors."),
+    "+p": lambda settings, value: replace(settings, read_share=min(100, _parse_number(value, "-+p", 0))),
+    "+m": _make_note_setter(
         "-+m: nobody logs in to the hosts of that file; --launcher mpiexec or srun starts children on several nodes."
     ),
 }
@@ -186,11 +190,11 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
             if name in _FLAGS:
                 settings = _FLAGS[name](settings, "")
             elif name == "F":
-                settings = replace(settings, paths=tuple(_names(remaining, suffix)))
+                settings = replace(settings, paths=tuple(_take_names(remaining, suffix)))
             elif name in bounds:
-                bounds[name] = _number(_value(name, suffix, remaining), f"-{name}")
+                bounds[name] = _parse_number(_take_value(name, suffix, remaining), f"-{name}")
             elif name in _VALUES:
-                settings = _VALUES[name](settings, _value(name, suffix, remaining))
+                settings = _VALUES[name](settings, _take_value(name, suffix, remaining))
             elif word.startswith("--"):
                 raise UserError(
                     f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come first."
@@ -198,7 +202,7 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
             else:
                 reason = _GONE.get(name)
                 raise UserError(f"-{name} {reason}." if reason else f"IOzone's option -{name} is not known to Sonde.")
-    return _checked(settings, bounds["l"], bounds["u"])
+    return _check_settings(settings, bounds["l"], bounds["u"])
 
 
 def _apply_needs(name: str, word: str, position: int) -> tuple[str, int]:
@@ -208,7 +212,7 @@ def _apply_needs(name: str, word: str, position: int) -> tuple[str, int]:
     return "", position
 
 
-def _value(name: str, suffix: str, remaining: _ArgumentReader) -> str:
+def _take_value(name: str, suffix: str, remaining: _ArgumentReader) -> str:
     if suffix:
         return suffix
     if not remaining.any():
@@ -216,7 +220,7 @@ def _value(name: str, suffix: str, remaining: _ArgumentReader) -> str:
     return remaining.take()
 
 
-def _names(remaining: _ArgumentReader, first_name: str) -> list[str]:
+def _take_names(remaining: _ArgumentReader, first_name: str) -> list[str]:
     names = [first_name] if first_name else []
     while remaining.any() and not remaining.peek().startswith("-"):
         names.append(remaining.take())
@@ -225,7 +229,7 @@ def _names(remaining: _ArgumentReader, first_name: str) -> list[str]:
     return names
 
 
-def _checked(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
+def _check_settings(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
     if low or high:
         low, high = low or 1, high or low
         if low > high:
@@ -253,15 +257,17 @@ def _checked(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
     return settings
 
 
-def grid(settings: IozoneSettings) -> list[tuple[int, int]]:
+def list_grid_cells(settings: IozoneSettings) -> list[tuple[int, int]]:
     """(file, record) sizes in KiB in IOzone's order."""
     if not settings.auto:
         files, records = settings.files or (512,), settings.records or (4,)
         return [(size - size % record, record) for size in files for record in records]
-    sizes = settings.files or tuple(_doubling(settings.smallest_file, settings.largest_file))
+    sizes = settings.files or tuple(_list_doubling_sizes(settings.smallest_file, settings.largest_file))
     cells = []
     for size in sizes:
-        for record in settings.records or tuple(_doubling(settings.smallest_record, settings.largest_record)):
+        for record in settings.records or tuple(
+            _list_doubling_sizes(settings.smallest_record, settings.largest_record)
+        ):
             left_out = size >= CROSS_FILE and record < CROSS_RECORD and not settings.all_records
             is_whole = size % record == 0 or bool(settings.records)
             if record <= size and is_whole and (settings.records or not left_out):
@@ -269,7 +275,7 @@ def grid(settings: IozoneSettings) -> list[tuple[int, int]]:
     return cells
 
 
-def _doubling(low: int, high: int) -> list[int]:
+def _list_doubling_sizes(low: int, high: int) -> list[int]:
     sizes = []
     while low <= high:
         sizes.append(low)

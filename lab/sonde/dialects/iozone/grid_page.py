@@ -68,7 +68,7 @@ def write_grid_page(
     sizes = sorted({cell.file for cell in grid})
     lead = f"Files from {_format_kib(sizes[0])} to {_format_kib(sizes[-1])}, {len(grid)} pairs of file and record size."
     surfaces = [
-        _surface_section(name, numbers_of_test)
+        _make_surface_section(name, numbers_of_test)
         for name, _ in COLUMNS
         if (numbers_of_test := {c: n for (c, test), n in numbers.items() if test == name})
     ]
@@ -76,15 +76,15 @@ def write_grid_page(
         title="IOzone: file size × record size",
         lead=lead,
         facts=[*facts, ("Command", title)],
-        alarms=_caveat_sentences([number.assessment for number in numbers.values()]),
-        sections=[_table_section(grid, numbers), *surfaces],
+        alarms=_list_caveat_sentences([number.assessment for number in numbers.values()]),
+        sections=[_make_table_section(grid, numbers), *surfaces],
     )
     return write_study(study, output)
 
 
 def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
     """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
-    return _caveat_sentences(
+    return _list_caveat_sentences(
         [assess_phase_rate(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured]
     )
 
@@ -101,7 +101,7 @@ def _iterate_numbers(
                     yield (cell, name), GridNumber(rates[phase], assess_phase_rate(runs[cell], phases[phase]))
 
 
-def _caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
+def _list_caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
     """What must be known before any of the numbers is looked at, from the assessment of each."""
     sentences = []
     classifications = Counter(
@@ -123,11 +123,11 @@ def _caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
     return sentences
 
 
-def _table_section(grid: Grid, numbers: Numbers) -> StudySection:
+def _make_table_section(grid: Grid, numbers: Numbers) -> StudySection:
     """IOzone's own table, KiB/s."""
     tests = [name for name, _ in COLUMNS if any(test == name for _, test in numbers)]
     rows = [
-        [cell.file, cell.record, *(_kib_per_s(numbers.get((cell, test))) for test in tests)]
+        [cell.file, cell.record, *(_format_kib_per_s(numbers.get((cell, test))) for test in tests)]
         for cell in sorted(grid, key=lambda cell: (cell.file, cell.record))
     ]
     caption = "KiB a second of one process. ° not a number of storage."
@@ -136,11 +136,11 @@ def _table_section(grid: Grid, numbers: Numbers) -> StudySection:
     )
 
 
-def _kib_per_s(number: GridNumber | None) -> str:
+def _format_kib_per_s(number: GridNumber | None) -> str:
     return "" if number is None else f"{number.rate / 1024:,.0f}{'' if number.stored else '°'}"
 
 
-def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> StudySection:
+def _make_surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> StudySection:
     """A field for each pair of file and record size, darker where it is faster."""
     files, records = (sorted({getattr(cell, member) for cell in numbers}) for member in ("file", "record"))
     fields = {(cell.file, cell.record): number for cell, number in numbers.items()}
@@ -150,7 +150,7 @@ def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> Stu
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
             _format_kib(size),
-            Markup("").join(_surface_field(fields.get((size, record)), largest, unit) for record in records),
+            Markup("").join(_make_surface_field(fields.get((size, record)), largest, unit) for record in records),
         )
         for size in files
     )
@@ -167,7 +167,7 @@ def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> Stu
     return StudySection(name[:1].upper() + name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
 
 
-def _surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:
+def _make_surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:
     if number is None:
         return Markup('<td class="none">·</td>')
     shade = sum(number.rate >= share * largest for share in _SHADES)

@@ -46,50 +46,50 @@ class IozoneCell:
 
 def plan_of(settings: IozoneSettings, cell: IozoneCell) -> Plan:
     """The plan of one cell, checked."""
-    return Plan.from_document(_document(settings, cell), "iozone")
+    return Plan.from_document(_make_plan_document(settings, cell), "iozone")
 
 
-def _document(settings: IozoneSettings, cell: IozoneCell) -> dict[str, Any]:
+def _make_plan_document(settings: IozoneSettings, cell: IozoneCell) -> dict[str, Any]:
     tests = settings.tests or (THROUGHPUT_TESTS if cell.children else ALL_TESTS)
     phases = [
-        _phase(settings, cell, *phase)
+        _make_phase(settings, cell, *phase)
         for test in sorted(set(tests))
         for phase in _PHASES[test]
         if not (settings.once and phase[0] in REPEAT_PHASES)
     ]
-    files = _files(settings)
+    files = _make_files(settings)
     if "paths" in files and not settings.keep:
         phases.append({"id": "remove", "op": "remove", "measure": False})
     return {
         "schema": "sonde-plan/2",
         "id": cell.name,
         "title": f"IOzone: {cell.file} KiB in records of {cell.record} KiB",
-        "target": _target(settings),
+        "target": _make_target(settings),
         "tasks": {"processes": max(1, cell.children)},
         "data": {
             "backend": "mmap" if settings.mapped else "io_uring" if settings.depth > 1 else "posix",
             "files": files,
             "access": {"transfer": cell.record * KIB, "block": cell.file * KIB},
-            "io": _io(settings),
+            "io": _make_io(settings),
         },
         "phases": phases,
     }
 
 
-def _target(settings: IozoneSettings) -> dict[str, Any]:
+def _make_target(settings: IozoneSettings) -> dict[str, Any]:
     folders = {str(Path(name).parent.absolute()) for name in (settings.paths or (settings.path,))}
     if len(folders) > 1:
         return {"path": sorted(folders)[0], "use_existing": True, "keep": settings.keep}
     return {"path": folders.pop(), "keep": settings.keep}
 
 
-def _files(settings: IozoneSettings) -> dict[str, Any]:
+def _make_files(settings: IozoneSettings) -> dict[str, Any]:
     if len({str(Path(name).parent.absolute()) for name in settings.paths}) > 1:
         return {"mapping": "per_task", "paths": [str(Path(name).absolute()) for name in settings.paths]}
     return {"mapping": "per_task", "name": "iozone"}
 
 
-def _io(settings: IozoneSettings) -> dict[str, Any]:
+def _make_io(settings: IozoneSettings) -> dict[str, Any]:
     io: dict[str, Any] = {}
     if settings.direct:
         io["direct"] = True
@@ -104,7 +104,7 @@ def _io(settings: IozoneSettings) -> dict[str, Any]:
     return io
 
 
-def _phase(settings: IozoneSettings, cell: IozoneCell, name: str, op: str, order: str) -> dict[str, Any]:
+def _make_phase(settings: IozoneSettings, cell: IozoneCell, name: str, op: str, order: str) -> dict[str, Any]:
     phase: dict[str, Any] = {"id": name, "op": op}
     access: dict[str, Any] = {}
     if order == "one_record":  # the first one, again and again

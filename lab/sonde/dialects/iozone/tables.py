@@ -66,7 +66,7 @@ class IozoneChild:
         return self.volume / self.seconds if self.seconds > 0 else 0.0
 
 
-def children_of(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneChild]:
+def list_children(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneChild]:
     """What each process did in IOzone's time."""
     children = []
     for table in phase.tasks:
@@ -84,17 +84,17 @@ def children_of(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneChil
     return children
 
 
-def rates_of(record: RecordReader, settings: IozoneSettings) -> dict[str, float]:
+def compute_rates(record: RecordReader, settings: IozoneSettings) -> dict[str, float]:
     """Bytes per second of each finished phase of the table, by its name."""
     rates = {}
     for phase in record.phases.values():
-        children = children_of(phase, settings)
+        children = list_children(phase, settings)
         if phase.end is not None and children:
             rates[phase.id] = sum(child.rate for child in children)
     return rates
 
 
-def version_lines(version: str) -> str:
+def make_version_lines(version: str) -> str:
     """What -v prints: the version of IOzone whose command line is understood, and that of Sonde."""
     return (
         "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.489 $\n"
@@ -102,10 +102,10 @@ def version_lines(version: str) -> str:
     )
 
 
-def heading(settings: IozoneSettings, arguments: Sequence[str], version: str, began: str) -> str:
+def make_heading(settings: IozoneSettings, arguments: Sequence[str], version: str, began: str) -> str:
     """What stands before the results."""
     lines = [
-        version_lines(version),
+        make_version_lines(version),
         "",
         f"\tRun began: {began}",
         "",
@@ -127,7 +127,7 @@ def heading(settings: IozoneSettings, arguments: Sequence[str], version: str, be
     return "\n".join(lines)
 
 
-def table_heading() -> str:
+def make_table_heading() -> str:
     """The names of the columns."""
     return _HEADER
 
@@ -142,7 +142,7 @@ def format_rate(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
     return f"{rate / KIB:.0f}"
 
 
-def table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSettings) -> str:
+def make_table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSettings) -> str:
     """One row; a test that was not asked for leaves its column empty."""
     widths = (9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9)
     row = f"{cell.file:16d}{cell.record:8d}"
@@ -152,7 +152,7 @@ def table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSett
     return row.rstrip() + "\n"
 
 
-def throughput(cell: IozoneCell, record: RecordReader, settings: IozoneSettings) -> str:
+def make_throughput_blocks(cell: IozoneCell, record: RecordReader, settings: IozoneSettings) -> str:
     """The blocks of throughput mode."""
     lines = [
         f"\tThroughput test with {cell.children} process{'es' if cell.children > 1 else ''}",
@@ -161,12 +161,12 @@ def throughput(cell: IozoneCell, record: RecordReader, settings: IozoneSettings)
     ]
     for phase in record.phases.values():
         if phase.end is not None and phase.id in _CHILD_NAMES:
-            lines += _block(cell, phase, settings)
+            lines += _make_block(cell, phase, settings)
     return "\n".join(lines) + "\n"
 
 
-def _block(cell: IozoneCell, phase: PhaseRecord, settings: IozoneSettings) -> Iterable[str]:
-    children = children_of(phase, settings)
+def _make_block(cell: IozoneCell, phase: PhaseRecord, settings: IozoneSettings) -> Iterable[str]:
+    children = list_children(phase, settings)
     end = phase.end
     if not children or end is None:
         return

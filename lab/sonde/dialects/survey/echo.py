@@ -70,11 +70,11 @@ class EchoSurvey:
         attached: list[str] = []
         try:
             for target in targets:
-                if self._client(target) is None:
+                if self._find_client(target) is None:
                     name = f"{target}_ecc"
                     self._lctl([[]], f"attach echo_client {name} {name}_UUID\nsetup {target}\n")
                     attached.append(name)
-            numbers = [self._client(target) for target in targets]
+            numbers = [self._find_client(target) for target in targets]
             if None in numbers:
                 raise MachineError(
                     f"An echo client cannot be set up on {targets[numbers.index(None)]}; is obdecho loaded?"
@@ -84,7 +84,7 @@ class EchoSurvey:
             for name in attached:
                 self._lctl([[]], f"--device {name} cleanup\n--device {name} detach\n")
 
-    def _client(self, target: str) -> int | None:
+    def _find_client(self, target: str) -> int | None:
         wanted = f"{target}_ecc"
         return next(
             (client.number for client in self.devices() if (client.kind, client.name) == ("echo_client", wanted)), None
@@ -95,23 +95,23 @@ class EchoSurvey:
         objects: list[tuple[int, int]] = []
         try:
             for client in clients:
-                first_object = self._create(client, point.objects)
+                first_object = self._create_objects(client, point.objects)
                 objects.append(
                     (client, first_object)
                 )  # one by one: what is made so far is destroyed if the next one fails
-            return [self._test(name, point, objects) for name in self._survey.tests]
+            return [self._run_test(name, point, objects) for name in self._survey.tests]
         finally:
             for client, first_object in objects:
                 self._lctl([["--device", str(client), "destroy", str(first_object), str(point.objects)]], "")
 
-    def _create(self, client: int, count: int) -> int:
+    def _create_objects(self, client: int, count: int) -> int:
         (text,) = self._lctl([["--device", str(client), "create", str(count)]], "")
         numbers = [int(number, 0) for number in _OBJECT.findall(text)]
         if len(numbers) != count or numbers != list(range(numbers[0], numbers[0] + count)):
             raise RunFailedError(f"Device {client} did not create {count} objects in a row: {text.strip()[-200:]}")
         return numbers[0]
 
-    def _test(self, name: str, point: SurveyPoint, objects: Sequence[tuple[int, int]]) -> SurveyResult:
+    def _run_test(self, name: str, point: SurveyPoint, objects: Sequence[tuple[int, int]]) -> SurveyResult:
         pages = -(-point.record // PAGE_KIB)
         kind = ("w" if "write" in name else "r") + ("" if self._survey.verify else "x")
         mode = ("g" if self._survey.case == "netdisk" else "p") + str(pages)
@@ -134,10 +134,10 @@ class EchoSurvey:
             min(rates, default=None),
             max(rates, default=None),
             any("error" in answer for answer in answers),
-            tuple(_last(_WHOLE.findall(answer), pages * PAGE_KIB / 1024) for answer in answers),
+            tuple(_get_last_rate(_WHOLE.findall(answer), pages * PAGE_KIB / 1024) for answer in answers),
         )
 
 
-def _last(rates: Sequence[str], mib: float) -> float | None:
+def _get_last_rate(rates: Sequence[str], mib: float) -> float | None:
     """The last of the rates, which count records of `mib` MiB."""
     return float(rates[-1]) * mib if rates else None

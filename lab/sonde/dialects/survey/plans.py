@@ -64,7 +64,7 @@ def plan_of(survey: SurveySettings, point: SurveyPoint) -> Plan:
     return Plan.from_document(document, "obdfilter-survey")
 
 
-def head(survey: SurveySettings, point: SurveyPoint) -> str:
+def make_line_head(survey: SurveySettings, point: SurveyPoint) -> str:
     """Returns the start of a result line, before the measurement."""
     count = len(survey.targets)
     return (
@@ -73,7 +73,7 @@ def head(survey: SurveySettings, point: SurveyPoint) -> str:
     )
 
 
-def tail(results: Sequence[SurveyResult]) -> str:
+def make_line_tail(results: Sequence[SurveyResult]) -> str:
     """Returns the results of a line."""
     line = ""
     for result in results:
@@ -87,7 +87,7 @@ def tail(results: Sequence[SurveyResult]) -> str:
     return line
 
 
-def results_of(record: RecordReader, survey: SurveySettings) -> list[SurveyResult]:
+def compute_results(record: RecordReader, survey: SurveySettings) -> list[SurveyResult]:
     """The tests of one plan. All targets run at the same time, so the rate of one is taken as its share of all."""
     test_results = []
     for name in survey.tests:
@@ -95,7 +95,7 @@ def results_of(record: RecordReader, survey: SurveySettings) -> list[SurveyResul
         if phase is None or phase.end is None:
             continue
         moved, elapsed = phase.end.bytes.transferred or 0, phase.end.seconds.elapsed or 0.0
-        samples = samples_of(phase.total_series, len(survey.targets))
+        samples = compute_samples(phase.total_series, len(survey.targets))
         failed = bool(phase.errors)
         test_results.append(
             SurveyResult(
@@ -109,7 +109,7 @@ def results_of(record: RecordReader, survey: SurveySettings) -> list[SurveyResul
     return test_results
 
 
-def samples_of(series: SeriesLine | None, targets: int) -> list[float]:
+def compute_samples(series: SeriesLine | None, targets: int) -> list[float]:
     """MiB/s of one target in each whole second; the last, which ends early, is none."""
     if series is None or series.slice_s <= 0:
         return []

@@ -15,7 +15,7 @@ _TOOL = "obdfilter-survey"
 _MIB = 1 << 20
 
 
-def target_name(device: str) -> str:
+def normalize_target_name(device: str) -> str:
     """How records and described systems call the target of a device: "lustre-OST0000" and "lustre-OST0000-osc-…" are
     OST0000."""
     parts = device.split("-")
@@ -37,19 +37,19 @@ def to_imported_run(
     The total is all data by the time of the slowest target, as in the line of the survey. That of an OST is its data
     by its own time, that of an OSS the sum of its OSTs.
     """
-    names = [target_name(item) for item in survey.targets]
+    names = [normalize_target_name(item) for item in survey.targets]
     phases: list[ImportedPhase] = []
     for figure in figures:
         moved = survey.total(point) * 1024
-        phases.append(_phase(figure.name, figure.name, "", figure.rate, moved))
+        phases.append(_make_phase(figure.name, figure.name, "", figure.rate, moved))
         rates_by_target = {name: rate for name, rate in zip(names, figure.each, strict=False) if rate is not None}
-        for server, targets in _servers(survey, names, host, parents).items():
+        for server, targets in _group_targets_by_server(survey, names, host, parents).items():
             rates = [rates_by_target[name] for name in targets if name in rates_by_target]
             if len(rates) == len(targets):
                 share = moved // len(names) * len(targets)
-                phases.append(_phase(f"{figure.name} {server}", figure.name, ", one OSS", sum(rates), share))
+                phases.append(_make_phase(f"{figure.name} {server}", figure.name, ", one OSS", sum(rates), share))
         for name, rate in rates_by_target.items():
-            phases.append(_phase(f"{figure.name} {name}", figure.name, ", one OST", rate, moved // len(names)))
+            phases.append(_make_phase(f"{figure.name} {name}", figure.name, ", one OST", rate, moved // len(names)))
     return ImportedRun(
         tool=_TOOL,
         name=f"survey-{point.record}k-{point.objects}obj-{point.threads}thr",
@@ -71,11 +71,11 @@ def to_imported_run(
         seconds=seconds,
         group=group,
         status="failed" if any(item.failed for item in figures) else "done",
-        context={"osts": dict(_owners(survey, names, host, parents))},
+        context={"osts": dict(_iterate_owners(survey, names, host, parents))},
     )
 
 
-def _phase(name: str, test: str, part: str, rate: float, moved: int) -> ImportedPhase:
+def _make_phase(name: str, test: str, part: str, rate: float, moved: int) -> ImportedPhase:
     op = "read" if "read" in test else "write" if test == "write" else "rewrite"
     per_s = rate * _MIB
     return ImportedPhase(
@@ -90,7 +90,7 @@ def _phase(name: str, test: str, part: str, rate: float, moved: int) -> Imported
     )
 
 
-def _owners(
+def _iterate_owners(
     survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
 ) -> Iterator[tuple[str, str]]:
     for name in names:
@@ -99,10 +99,10 @@ def _owners(
             yield name, server
 
 
-def _servers(
+def _group_targets_by_server(
     survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
 ) -> Mapping[str, list[str]]:
     targets_by_server: dict[str, list[str]] = {}
-    for name, server in _owners(survey, names, host, parents):
+    for name, server in _iterate_owners(survey, names, host, parents):
         targets_by_server.setdefault(server, []).append(name)
     return targets_by_server

@@ -51,9 +51,9 @@ class SurveySettings:
         """All combinations in the order of the original: everything doubles; threads are a multiple of objects."""
         return [
             SurveyPoint(record, objects, threads)
-            for record in _doubling(*self.records)
-            for objects in _doubling(*self.objects)
-            for threads in _doubling(*self.threads)
+            for record in _list_doubling_values(*self.records)
+            for objects in _list_doubling_values(*self.objects)
+            for threads in _list_doubling_values(*self.threads)
             if threads % objects == 0
         ]
 
@@ -66,7 +66,7 @@ class SurveySettings:
         return point.record * self.count(point) * point.threads * len(self.targets)
 
 
-def _doubling(low: int, high: int) -> list[int]:
+def _list_doubling_values(low: int, high: int) -> list[int]:
     values = []
     while low <= high:
         values.append(low)
@@ -82,7 +82,7 @@ def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> Sur
         if not equals or name not in NAMES:
             raise UserError(f'"{argument}" is not known; give name=value, like size=1024.{suggest_name(name, NAMES)}')
         values[name] = value
-    numbers = {name: _number(name, values.get(name), default) for name, default in _NUMBERS.items()}
+    numbers = {name: _parse_number(name, values.get(name), default) for name, default in _NUMBERS.items()}
     texts = {name: values.get(name, default) for name, default in _TEXTS.items()}
     for low, high in (("rszlo", "rszhi"), ("nobjlo", "nobjhi"), ("thrlo", "thrhi")):
         if numbers[low] > numbers[high]:
@@ -120,7 +120,7 @@ def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> Sur
     return survey
 
 
-def _number(name: str, text: str | None, default: int) -> int:
+def _parse_number(name: str, text: str | None, default: int) -> int:
     if text is None:
         return default
     if not text.isdigit() or int(text) == 0:

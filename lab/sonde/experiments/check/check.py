@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
-from sonde.experiments.check.figures import CheckFigure, best_figures, compute_figures, headline
+from sonde.experiments.check.figures import CheckFigure, compute_figures, make_headline, select_best_figures
 from sonde.experiments.check.plans import (
     MIB,
     CalibratedSpeed,
@@ -18,7 +18,7 @@ from sonde.experiments.check.plans import (
     Machine,
     build_calibration_plan,
     build_file_calibration_plan,
-    expected_seconds,
+    estimate_seconds,
     plan_parts,
 )
 from sonde.launch.session import LineObserver
@@ -27,7 +27,7 @@ from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, MachineEr
 from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.plan import Plan
 from sonde.model.required_space import compute_required_space
-from sonde.store.archive import Archive, new_id
+from sonde.store.archive import Archive, make_run_id
 from sonde.store.shards import REPORTS
 
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
@@ -75,7 +75,7 @@ class CheckResult:
     @property
     def headline(self) -> str:
         """One sentence with the best numbers and their caveats."""
-        return headline(self.figures, self.machine)
+        return make_headline(self.figures, self.machine)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON document of the result (schema sonde-check/2)."""
@@ -90,7 +90,7 @@ class CheckResult:
             "memory_bytes": self.machine.memory,
             "exit_code": self.exit_code,
             "headline": self.headline,
-            "best": [number.as_json() for number in best_figures(self.figures)],
+            "best": [number.as_json() for number in select_best_figures(self.figures)],
             "figures": [figure.to_json() for figure in self.figures],
             "notes": self.notes,
             "runs": [result.id for result in self.runs],
@@ -109,20 +109,22 @@ class FileSystemCheck:
 
     def __init__(self, target: Path, setup: RunSetup, full: bool, watcher: CheckObserver) -> None:
         self._target = target.absolute()
-        self._setup = replace(setup, on_stop=self._stop)
+        self._setup = replace(setup, on_stop=self._request_stop)
         self._forward_stop = setup.on_stop
         self._stopped = False
         self._full = full
         self._observer = watcher
-        self._group = new_id("check")
+        self._group = make_run_id("check")
         self._notes: list[str] = []
 
     def run(self) -> CheckResult:
         """Runs all parts. Raises UserError if nothing was measured or the user stopped it during calibration."""
         machine = self._probe_machine()
-        machine, speed = self._calibrate(machine)
+        machine, speed = self._calibrate_volume(machine)
         check_parts = plan_parts(str(self._target), machine, speed, self._full)
-        self._observer.on_expected(expected_seconds(machine, speed, self._full), self._required_space(check_parts))
+        self._observer.on_expected(
+            estimate_seconds(machine, speed, self._full), self._compute_required_space(check_parts)
+        )
         result = CheckResult(self._group, self._target, machine, self._full, notes=self._notes)
         records = {}
         for number, part in enumerate(check_parts, start=1):
@@ -143,7 +145,7 @@ class FileSystemCheck:
             raise MachineError(self._notes[-1] if self._notes else "Nothing could be measured.")
         return result
 
-    def _required_space(self, check_parts: Sequence[CheckPart]) -> int:
+    def _compute_required_space(self, check_parts: Sequence[CheckPart]) -> int:
         """Returns the bytes that the largest part needs; each part removes its files."""
         plans = (
             (Plan.from_document(part.document, f"the check of {self._target}"), part.tasks) for part in check_parts
@@ -158,7 +160,7 @@ class FileSystemCheck:
         code = EXIT_FAILED if run.exit_code == EXIT_INTERRUPTED else run.exit_code
         result.exit_code = result.exit_code or code
 
-    def _stop(self) -> None:
+    def _request_stop(self) -> None:
         self._stopped = True
         self._forward_stop()
 
@@ -166,7 +168,7 @@ class FileSystemCheck:
         plan = Plan.from_document(part.document, f"the check of {self._target}")
         self._observer.on_part(part.title, number, count, plan)
         try:
-            run = self._conduct(plan, f"check-{part.key}", "check", part.key)
+            run = self._conduct_part(plan, f"check-{part.key}", "check", part.key)
         except StoppedError:
             raise
         except UserError as reason:
@@ -176,7 +178,7 @@ class FileSystemCheck:
         self._observer.on_done(run)
         return run
 
-    def _conduct(self, plan: Plan, name: str, role: str, part: str) -> RunResult:
+    def _conduct_part(self, plan: Plan, name: str, role: str, part: str) -> RunResult:
         facts = {"role": role, "group": self._group, "part": part}
         return conduct_run(plan, self._setup, self._observer.on_line, name, facts)
 
@@ -193,11 +195,11 @@ class FileSystemCheck:
             self._notes.append(
                 "The file system is in a file (loop device): what counts as storage here may be memory of this machine."
             )
-        backends = {str(backend.get("name")): backend for backend in self._setup.engine.backends(self._target)}
+        backends = {str(backend.get("name")): backend for backend in self._setup.engine.list_backends(self._target)}
         io_uring = backends.get("io_uring", {})
         return Machine(
             cpus=len(os.sched_getaffinity(0)),
-            memory=int(facts.get("memory_bytes") or _physical_memory()),
+            memory=int(facts.get("memory_bytes") or _get_physical_memory()),
             available=int(system.get("available_bytes") or 0),
             file_system=str(system.get("type") or "unknown"),
             memory_backed=bool(system.get("memory_backed")),
@@ -208,7 +210,7 @@ class FileSystemCheck:
             discard="discard" in str(system.get("options", "")).split(","),
         )
 
-    def _calibrate(self, machine: Machine) -> tuple[Machine, CalibratedSpeed]:
+    def _calibrate_volume(self, machine: Machine) -> tuple[Machine, CalibratedSpeed]:
         """Increases the volume until a calibration run takes long enough to give a usable rate."""
         volume = _FIRST_VOLUME
         largest = min(_LARGEST_VOLUME, machine.available // 10, machine.memory // 10)
@@ -218,7 +220,7 @@ class FileSystemCheck:
                 f" {4 * _FIRST_VOLUME // MIB} MiB: free some space, or name a directory on a larger file system."
             )
         while True:
-            run = self._calibration_run(machine, volume)
+            run = self._conduct_calibration_run(machine, volume)
             write = run.record.phases["write"].end if "write" in run.record.phases else None
             if write is None or write.rates.total is None:
                 raise make_failure(
@@ -235,16 +237,16 @@ class FileSystemCheck:
             write_bytes_per_s=write.rates.total.bytes_per_s,
             read_bytes_per_s=cold.bytes_per_s if cold else write.rates.total.bytes_per_s,
             files_per_s=files,
-            removal_bytes_per_s=volume / _removal_seconds(run),
+            removal_bytes_per_s=volume / _compute_removal_seconds(run),
             removal_files_per_s=file_removal,
         )
         return machine, speed
 
-    def _calibration_run(self, machine: Machine, volume: int) -> RunResult:
+    def _conduct_calibration_run(self, machine: Machine, volume: int) -> RunResult:
         document = build_calibration_plan(str(self._target), volume, machine.evict or "fadvise", machine.direct)
         plan = Plan.from_document(document, f"the check of {self._target}")
         self._observer.on_part("Calibration", 0, 0, plan)
-        run = self._conduct(plan, "check-calibration", "calibration", "calibration")
+        run = self._conduct_part(plan, "check-calibration", "calibration", "calibration")
         if self._stopped:
             raise StoppedError(run.text or "The check was interrupted.")
         return run
@@ -272,7 +274,7 @@ class FileSystemCheck:
             build_file_calibration_plan(str(self._target), _CALIBRATION_FILES), f"the check of {self._target}"
         )
         self._observer.on_part("Calibration", 0, 0, plan)
-        run = self._conduct(plan, "check-calibration", "calibration", "calibration-files")
+        run = self._conduct_part(plan, "check-calibration", "calibration", "calibration-files")
         end = run.record.phases["create"].end if "create" in run.record.phases else None
         if self._stopped:
             raise StoppedError(run.text or "The check was interrupted.")
@@ -283,12 +285,12 @@ class FileSystemCheck:
         )
 
 
-def _removal_seconds(run: RunResult) -> float:
+def _compute_removal_seconds(run: RunResult) -> float:
     """Returns the seconds from the end of the last phase to the end of the run, in which the files are removed."""
     ends = [phase.end.t for phase in run.record.phases.values() if phase.end]
     end = run.record.end
     return max(1e-3, end.t - max(ends)) if end and ends else 1e-3
 
 
-def _physical_memory() -> int:
+def _get_physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -84,9 +84,9 @@ class FigureRow:
 _RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
-def figure_rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
+def list_figure_rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
     """Returns all possible figures in the order of display; a phase that was not run gives none."""
-    sequential = _memory_rows if memory_backed else _sequential_rows
+    sequential = _list_memory_rows if memory_backed else _list_sequential_rows
     all_rows = sequential("1", "1 task") + sequential("all", f"{cpus} tasks")
     for op in ("read", "write"):
         for depth in (1, QUEUE_DEPTH):
@@ -107,7 +107,7 @@ def figure_rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[Fi
     ]
 
 
-def _sequential_rows(suffix: str, crowd: str) -> list[FigureRow]:
+def _list_sequential_rows(suffix: str, crowd: str) -> list[FigureRow]:
     part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
     return [
         FigureRow(part, "write", f"write-cached-{suffix}", section, "write, into page cache", interval="transfer"),
@@ -119,7 +119,7 @@ def _sequential_rows(suffix: str, crowd: str) -> list[FigureRow]:
     ]
 
 
-def _memory_rows(suffix: str, crowd: str) -> list[FigureRow]:
+def _list_memory_rows(suffix: str, crowd: str) -> list[FigureRow]:
     """Returns the rows of a file system in memory: cached and direct access are the same there."""
     part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
     return [
@@ -133,7 +133,7 @@ def compute_figures(
 ) -> list[CheckFigure]:
     """Returns the figures of all parts that were run; `records` maps a part's key to id and record of its run."""
     computed = []
-    for row in figure_rows(machine.cpus, queued, machine.memory_backed):
+    for row in list_figure_rows(machine.cpus, queued, machine.memory_backed):
         if row.part not in records:
             continue
         run_id, record = records[row.part]
@@ -194,7 +194,7 @@ def _mark_task_limits(check_figures: list[CheckFigure]) -> list[CheckFigure]:
     return result
 
 
-def best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandidate]:
+def select_best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandidate]:
     """Returns the numbers that the headline quotes, as `findings.best_numbers` selects them."""
     return select_best_numbers(
         BestCandidate(figure.kind, figure.value, figure.classification, figure.caveats, figure.key, figure.modeled)
@@ -202,8 +202,8 @@ def best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandidate]:
     )
 
 
-def headline(check_figures: Sequence[CheckFigure], machine: Machine) -> str:
+def make_headline(check_figures: Sequence[CheckFigure], machine: Machine) -> str:
     """Returns the check in one sentence; caveats of a number precede it."""
     if machine.memory_backed:
         return f"Files here live in memory ({machine.file_system}). {NONE}"
-    return describe_best(best_figures(check_figures))
+    return describe_best(select_best_figures(check_figures))

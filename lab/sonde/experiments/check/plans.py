@@ -70,18 +70,18 @@ def plan_parts(target: str, machine: Machine, speed: CalibratedSpeed, full: bool
     """Returns all parts in the order of execution."""
     phase_seconds = FULL_S if full else QUICK_S
     counts = [1] if machine.cpus == 1 else [1, machine.cpus]
-    check_parts = [_sequential_part(target, machine, speed, tasks, phase_seconds, full) for tasks in counts]
-    check_parts.append(_random_part(target, machine, speed, phase_seconds, full))
-    check_parts.append(_small_files_part(target, machine, speed, phase_seconds, durable=False))
+    check_parts = [_make_sequential_part(target, machine, speed, tasks, phase_seconds, full) for tasks in counts]
+    check_parts.append(_make_random_part(target, machine, speed, phase_seconds, full))
+    check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, durable=False))
     if not machine.memory_backed:
-        check_parts.append(_small_files_part(target, machine, speed, phase_seconds, durable=True))
+        check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, durable=True))
     return check_parts
 
 
-def expected_seconds(machine: Machine, speed: CalibratedSpeed, full: bool) -> float:
+def estimate_seconds(machine: Machine, speed: CalibratedSpeed, full: bool) -> float:
     """Returns the approximate seconds of all parts, removal included."""
     phase_seconds = FULL_S if full else QUICK_S
-    volume = _sequential_volume(machine, speed, phase_seconds, full)
+    volume = _compute_sequential_volume(machine, speed, phase_seconds, full)
     total = 0.0
     for part in plan_parts("/", machine, speed, full):
         for phase in part.document["phases"]:
@@ -121,13 +121,13 @@ def build_calibration_plan(target: str, volume: int, evict: str, direct: bool) -
 
 def build_file_calibration_plan(target: str, count: int) -> dict[str, Any]:
     """Returns a plan that creates and removes a few small files with one task."""
-    document = _small_files_document(target, count, "none")
+    document = _make_small_files_document(target, count, "none")
     document |= {"id": "check-calibration-files", "title": "Calibration: how many small files the check needs"}
     document["phases"] = [{"id": "create", "op": "write"}, {"id": "remove", "op": "remove"}]
     return document
 
 
-def _sequential_volume(machine: Machine, speed: CalibratedSpeed, phase_seconds: float, full: bool) -> int:
+def _compute_sequential_volume(machine: Machine, speed: CalibratedSpeed, phase_seconds: float, full: bool) -> int:
     """Returns the bytes of a sequential phase over all tasks, limited by free space and memory."""
     wanted = speed.write_bytes_per_s * phase_seconds
     # If reads are much faster, reading the same volume would be too short.
@@ -143,10 +143,10 @@ def _sequential_volume(machine: Machine, speed: CalibratedSpeed, phase_seconds: 
     return max(16 * MIB, int(min(wanted, limit)) // MIB * MIB)
 
 
-def _sequential_part(
+def _make_sequential_part(
     target: str, machine: Machine, speed: CalibratedSpeed, tasks: int, phase_seconds: float, full: bool
 ) -> CheckPart:
-    volume = _sequential_volume(machine, speed, phase_seconds, full)
+    volume = _compute_sequential_volume(machine, speed, phase_seconds, full)
     per_task = max(8 * MIB, volume // tasks // MIB * MIB)
     # Limits the phase to a few times `phase_seconds`, since the calibrated rate may be that of a burst.
     write = {"stop": {"stonewall": f"{3 * phase_seconds:g}s"}, "valid": {"min_time": "1s"}}
@@ -158,13 +158,13 @@ def _sequential_part(
             {
                 "id": "read-storage",
                 "op": "read",
-                "before": _eviction_treatments(machine),
+                "before": _make_eviction_treatments(machine),
                 "valid": {"max_residency": 0.01},
             }
         )
     if machine.direct and not machine.memory_backed:
         # A rewrite repeats its pattern until the time limit, so its volume need not be estimated.
-        direct = {"io": {"direct": True, "fsync": "none"}, "stop": _stop_after(_timed_seconds(phase_seconds))}
+        direct = {"io": {"direct": True, "fsync": "none"}, "stop": _stop_after(_limit_timed_seconds(phase_seconds))}
         phases.append({"id": "write-direct", "op": "rewrite", **direct})
         phases.append({"id": "read-direct", "op": "read", **direct})
     load = "1 task" if tasks == 1 else f"{tasks} tasks"
@@ -184,8 +184,10 @@ def _sequential_part(
     return CheckPart("sequential-1" if tasks == 1 else "sequential-all", document["title"], document, tasks)
 
 
-def _random_part(target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, full: bool) -> CheckPart:
-    volume = min(_sequential_volume(machine, speed, phase_seconds, full), (64 if full else 8) * GIB)
+def _make_random_part(
+    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, full: bool
+) -> CheckPart:
+    volume = min(_compute_sequential_volume(machine, speed, phase_seconds, full), (64 if full else 8) * GIB)
     queued = machine.direct and machine.io_uring
     tasks = 1 if queued else QUEUE_DEPTH
     per_task = max(MIB, volume // tasks // MIB * MIB)
@@ -198,16 +200,16 @@ def _random_part(target: str, machine: Machine, speed: CalibratedSpeed, phase_se
                 "op": "read" if op == "read" else "rewrite",
                 "access": small,
                 "io": {"direct": machine.direct, "queue_depth": depth},
-                "stop": _stop_after(_timed_seconds(phase_seconds)),
+                "stop": _stop_after(_limit_timed_seconds(phase_seconds)),
             }
             if queued and depth > 1:
                 phase["backend"] = "io_uring"
             if not machine.direct:
                 # With the page cache, each block may be accessed only once: the second access would be cached.
-                phase["stop"] = {"stonewall": _stop_after(_timed_seconds(phase_seconds))["time"]}
+                phase["stop"] = {"stonewall": _stop_after(_limit_timed_seconds(phase_seconds))["time"]}
                 phase["io"]["fsync"] = "end_timed_separately" if op == "write" else "none"
                 if op == "read" and machine.evict:
-                    phase["before"] = _eviction_treatments(machine)
+                    phase["before"] = _make_eviction_treatments(machine)
             phases.append(phase)
     document: dict[str, Any] = {
         "id": "check-random",
@@ -222,7 +224,7 @@ def _random_part(target: str, machine: Machine, speed: CalibratedSpeed, phase_se
     return CheckPart("random", document["title"], document, tasks)
 
 
-def _small_files_part(
+def _make_small_files_part(
     target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, durable: bool
 ) -> CheckPart:
     tasks = machine.cpus
@@ -232,7 +234,7 @@ def _small_files_part(
         wanted = min(wanted, most_files / tasks, _FILE_REMOVAL_S * speed.removal_files_per_s / tasks)
     count = max(64, min(int(wanted), 400_000))
     count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL)))
-    document = _small_files_document(target, count, "end" if durable else "none")
+    document = _make_small_files_document(target, count, "end" if durable else "none")
     document["calibrated"] = ["data.files.count"]
     document["tasks"] = {"threads": tasks}
     if durable:
@@ -245,7 +247,7 @@ def _small_files_part(
             {"id": "open-read-cached", "op": "read"},
         ]
         if machine.evict and not machine.memory_backed:
-            phases.append({"id": "open-read", "op": "read", "before": _eviction_treatments(machine)})
+            phases.append({"id": "open-read", "op": "read", "before": _make_eviction_treatments(machine)})
         phases.append({"id": "remove", "op": "remove"})
     document["phases"] = phases
     document["limits"] = _time_limits(phase_seconds, len(phases))
@@ -256,7 +258,7 @@ def _small_files_part(
     return CheckPart(key, document["title"], document, tasks)
 
 
-def _small_files_document(target: str, count: int, fsync: str) -> dict[str, Any]:
+def _make_small_files_document(target: str, count: int, fsync: str) -> dict[str, Any]:
     return {
         "target": {"path": target},
         "data": {
@@ -268,11 +270,11 @@ def _small_files_document(target: str, count: int, fsync: str) -> dict[str, Any]
     }
 
 
-def _eviction_treatments(machine: Machine) -> list[dict[str, Any]]:
+def _make_eviction_treatments(machine: Machine) -> list[dict[str, Any]]:
     return [{"kind": "sync"}, {"kind": machine.evict, "need": "best_effort"}]
 
 
-def _timed_seconds(phase_seconds: float) -> float:
+def _limit_timed_seconds(phase_seconds: float) -> float:
     return min(phase_seconds, _TIMED_S) if phase_seconds <= QUICK_S else phase_seconds
 
 

@@ -24,7 +24,7 @@ class ClaimTerm:
     axis: str
 
 
-def claim_terms(claim: Claim) -> list[ClaimTerm]:
+def list_claim_terms(claim: Claim) -> list[ClaimTerm]:
     """Returns every metric of a claim with the axis of its enclosing function."""
     axes_by_metric = {id(part.metric): str(part.options.get("over", "")) for part in claim.functions()}
     return [ClaimTerm(part, axes_by_metric.get(id(part), "")) for part in claim.metrics()]
@@ -36,10 +36,10 @@ class CellGrid:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.axes: dict[str, SweepAxis] = {axis.name: axis for axis in experiment.axes}
-        self._cells = [(self._coordinates_of(cell), cell) for cell in experiment.cells]
+        self._cells = [(self._get_coordinates(cell), cell) for cell in experiment.cells]
         self._phases = {name: [phase["id"] for phase in plan["phases"]] for name, plan in experiment.plans.items()}
 
-    def _coordinates_of(self, cell: Cell) -> dict[str, Any]:
+    def _get_coordinates(self, cell: Cell) -> dict[str, Any]:
         return {**({PLAN: cell.plan} if self.experiment.file.plans else {}), **cell.coordinates}
 
     def find_contexts(self, claim: Claim) -> list[Context]:
@@ -48,7 +48,7 @@ class CellGrid:
         Raises MissingError if there is none.
         """
         joint: list[dict[str, Any]] = [{}]
-        for term in claim_terms(claim):
+        for term in list_claim_terms(claim):
             open_contexts = self._open_contexts(term)
             if not open_contexts:
                 description = (
@@ -59,7 +59,7 @@ class CellGrid:
                 {**context, **open_context}
                 for context in joint
                 for open_context in open_contexts
-                if _contexts_agree(context, open_context)
+                if _do_contexts_agree(context, open_context)
             ]
         if not joint:
             raise MissingError("no cell has everything that the claim compares")
@@ -72,46 +72,46 @@ class CellGrid:
         """Returns the combinations of values on the axes that a metric does not name."""
         fixed_axes = {*term.metric.coordinates, term.axis}
         open_contexts: list[dict[str, Any]] = []
-        for coordinates, _ in self._matching_cells(term.metric):
+        for coordinates, _ in self._find_matching_cells(term.metric):
             open_axes = {name: value for name, value in coordinates.items() if name not in fixed_axes}
             if open_axes not in open_contexts:
                 open_contexts.append(open_axes)
         return open_contexts
 
-    def cells_of(self, claim: Claim) -> list[Cell]:
+    def list_cells_of_claim(self, claim: Claim) -> list[Cell]:
         """Returns every cell that a claim uses, in the order of the file."""
-        cell_ids = {cell.id for metric in claim.metrics() for _, cell in self._matching_cells(metric)}
+        cell_ids = {cell.id for metric in claim.metrics() for _, cell in self._find_matching_cells(metric)}
         return [cell for _, cell in self._cells if cell.id in cell_ids]
 
-    def _matching_cells(self, metric: Metric) -> Iterator[tuple[dict[str, Any], Cell]]:
-        fixed = {name: self._axis_value(name, value) for name, value in metric.coordinates.items()}
+    def _find_matching_cells(self, metric: Metric) -> Iterator[tuple[dict[str, Any], Cell]]:
+        fixed = {name: self._resolve_axis_value(name, value) for name, value in metric.coordinates.items()}
         for coordinates, cell in self._cells:
             if metric.phase and metric.phase not in self._phases[cell.plan]:
                 continue
             if all(name in coordinates and coordinates[name] == value for name, value in fixed.items()):
                 yield coordinates, cell
 
-    def _axis_value(self, name: str, value: Any) -> Any:
+    def _resolve_axis_value(self, name: str, value: Any) -> Any:
         axis_place = self.axes[name].find_value(value) if name in self.axes else None
         return axis_place.value if axis_place is not None else value
 
     def find_cell(self, metric: Metric, context: Context) -> Cell:
         """Returns the cell of a metric in a context. Raises MissingError."""
-        for coordinates, cell in self._matching_cells(metric):
-            if _contexts_agree(
+        for coordinates, cell in self._find_matching_cells(metric):
+            if _do_contexts_agree(
                 {name: value for name, value in coordinates.items() if name not in metric.coordinates}, context
             ):
                 return cell
         raise MissingError(f"no cell measures {metric.phase or metric.name} here")
 
-    def cells_along(self, metric: Metric, axis_name: str, context: Context) -> list[tuple[Any, Cell]]:
+    def list_cells_along(self, metric: Metric, axis_name: str, context: Context) -> list[tuple[Any, Cell]]:
         """Returns value and cell of each existing place on an axis, in order. Raises MissingError."""
         fixed = {name: value for name, value in context.items() if name != axis_name}
         cells = [
             (coordinates[axis_name], cell)
-            for coordinates, cell in self._matching_cells(metric)
+            for coordinates, cell in self._find_matching_cells(metric)
             if axis_name in coordinates
-            and _contexts_agree(
+            and _do_contexts_agree(
                 {name: value for name, value in coordinates.items() if name not in (*metric.coordinates, axis_name)},
                 fixed,
             )
@@ -139,5 +139,5 @@ class CellGrid:
         return measured[0]
 
 
-def _contexts_agree(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+def _do_contexts_agree(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     return all(name not in second or second[name] == value for name, value in first.items())

@@ -12,7 +12,7 @@ from pathlib import Path
 from sonde.experiments.claims import metrics
 from sonde.experiments.claims.number_use import describe_unusable_number
 from sonde.experiments.claims.samples import MissingError, RateCurve, Samples
-from sonde.experiments.schedule import stopping_rule
+from sonde.experiments.schedule import make_stopping_rule
 from sonde.model.errors import SystemFileError
 from sonde.model.experiment.claims import CLIENT_METRICS, METRICS
 from sonde.model.experiment.description import RepeatRule
@@ -105,7 +105,7 @@ class MeasuredRuns:
             raise MissingError(f"no run of cell {cell.id} finished a phase {phase}")
         return phases
 
-    def _judged_records(self, metric: str, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
+    def _list_judged_records(self, metric: str, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
         """Returns the `phase_records` that a claim about this metric may be judged on. Raises MissingError."""
         records = self.phase_records(phase, cell)
         if self._about is None or metric in CLIENT_METRICS:
@@ -118,8 +118,8 @@ class MeasuredRuns:
 
     def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
         values: list[tuple[str, float]] = []
-        for name, record, phase_record in self._judged_records(metric, phase, cell):
-            value = self._metric_value(metric, record, phase_record, cell)
+        for name, record, phase_record in self._list_judged_records(metric, phase, cell):
+            value = self._compute_metric(metric, record, phase_record, cell)
             if value is not None:
                 values.append((name, value))
         if not values:
@@ -132,15 +132,15 @@ class MeasuredRuns:
         )
 
     def look(self, cell: Cell) -> InterimLook:
-        stopping = stopping_rule(self.experiment.file.repeat or RepeatRule())
+        stopping = make_stopping_rule(self.experiment.file.repeat or RepeatRule())
         return stopping.classify_look(len(self._runs.get(cell.id, [])))
 
-    def _metric_value(self, metric: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
+    def _compute_metric(self, metric: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
         if metric in metrics.PHASE_METRICS:
             return metrics.PHASE_METRICS[metric](phase)
         if metric == "duplex_efficiency":
-            return metrics.duplex_efficiency(record, phase)
-        rate = metrics.bandwidth(phase)
+            return metrics.compute_duplex_efficiency(record, phase)
+        rate = metrics.compute_bandwidth(phase)
         if rate is None:
             return None
         if metric == "share_of_peak":
@@ -154,8 +154,8 @@ class MeasuredRuns:
         if member_kind == "target":
             raise MissingError("records say nothing about single targets")
         values_by_run = [
-            metrics.member_metric(metric, phase_record, member_kind)
-            for _, _, phase_record in self._judged_records(metric, phase, cell)
+            metrics.compute_member_metric(metric, phase_record, member_kind)
+            for _, _, phase_record in self._list_judged_records(metric, phase, cell)
         ]
         recorded = [phase_record for phase_record in values_by_run if phase_record]
         if not recorded:
@@ -167,8 +167,8 @@ class MeasuredRuns:
     def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
         ends_by_run = [
             task_ends
-            for _, _, record in self._judged_records("time", phase, cell)
-            if (task_ends := metrics.task_ends(record))
+            for _, _, record in self._list_judged_records("time", phase, cell)
+            if (task_ends := metrics.list_task_ends(record))
         ]
         if not ends_by_run:
             raise MissingError(f"no record of cell {cell.id} says when tasks of {phase} were done")
@@ -176,7 +176,7 @@ class MeasuredRuns:
 
     def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
         curves = []
-        for _, _, phase_record in self._judged_records(metric, phase, cell):
+        for _, _, phase_record in self._list_judged_records(metric, phase, cell):
             series = phase_record.total_series
             if series is None or series.slice_s <= 0:
                 continue
@@ -191,7 +191,7 @@ class MeasuredRuns:
         storage = self.experiment.resolve_storage(cell)
         if storage.units is not None:
             return float(storage.units)
-        name = self._storage_name(cell)
+        name = self._get_storage_name(cell)
         count = len(self.system.find_units(name)) if self.system is not None and name else 0
         if not count:
             raise MissingError("how many units the storage has: say storage.units, or name the system with --system")
@@ -202,7 +202,7 @@ class MeasuredRuns:
         storage = self.experiment.resolve_storage(cell)
         if storage.targets is not None:
             return float(storage.targets)
-        name = self._storage_name(cell)
+        name = self._get_storage_name(cell)
         count = (
             len(self.system.find_targets(name, "ost") or self.system.find_targets(name)) if self.system and name else 0
         )
@@ -218,17 +218,17 @@ class MeasuredRuns:
         storage = self.experiment.resolve_storage(cell)
         if storage.peak is not None:
             return storage.peak
-        name = self._storage_name(cell)
+        name = self._get_storage_name(cell)
         if self.system is not None and name:
-            own_peak = _stated_peak(self.system, name, direction)
+            own_peak = _find_stated_peak(self.system, name, direction)
             if own_peak is not None:
                 return own_peak
-            unit_peaks = [_stated_peak(self.system, unit, direction) for unit in self.system.find_units(name)]
+            unit_peaks = [_find_stated_peak(self.system, unit, direction) for unit in self.system.find_units(name)]
             if unit_peaks and all(peak is not None for peak in unit_peaks):
                 return sum(peak for peak in unit_peaks if peak is not None)
         raise MissingError("the stated peak: say storage.peak, or name a system that has one with --system")
 
-    def _storage_name(self, cell: Cell) -> str:
+    def _get_storage_name(self, cell: Cell) -> str:
         """Returns the name of the cell's pool or file system in the system file; empty if it has none."""
         if self.system is None:
             return ""
@@ -251,7 +251,7 @@ def _read_record_if_present(folder: Path, read: Callable[[Path], RecordReader]) 
         return None
 
 
-def _stated_peak(system: System, name: str, direction: str) -> float | None:
+def _find_stated_peak(system: System, name: str, direction: str) -> float | None:
     table = system.item(name).table
     peak = getattr(table, "peak", None)
     rate = getattr(peak, direction, None) if isinstance(peak, RatedPeak) else None

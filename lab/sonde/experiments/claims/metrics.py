@@ -16,13 +16,13 @@ _NS = 1e-9
 _SURROUNDING_KINDS = ("open", "close", "fsync", "sync")
 
 
-def bandwidth(phase: PhaseRecord) -> float | None:
+def compute_bandwidth(phase: PhaseRecord) -> float | None:
     """Bytes per second over the total time of the phase; None if no bytes were transferred."""
     rate = phase.end.rates.total if phase.end else None
     return rate.bytes_per_s if rate is not None and rate.bytes else None
 
 
-def bandwidth_stonewall(phase: PhaseRecord) -> float | None:
+def compute_stonewall_bandwidth(phase: PhaseRecord) -> float | None:
     rate = phase.end.rates.stonewall if phase.end else None
     return rate.bytes_per_s if rate is not None and rate.bytes else None
 
@@ -33,9 +33,9 @@ def operations(phase: PhaseRecord) -> float | None:
     return rate.ops_per_s if rate is not None and rate.ops else None
 
 
-def operations_slowest(phase: PhaseRecord) -> float | None:
+def compute_rate_of_slowest_task(phase: PhaseRecord) -> float | None:
     """The rate of the slowest task times the number of tasks, as mdtest defines its rate."""
-    rates = [ops / seconds for ops, _, seconds, _ in _task_rows(phase) if ops and seconds > 0]
+    rates = [ops / seconds for ops, _, seconds, _ in _list_task_rows(phase) if ops and seconds > 0]
     return min(rates) * len(rates) if rates else None
 
 
@@ -43,7 +43,7 @@ def elapsed(phase: PhaseRecord) -> float | None:
     return phase.end.seconds.elapsed if phase.end else None
 
 
-def main_latency(phase: PhaseRecord) -> LatencySummary | None:
+def find_main_latency(phase: PhaseRecord) -> LatencySummary | None:
     """Latencies of the main operation of a phase: the kind with most operations, except open, close and sync."""
     if phase.end is None:
         return None
@@ -54,27 +54,27 @@ def main_latency(phase: PhaseRecord) -> LatencySummary | None:
     return max(chosen.values(), key=lambda latency: latency.count, default=None)
 
 
-def _latency_metric(member: str) -> Callable[[PhaseRecord], float | None]:
+def _make_latency_metric(member: str) -> Callable[[PhaseRecord], float | None]:
     def read_latency(phase: PhaseRecord) -> float | None:
-        latency = main_latency(phase)
+        latency = find_main_latency(phase)
         value = getattr(latency, member) if latency is not None else None
         return None if value is None else float(value) * _NS
 
     return read_latency
 
 
-def cpu_rate(phase: PhaseRecord) -> float | None:
+def compute_cpu_rate(phase: PhaseRecord) -> float | None:
     """Bytes per second of system CPU time; None if no system time was recorded."""
-    seconds = system_time(phase)
+    seconds = get_system_time(phase)
     moved = phase.end.bytes.transferred if phase.end else 0
     return moved / seconds if seconds and moved else None
 
 
-def system_time(phase: PhaseRecord) -> float | None:
+def get_system_time(phase: PhaseRecord) -> float | None:
     return phase.end.cpu.system_s if phase.end else None
 
 
-def user_time(phase: PhaseRecord) -> float | None:
+def get_user_time(phase: PhaseRecord) -> float | None:
     return phase.end.cpu.user_s if phase.end else None
 
 
@@ -87,7 +87,7 @@ def errors(phase: PhaseRecord) -> float | None:
     return float(phase.end.ops.failed + commands) if phase.end else None
 
 
-def _command_metric(member: str) -> Callable[[PhaseRecord], float | None]:
+def _make_command_metric(member: str) -> Callable[[PhaseRecord], float | None]:
     """Returns a metric of the last command before the phase, which is the measured program."""
 
     def read_command(phase: PhaseRecord) -> float | None:
@@ -107,20 +107,20 @@ def calls(phase: PhaseRecord) -> float | None:
 
 # Metrics that need only the phase; others need the run, other phases or the system.
 PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
-    "bandwidth": bandwidth,
-    "bandwidth_stonewall": bandwidth_stonewall,
+    "bandwidth": compute_bandwidth,
+    "bandwidth_stonewall": compute_stonewall_bandwidth,
     "operations": operations,
-    "operations_slowest": operations_slowest,
+    "operations_slowest": compute_rate_of_slowest_task,
     "time": elapsed,
-    "real_time": _command_metric("seconds"),
-    "command_user_time": _command_metric("user_s"),
-    "command_system_time": _command_metric("system_s"),
-    "latency_p50": _latency_metric("p50_ns"),
-    "latency_p99": _latency_metric("p99_ns"),
-    "latency_max": _latency_metric("max_ns"),
-    "cpu_rate": cpu_rate,
-    "system_time": system_time,
-    "user_time": user_time,
+    "real_time": _make_command_metric("seconds"),
+    "command_user_time": _make_command_metric("user_s"),
+    "command_system_time": _make_command_metric("system_s"),
+    "latency_p50": _make_latency_metric("p50_ns"),
+    "latency_p99": _make_latency_metric("p99_ns"),
+    "latency_max": _make_latency_metric("max_ns"),
+    "cpu_rate": compute_cpu_rate,
+    "system_time": get_system_time,
+    "user_time": get_user_time,
     "residency": residency,
     "errors": errors,
     "calls": calls,
@@ -130,21 +130,26 @@ DIVISORS: Mapping[str, str] = {"bandwidth_per_unit": "unit", "bandwidth_per_targ
                               "bandwidth_per_node": "node"}  # fmt: skip
 
 
-def duplex_efficiency(record: RecordReader, phase: PhaseRecord) -> float | None:
+def compute_duplex_efficiency(record: RecordReader, phase: PhaseRecord) -> float | None:
     """Bandwidth of a duplex phase / the sum of separate write and read bandwidths. These come from the latest measured
     write phase and read phase before it. None if one is missing."""
-    duplex_rate = bandwidth(phase)
+    duplex_rate = compute_bandwidth(phase)
     earlier_phases = [
         earlier
         for earlier in record.phases.values()
         if earlier.begin.index < phase.begin.index and earlier.begin.measured
     ]
     written = next(
-        (bandwidth(earlier) for earlier in reversed(earlier_phases) if earlier.begin.op in ("write", "rewrite")), None
+        (
+            compute_bandwidth(earlier)
+            for earlier in reversed(earlier_phases)
+            if earlier.begin.op in ("write", "rewrite")
+        ),
+        None,
     )
     read = next(
         (
-            bandwidth(earlier)
+            compute_bandwidth(earlier)
             for earlier in reversed(earlier_phases)
             if earlier.begin.op in ("read", "reread", "read_only")
         ),
@@ -155,7 +160,7 @@ def duplex_efficiency(record: RecordReader, phase: PhaseRecord) -> float | None:
     return duplex_rate / (written + read)
 
 
-def _task_rows(phase: PhaseRecord) -> list[tuple[float, float, float, int]]:
+def _list_task_rows(phase: PhaseRecord) -> list[tuple[float, float, float, int]]:
     """Returns operations, bytes, seconds and node of each active task, summed over the task's streams."""
     tasks: dict[int, list[float]] = {}
     for table in phase.tasks:
@@ -175,7 +180,7 @@ def _task_rows(phase: PhaseRecord) -> list[tuple[float, float, float, int]]:
     return [(ops, moved, end - start, int(node)) for ops, moved, start, end, node in tasks.values()]
 
 
-def task_ends(phase: PhaseRecord) -> list[float]:
+def list_task_ends(phase: PhaseRecord) -> list[float]:
     """Returns the end of each active task in seconds from the first start; empty if not recorded."""
     ends: list[tuple[float, float]] = []
     for table in phase.tasks:
@@ -187,12 +192,12 @@ def task_ends(phase: PhaseRecord) -> list[float]:
     return [end - first_start for _, end in ends]
 
 
-def member_metric(metric: str, phase: PhaseRecord, member_kind: str) -> list[float]:
+def compute_member_metric(metric: str, phase: PhaseRecord, member_kind: str) -> list[float]:
     """Returns a rate or time of each task or node; empty if the record lacks it.
 
     A node's rate is the sum over its tasks / the time from the first start to the last end of its tasks.
     """
-    rows = [row[:3] for row in _task_rows(phase)] if member_kind == "task" else _node_rows(phase)
+    rows = [row[:3] for row in _list_task_rows(phase)] if member_kind == "task" else _list_node_rows(phase)
     chosen: Mapping[str, Callable[[float, float, float], float]] = {
         "bandwidth": lambda _, moved, seconds: moved / seconds,
         "operations": lambda ops, _, seconds: ops / seconds,
@@ -203,7 +208,7 @@ def member_metric(metric: str, phase: PhaseRecord, member_kind: str) -> list[flo
     return [chosen[metric](*row) for row in rows if row[2] > 0]
 
 
-def _node_rows(phase: PhaseRecord) -> list[tuple[float, float, float]]:
+def _list_node_rows(phase: PhaseRecord) -> list[tuple[float, float, float]]:
     nodes: list[tuple[float, float, float]] = []
     for table in phase.nodes:
         if {"ops", "bytes", "seconds"} <= set(table.columns):

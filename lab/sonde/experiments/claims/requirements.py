@@ -32,26 +32,26 @@ def _read_one_record_per_cell(results: Results) -> list[RecordReader]:
     return list(records.values())
 
 
-def _machines(records: Sequence[RecordReader]) -> list[NodeLine]:
+def _list_machines(records: Sequence[RecordReader]) -> list[NodeLine]:
     return [machine for record in records for machine in record.nodes]
 
 
-def _file_system_types(records: Sequence[RecordReader]) -> set[str]:
-    return {machine.file_system.type for machine in _machines(records)} - {""}
+def _list_file_system_types(records: Sequence[RecordReader]) -> set[str]:
+    return {machine.file_system.type for machine in _list_machines(records)} - {""}
 
 
-def _file_system_rule(kind: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
+def _make_file_system_rule(kind: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
     def rule(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
         if results.simulated and system is not None:
             kinds = {file_system.kind for file_system in system.file_systems}
             return "" if kind in kinds else f"the system has no {kind} file system"
-        types = _file_system_types(records)
+        types = _list_file_system_types(records)
         return "" if kind in types else f"the file system is {' and '.join(sorted(types)) or 'not known'}, not {kind}"
 
     return rule
 
 
-def _distinct_places_rule(axis: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
+def _make_distinct_places_rule(axis: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
     noun = {"mount": "mount", "pool": "pool"}[axis]
 
     def rule(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
@@ -121,12 +121,12 @@ def _check_server_access(results: Results, records: Sequence[RecordReader], syst
 
 
 _RULES: Mapping[str, Callable[[Results, Sequence[RecordReader], System | None], str]] = {
-    "lustre": _file_system_rule("lustre"),
-    "gpfs": _file_system_rule("gpfs"),
+    "lustre": _make_file_system_rule("lustre"),
+    "gpfs": _make_file_system_rule("gpfs"),
     "parity": _check_parity,
     "striped_volume": _check_striped_volume,
-    "two_mounts": _distinct_places_rule("mount"),
-    "two_pools": _distinct_places_rule("pool"),
+    "two_mounts": _make_distinct_places_rule("mount"),
+    "two_pools": _make_distinct_places_rule("pool"),
     "two_nodes": _check_two_nodes,
     "root": _explain_undroppable_cache,
     "direct": _check_direct,

@@ -39,10 +39,10 @@ class Samples:
         """Returns the median with its confidence interval."""
         if self.is_exact:
             return BoundedValue.exact(float(np.median(self.values)))
-        return median_bounds(self.values, self.look, confidence)
+        return compute_median_bounds(self.values, self.look, confidence)
 
 
-def median_bounds(values: Sequence[float], look: InterimLook, confidence: float = CONFIDENCE) -> BoundedValue:
+def compute_median_bounds(values: Sequence[float], look: InterimLook, confidence: float = CONFIDENCE) -> BoundedValue:
     """Returns the median of the values of one cell's runs, in order of time, with its confidence interval."""
     interval = compute_median_interval(values, look, confidence)
     return BoundedValue(interval.value, interval.low, interval.high)

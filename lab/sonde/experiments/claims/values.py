@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.experiments.claims.grid import CellGrid, Context
-from sonde.experiments.claims.samples import MissingError, RateCurve, Samples, SampleSource, median_bounds
+from sonde.experiments.claims.samples import MissingError, RateCurve, Samples, SampleSource, compute_median_bounds
 from sonde.findings.variation import VISIBLE, RateVariation, analyze_variation
 from sonde.model.errors import UnitError
 from sonde.model.experiment.claims import SHAPES, Arithmetic, ClaimComparison, Function, Metric, NumberLiteral, Value
@@ -64,23 +64,23 @@ class ClaimEvaluator:
             case NumberLiteral():
                 return EvaluatedValue(BoundedValue.exact(value.value), _EXACT_RUNS)
             case Metric():
-                samples = self._samples(value, context)
+                samples = self._get_samples(value, context)
                 return EvaluatedValue(samples.bounds(self._confidence), _run_count(samples), LEAST_OF_MEDIAN)
             case Function():
                 return self._evaluate_function(value, context)
             case Arithmetic():
-                return self._arithmetic(value, context)
+                return self._evaluate_arithmetic(value, context)
         raise MissingError("a form stands alone")
 
     def evaluate_comparison(self, comparison: ClaimComparison, context: Context) -> tuple[EvaluatedValue, float, float]:
         """Returns the value to compare, its threshold, and the magnitude of the operands if it is a difference (else
         0). Two metrics are compared by their ratio. Raises MissingError."""
         left_scaled, right_scaled = (
-            _factor_and_metric(comparison.left_operand),
-            _factor_and_metric(comparison.right_operand),
+            _split_factor_and_metric(comparison.left_operand),
+            _split_factor_and_metric(comparison.right_operand),
         )
         if left_scaled is not None and right_scaled is not None and right_scaled[0] > 0 and left_scaled[0] > 0:
-            return self._ratio(left_scaled[1], right_scaled[1], context), right_scaled[0] / left_scaled[0], 0.0
+            return self._evaluate_ratio(left_scaled[1], right_scaled[1], context), right_scaled[0] / left_scaled[0], 0.0
         if isinstance(comparison.right_operand, NumberLiteral):
             return self.evaluate(comparison.left_operand, context), comparison.right_operand.value, 0.0
         left_value, right_value = (
@@ -96,7 +96,7 @@ class ClaimEvaluator:
         curves = self._source.curves(function.metric.name, self._grid.phase_of(function.metric, cell), cell)
         return Counter(classify_form(curve) for curve in curves)
 
-    def form_share(self, function: Function, form: str, context: Context) -> tuple[BoundedValue, Counter[str]]:
+    def compute_form_share(self, function: Function, form: str, context: Context) -> tuple[BoundedValue, Counter[str]]:
         """Returns the fraction of runs with this form and its interval, and the counts of all forms.
 
         Raises MissingError.
@@ -106,15 +106,18 @@ class ClaimEvaluator:
             return BoundedValue.exact(counts[form] / counts.total()), counts
         return bound_share(counts[form], counts.total(), self._confidence), counts
 
-    def _samples(self, metric: Metric, context: Context) -> Samples:
+    def _get_samples(self, metric: Metric, context: Context) -> Samples:
         cell = self._grid.find_cell(metric, context)
         return self._source.samples(metric.name, self._grid.phase_of(metric, cell), cell)
 
-    def _arithmetic(self, value: Arithmetic, context: Context) -> EvaluatedValue:
+    def _evaluate_arithmetic(self, value: Arithmetic, context: Context) -> EvaluatedValue:
         if value.operator == "/":
-            left_scaled, right_scaled = _factor_and_metric(value.left_operand), _factor_and_metric(value.right_operand)
+            left_scaled, right_scaled = (
+                _split_factor_and_metric(value.left_operand),
+                _split_factor_and_metric(value.right_operand),
+            )
             if left_scaled is not None and right_scaled is not None:
-                evaluated = self._ratio(left_scaled[1], right_scaled[1], context)
+                evaluated = self._evaluate_ratio(left_scaled[1], right_scaled[1], context)
                 scale = BoundedValue.exact(left_scaled[0] / right_scaled[0])
                 return EvaluatedValue(evaluated.bounds * scale, evaluated.runs, evaluated.runs_needed)
         left_value, right_value = (
@@ -130,18 +133,18 @@ class ClaimEvaluator:
             raise MissingError("a divisor that is not 0") from None
         return EvaluatedValue(bounds, min(left_value.runs, right_value.runs))
 
-    def _ratio(self, numerator: Metric, denominator: Metric, context: Context) -> EvaluatedValue:
+    def _evaluate_ratio(self, numerator: Metric, denominator: Metric, context: Context) -> EvaluatedValue:
         numerator_cell, denominator_cell = (
             self._grid.find_cell(numerator, context),
             self._grid.find_cell(denominator, context),
         )
-        return self._ratio_of(
-            self._samples(numerator, context),
-            self._samples(denominator, context),
+        return self._compute_ratio(
+            self._get_samples(numerator, context),
+            self._get_samples(denominator, context),
             numerator_cell.id == denominator_cell.id,
         )
 
-    def _ratio_of(self, numerator: Samples, denominator: Samples, is_paired: bool) -> EvaluatedValue:
+    def _compute_ratio(self, numerator: Samples, denominator: Samples, is_paired: bool) -> EvaluatedValue:
         runs = min(_run_count(numerator), _run_count(denominator))
         if min(denominator.values) <= 0 or min(numerator.values) <= 0:
             denominator_median = denominator.bounds(self._confidence)
@@ -161,7 +164,7 @@ class ClaimEvaluator:
             ]
             if pairs:
                 return EvaluatedValue(
-                    median_bounds(pairs, numerator.look, self._confidence), len(pairs), LEAST_OF_MEDIAN
+                    compute_median_bounds(pairs, numerator.look, self._confidence), len(pairs), LEAST_OF_MEDIAN
                 )
         side_ratio = compare_rates(
             denominator.values,
@@ -172,15 +175,15 @@ class ClaimEvaluator:
 
     def _evaluate_function(self, function: Function, context: Context) -> EvaluatedValue:
         simple: Mapping[str, Callable[[Function, Context], EvaluatedValue]] = {
-            "variation": self._variation, "imbalance": self._imbalance, "tail": self._tail,
-            "scaling": self._scaling, "efficiency": self._efficiency,
+            "variation": self._evaluate_variation, "imbalance": self._evaluate_imbalance, "tail": self._evaluate_tail,
+            "scaling": self._evaluate_scaling, "efficiency": self._evaluate_efficiency,
         }  # fmt: skip
         if function.name in simple:
             return simple[function.name](function, context)
         return self._evaluate_along_axis(function, context)
 
-    def _variation(self, function: Function, context: Context) -> EvaluatedValue:
-        samples = self._samples(function.metric, context)
+    def _evaluate_variation(self, function: Function, context: Context) -> EvaluatedValue:
+        samples = self._get_samples(function.metric, context)
         if samples.count < 2:
             raise MissingError("more than one run of the cell")
         scatter = compute_variation(samples.values, adjust_level_for_looks([samples.look], self._confidence))
@@ -189,49 +192,51 @@ class ClaimEvaluator:
             BoundedValue.exact(scatter.value) if samples.is_exact else bounds, _run_count(samples), LEAST_OF_SIDE
         )
 
-    def _imbalance(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_imbalance(self, function: Function, context: Context) -> EvaluatedValue:
         cell = self._grid.find_cell(function.metric, context)
         phase = self._grid.phase_of(function.metric, cell)
         runs = self._source.members(function.metric.name, phase, cell, str(function.options["per"]))
         imbalances = [float(np.max(run_values) / np.mean(run_values)) for run_values in runs if np.mean(run_values) > 0]
-        return self._median_of_runs(imbalances, self._source.look(cell))
+        return self._evaluate_median_of_runs(imbalances, self._source.look(cell))
 
-    def _tail(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_tail(self, function: Function, context: Context) -> EvaluatedValue:
         cell = self._grid.find_cell(function.metric, context)
         runs = self._source.task_end_times(self._grid.phase_of(function.metric, cell), cell)
-        return self._median_of_runs([completion_tail(task_ends) for task_ends in runs], self._source.look(cell))
+        return self._evaluate_median_of_runs(
+            [compute_completion_tail(task_ends) for task_ends in runs], self._source.look(cell)
+        )
 
-    def _median_of_runs(self, values: list[float], look: InterimLook) -> EvaluatedValue:
+    def _evaluate_median_of_runs(self, values: list[float], look: InterimLook) -> EvaluatedValue:
         if not values:
             raise MissingError("a run with a rate above 0")
         if self._source.is_deterministic:
             return EvaluatedValue(BoundedValue.exact(float(np.median(values))), _EXACT_RUNS)
-        return EvaluatedValue(median_bounds(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
+        return EvaluatedValue(compute_median_bounds(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
 
     def samples_of_metric(self, metric: Metric, context: Context) -> tuple[str, Samples]:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""
-        return self._grid.find_cell(metric, context).id, self._samples(metric, context)
+        return self._grid.find_cell(metric, context).id, self._get_samples(metric, context)
 
     def samples_along(self, function: Function, context: Context) -> list[tuple[object, Cell, Samples]]:
         """Returns place, cell and samples along the axis of a function. Raises MissingError."""
         axis_name = str(function.options["over"])
         places = []
-        for value, cell in self._grid.cells_along(function.metric, axis_name, context):
+        for value, cell in self._grid.list_cells_along(function.metric, axis_name, context):
             phase = self._grid.phase_of(function.metric, cell)
             places.append((value, cell, self._source.samples(function.metric.name, phase, cell)))
         return places
 
-    def _scaling(self, function: Function, context: Context) -> EvaluatedValue:
-        first_place, named_place = self._first_and_named_place(function, context)
-        return self._ratio_of(named_place[2], first_place[2], is_paired=False)
+    def _evaluate_scaling(self, function: Function, context: Context) -> EvaluatedValue:
+        first_place, named_place = self._find_first_and_named_place(function, context)
+        return self._compute_ratio(named_place[2], first_place[2], is_paired=False)
 
-    def _efficiency(self, function: Function, context: Context) -> EvaluatedValue:
-        first_place, named_place = self._first_and_named_place(function, context)
+    def _evaluate_efficiency(self, function: Function, context: Context) -> EvaluatedValue:
+        first_place, named_place = self._find_first_and_named_place(function, context)
         growth = self._place_size(named_place[0], named_place[1]) / self._place_size(first_place[0], first_place[1])
-        evaluated = self._ratio_of(named_place[2], first_place[2], is_paired=False)
+        evaluated = self._compute_ratio(named_place[2], first_place[2], is_paired=False)
         return EvaluatedValue(evaluated.bounds / BoundedValue.exact(growth), evaluated.runs, evaluated.runs_needed)
 
-    def _first_and_named_place(
+    def _find_first_and_named_place(
         self, function: Function, context: Context
     ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
         """Returns the first place along an axis, and the place that the option `at` names."""
@@ -247,7 +252,7 @@ class ClaimEvaluator:
 
     def _place_size(self, value: object, cell: Cell) -> float:
         """Returns the size of a place: its number, or the storage units of its cell."""
-        number = axis_number(value)
+        number = parse_axis_number(value)
         size = self._source.units(cell) if number is None else number
         if size <= 0:
             raise MissingError("a place of the axis that is above 0")
@@ -258,7 +263,7 @@ class ClaimEvaluator:
         groups = [samples.values for _, _, samples in places]
         runs = min(_run_count(samples) for _, _, samples in places)
         exact = all(samples.is_exact for _, _, samples in places)
-        statistic = self._statistic(function.name, [(value, cell) for value, cell, _ in places])
+        statistic = self._compute_statistic(function.name, [(value, cell) for value, cell, _ in places])
         if function.name == "slope" and any(min(group) <= 0 for group in groups):
             raise MissingError("values above 0, which have a logarithm")
         if exact:
@@ -268,11 +273,13 @@ class ClaimEvaluator:
         confidence = adjust_level_for_looks([samples.look for _, _, samples in places], self._confidence)
         return EvaluatedValue(bootstrap_statistic(groups, statistic, confidence), runs)
 
-    def _statistic(self, name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
+    def _compute_statistic(self, name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
         if name in _VALUE_STATISTICS:
             return _VALUE_STATISTICS[name]
         sizes = np.array([self._place_size(value, cell) for value, cell in places])
-        return {"slope": lambda y: _slope(sizes, y), "rank_correlation": lambda y: _spearman(sizes, y)}[name]
+        return {"slope": lambda y: _compute_slope(sizes, y), "rank_correlation": lambda y: _compute_spearman(sizes, y)}[
+            name
+        ]
 
 
 _EXACT_RUNS = 1_000_000_000
@@ -289,14 +296,14 @@ def _run_count(samples: Samples) -> int:
     return _EXACT_RUNS if samples.is_exact else samples.count
 
 
-def _factor_and_metric(value: Value) -> tuple[float, Metric] | None:
+def _split_factor_and_metric(value: Value) -> tuple[float, Metric] | None:
     """Returns factor and metric of a part that is a metric times a number, else None."""
     if isinstance(value, Metric):
         return 1.0, value
     if isinstance(value, Arithmetic) and value.operator in "*/":
         if (
             isinstance(value.right_operand, NumberLiteral)
-            and (inner := _factor_and_metric(value.left_operand)) is not None
+            and (inner := _split_factor_and_metric(value.left_operand)) is not None
             and value.right_operand.value > 0
         ):
             factor = value.right_operand.value if value.operator == "*" else 1 / value.right_operand.value
@@ -304,20 +311,20 @@ def _factor_and_metric(value: Value) -> tuple[float, Metric] | None:
         if (
             value.operator == "*"
             and isinstance(value.left_operand, NumberLiteral)
-            and (inner := _factor_and_metric(value.right_operand)) is not None
+            and (inner := _split_factor_and_metric(value.right_operand)) is not None
         ):
             return (inner[0] * value.left_operand.value, inner[1]) if value.left_operand.value > 0 else None
     return None
 
 
-def _slope(x: Floats, y: Floats) -> float:
+def _compute_slope(x: Floats, y: Floats) -> float:
     """Returns the least-squares slope of the logarithms; 1 means proportional growth."""
     a, b = np.log(x), np.log(y)
     a = a - a.mean()
     return float(np.sum(a * b) / np.sum(a * a))
 
 
-def _spearman(x: Floats, y: Floats) -> float:
+def _compute_spearman(x: Floats, y: Floats) -> float:
     """Returns Spearman's rank correlation (Pearson's correlation of mid-ranks); 0 if all values are equal."""
     a, b = compute_midranks(x), compute_midranks(y)
     a, b = a - a.mean(), b - b.mean()
@@ -325,7 +332,7 @@ def _spearman(x: Floats, y: Floats) -> float:
     return float(np.sum(a * b)) / norm if norm else 0.0
 
 
-def axis_number(value: object) -> float | None:
+def parse_axis_number(value: object) -> float | None:
     """Returns the number of a place of an axis: the number itself or a size in bytes; None for a name."""
     if isinstance(value, bool) or value is None:
         return None
@@ -337,7 +344,7 @@ def axis_number(value: object) -> float | None:
         return None
 
 
-def completion_tail(task_ends: list[float] | tuple[float, ...] | object) -> float:
+def compute_completion_tail(task_ends: list[float] | tuple[float, ...] | object) -> float:
     """Returns the time from the median task end to the last, as a fraction of the last; ends in seconds from the
     start."""
     sorted_ends = np.sort(np.asarray(task_ends, dtype=float))

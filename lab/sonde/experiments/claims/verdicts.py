@@ -191,7 +191,7 @@ def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context:
     )
     assert isinstance(function, Function)
     assert isinstance(word, ShapeName)
-    share, form_counts = values.form_share(function, word.text, context)
+    share, form_counts = values.compute_form_share(function, word.text, context)
     low, high = share.limits
     # More than half of the runs must have the form.
     outcome = compare_interval(low, high, ">", 0.5)
@@ -207,7 +207,7 @@ def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context:
     )
 
 
-def verdicts_to_json(verdicts: Sequence[ClaimResult]) -> list[dict[str, Any]]:
+def convert_verdicts_to_json(verdicts: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     """Returns the verdicts as JSON members."""
     return [
         {

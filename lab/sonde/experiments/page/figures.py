@@ -13,8 +13,8 @@ from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.curves import COLORS, Curve, Curves, build_curve_chart
 from sonde.charts.time_chart import Line, build_time_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
-from sonde.experiments.claims.samples import MissingError, median_bounds
-from sonde.experiments.claims.values import axis_number
+from sonde.experiments.claims.samples import MissingError, compute_median_bounds
+from sonde.experiments.claims.values import parse_axis_number
 from sonde.experiments.page.call_chart import call_section
 from sonde.experiments.page.points import (
     PHASE,
@@ -153,7 +153,7 @@ def _published_curves(
     curves = []
     for line in lines:
         values_at = {
-            positions.get(str(key), axis_number(key) if is_numeric else None): value
+            positions.get(str(key), parse_axis_number(key) if is_numeric else None): value
             for key, value in line.values.items()
         }
         pairs = sorted((x, factor * value) for x, value in values_at.items() if x is not None)
@@ -364,7 +364,8 @@ def _node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[s
             continue
         member_count = min(len(run) for run in members)
         bounds = [
-            median_bounds([run[axis_values] for run in members], runs.look(cell)) for axis_values in range(member_count)
+            compute_median_bounds([run[axis_values] for run in members], runs.look(cell))
+            for axis_values in range(member_count)
         ]
         axis_values = cell_coordinates(runs.experiment, cell)
         key = tuple(str(value) for value in axis_values.values())

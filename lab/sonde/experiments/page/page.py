@@ -14,7 +14,7 @@ from sonde.charts.study import Study, StudySection, write_study
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.experiments.claims.requirements import find_unmet_requirements
-from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims, verdicts_to_json
+from sonde.experiments.claims.verdicts import ClaimResult, convert_verdicts_to_json, evaluate_claims
 from sonde.experiments.executed_runs import (
     describe_executed_runs,
     describe_profile_changes,
@@ -81,7 +81,7 @@ def write_experiment_page(
         result_rows = build_result_table(runs)
         for path in tables:
             write_table(result_rows, path)
-    return tables, verdicts_to_json(verdicts)
+    return tables, convert_verdicts_to_json(verdicts)
 
 
 def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:

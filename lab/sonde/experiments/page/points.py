@@ -9,7 +9,7 @@ from typing import Any
 
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError, Samples
-from sonde.experiments.claims.values import axis_number
+from sonde.experiments.claims.values import parse_axis_number
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import FigureDescription, TableDescription
 from sonde.model.experiment.experiment import Cell, Experiment
@@ -152,7 +152,7 @@ def order_places(experiment: Experiment, name: str, values: Sequence[Any]) -> li
 
 def place_numbers(values: Sequence[Any]) -> list[float] | None:
     """Returns the number of each place; None if a place has no number or two have the same."""
-    place_values = [axis_number(number) for number in values]
+    place_values = [parse_axis_number(number) for number in values]
     defined = [number for number in place_values if number is not None]
     return defined if len(defined) == len(values) and len(set(defined)) == len(defined) else None
 

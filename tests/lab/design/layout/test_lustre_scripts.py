@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from storage_builders import build_lun_system, make_requirement
 
-from sonde.design.layout.commands import queue_settings
+from sonde.design.layout.commands import list_queue_settings
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.geometry import KIB, parse_geometry
 from sonde.design.layout.plan import plan_layout
@@ -137,7 +137,7 @@ def test_pool_sets_no_queue_of_an_array() -> None:
     layout = plan_layout(system_from_document(document, "made.toml"))
     pool = layout.of("tank")
     names = DeviceNames(layout.system)
-    settings = [setting for base in pool.devices for _, setting in queue_settings(pool, base, names)]
+    settings = [setting for base in pool.devices for _, setting in list_queue_settings(pool, base, names)]
     assert settings
     assert not any(name.startswith("md/") or "read_ahead" in name for setting in settings for name in setting)
 

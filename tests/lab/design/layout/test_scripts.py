@@ -16,7 +16,7 @@ from storage_builders import build_lun_system, make_requirement
 
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.live.inspection import inspect_storage
-from sonde.design.layout.live.superblocks import xfs_geometry
+from sonde.design.layout.live.superblocks import query_xfs_geometry
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.design.layout.scripts import make_layout_scripts
 from sonde.model.bundled_files import find_bundled_files, find_system_file
@@ -110,7 +110,7 @@ def test_faults_of_default_mkfs_are_found(loops: Callable[[int], str], tmp_path:
     mount_point.mkdir()
     subprocess.run(["mount", f"{disk}p1", str(mount_point)], env=ENV, check=True)
     mounted, unmounted = inspect_storage(str(mount_point)).file_systems[0], storage.file_systems[0]
-    by_ioctl = xfs_geometry(str(mount_point))
+    by_ioctl = query_xfs_geometry(str(mount_point))
     assert by_ioctl is not None
     facts = ("block", "blocks", "unit", "width", "group_count", "group_blocks", "log", "log_device")
     for fact in facts:

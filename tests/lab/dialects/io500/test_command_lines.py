@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.dialects.io500.command_lines import is_phase_enabled, phase_command_line, run_directories
+from sonde.dialects.io500.command_lines import is_phase_enabled, make_phase_command_line, run_directories
 from sonde.dialects.io500.ini import read_ini
-from sonde.dialects.io500.phases import ALL, phases_of
+from sonde.dialects.io500.phases import ALL, list_phases
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 # ini file, result.txt of IO500 isc26_v2, time stamp, extended mode
@@ -34,13 +34,13 @@ def printed(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
 def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
     config, wanted = read_ini(DATA / ini), printed(DATA / result)
-    phases = phases_of(extended)
+    phases = list_phases(extended)
     assert [phase.name for phase in phases] == list(wanted)
     for phase in phases:
         if phase.is_measured:
-            assert " ".join(phase_command_line(phase, config, run_directories(config, stamp))) == wanted[phase.name], (
-                phase.name
-            )
+            assert (
+                " ".join(make_phase_command_line(phase, config, run_directories(config, stamp))) == wanted[phase.name]
+            ), phase.name
 
 
 @pytest.mark.parametrize("name", ["short.ini", "options.ini"])
@@ -62,7 +62,7 @@ def test_words_and_hash_are_those_of_the_io500_on_path(name: str, tmp_path: Path
     for phase, wanted in printed(result).items():
         phase_found = next(phase_type for phase_type in ALL if phase_type.name == phase)
         if phase_found.tool in ("ior", "mdtest", "find"):
-            assert " ".join(phase_command_line(phase_found, config, places)) == wanted, phase
+            assert " ".join(make_phase_command_line(phase_found, config, places)) == wanted, phase
     assert f"config-hash     = {config.hash}\n" in result.read_text()
 
 
@@ -76,4 +76,4 @@ def test_every_phase_has_section_and_can_be_disabled() -> None:
 
 
 def test_a_cleanup_is_the_phases_that_remove() -> None:
-    assert [phase.name for phase in phases_of(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]
+    assert [phase.name for phase in list_phases(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]

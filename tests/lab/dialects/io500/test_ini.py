@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sonde.dialects.io500.hashes import seed_of_part
-from sonde.dialects.io500.ini import DEFAULTS, listing, parse_ini, read_ini
+from sonde.dialects.io500.hashes import compute_part_seed
+from sonde.dialects.io500.ini import DEFAULTS, format_settings, parse_ini, read_ini
 from sonde.dialects.io500.keys import SECTIONS
 from sonde.model.errors import MachineError, UserError
 
@@ -44,7 +44,7 @@ def test_flags_have_four_names(word: str, flag: bool) -> None:
 
 @pytest.mark.parametrize("extra", [True, False])
 def test_what_is_listed_can_be_read_and_means_the_same(extra: bool) -> None:
-    text = listing(DEFAULTS, about=True, extra=extra)
+    text = format_settings(DEFAULTS, about=True, extra=extra)
     assert parse_ini(text, "x.ini").values == DEFAULTS.values
     assert ("[mdworkbench]" in text) is extra
     assert [line.strip("[]") for line in text.splitlines() if line.startswith("[")] == [
@@ -95,10 +95,10 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
 
 def test_seeds_are_those_of_io500() -> None:
     """From what IO500 printed: -G of its command lines, for the time stamp of the run."""
-    assert seed_of_part("ior-easy", "STAMP1") == 879429251
-    assert seed_of_part("mdtest-easy", "STAMP1") == 1760233232
-    assert seed_of_part("mdtest-easy", "2026.11.22-03.30.06") == -1572285381
-    assert seed_of_part("", "") == 4711
+    assert compute_part_seed("ior-easy", "STAMP1") == 879429251
+    assert compute_part_seed("mdtest-easy", "STAMP1") == 1760233232
+    assert compute_part_seed("mdtest-easy", "2026.11.22-03.30.06") == -1572285381
+    assert compute_part_seed("", "") == 4711
 
 
 def test_every_section_and_key_is_in_the_documentation() -> None:

@@ -120,7 +120,7 @@ def test_written_score_hash_verifies(tmp_path: Path) -> None:
 def find_objections(phase: str, seconds: float = 400.0, ran: bool = True, **figures: float | int) -> list[str]:
     rules = Rules(DEFAULTS)
     phase_figures = PhaseFigures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
-    return list(rules.of_phase(PHASES[phase], phase_figures, seconds, ran, dry_run=False))
+    return list(rules.check_phase(PHASES[phase], phase_figures, seconds, ran, dry_run=False))
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_settings_that_break_the_rules_make_the_run_invalid(
     changes: dict[tuple[str, str], str], dry_run: bool, says: list[str]
 ) -> None:
     rules = Rules(DEFAULTS.with_values(changes))
-    assert list(rules.of_settings(dry_run)) == says
+    assert list(rules.check_settings(dry_run)) == says
     assert rules.run_is_valid is not bool(says)

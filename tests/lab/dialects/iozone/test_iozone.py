@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.iozone import tables as iozone_tables
-from sonde.dialects.iozone.arguments import IozoneSettings, grid, parse_arguments
+from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
 from sonde.dialects.iozone.plans import IozoneCell, plan_of
 from sonde.model.errors import UserError
 from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, TableLine
@@ -49,16 +49,21 @@ def test_a_range_of_children_is_every_number_in_it() -> None:
 
 
 def test_automatic_sizes_are_those_of_iozone() -> None:
-    cells = grid(parse_text("-a"))
+    cells = list_grid_cells(parse_text("-a"))
     assert cells[0] == (64, 4)
     assert cells[-1] == (512 << 10, 16 << 10)
     assert sorted({size for size, _ in cells}) == [64 << n for n in range(14)]
     assert [record for size, record in cells if size == 64] == [4, 8, 16, 32, 64]
     # Small records would take too long in large files, unless asked for.
     assert min(record for size, record in cells if size == 32 << 10) == 64
-    assert min(record for size, record in grid(parse_text("-az")) if size == 32 << 10) == 4
-    assert grid(parse_text("-a -n 128 -g 256 -y 64 -q 128")) == [(128, 64), (128, 128), (256, 64), (256, 128)]
-    assert grid(parse_text("-s 1m -s 2m -r 4 -r 64k")) == [(1024, 4), (1024, 64), (2048, 4), (2048, 64)]
+    assert min(record for size, record in list_grid_cells(parse_text("-az")) if size == 32 << 10) == 4
+    assert list_grid_cells(parse_text("-a -n 128 -g 256 -y 64 -q 128")) == [
+        (128, 64),
+        (128, 128),
+        (256, 64),
+        (256, 128),
+    ]
+    assert list_grid_cells(parse_text("-s 1m -s 2m -r 4 -r 64k")) == [(1024, 4), (1024, 64), (2048, 4), (2048, 64)]
 
 
 WRONG = {
@@ -86,7 +91,7 @@ WRONG = {
 
 def test_file_has_whole_records_as_in_iozone() -> None:
     settings = parse_text("-i 0 -s 1001k -r 4k -r 7k")
-    assert grid(settings) == [(1000, 4), (1001, 7)]
+    assert list_grid_cells(settings) == [(1000, 4), (1001, 7)]
     assert [note for note in settings.notes if "KiB" in note] == [
         "-s 1001 KiB: the file has 1000 KiB, whole records of 4 KiB, as in IOzone."
     ]
@@ -136,7 +141,7 @@ def test_tests_without_a_backend_are_left_out_with_a_note() -> None:
 
 
 def test_table_has_the_thirteen_columns_of_iozone() -> None:
-    names = iozone_tables.table_heading().splitlines()[1].split()
+    names = iozone_tables.make_table_heading().splitlines()[1].split()
     assert names[-4:] == ["fwrite", "frewrite", "fread", "freread"]
     assert len(iozone_tables.COLUMNS) == 13
     assert parse_text("-v").version
@@ -169,7 +174,7 @@ class FakeRecord:
 @pytest.mark.parametrize(("flags", "seconds"), [("", 1.0), ("-e", 1.5), ("-c", 1.25), ("-ce", 1.75)])
 def test_flush_and_close_are_in_the_time_when_asked(flags: str, seconds: float) -> None:
     record = FakeRecord(phase("write", (1 << 20, 1.0, 0.5, 0.25)))
-    rates = iozone_tables.rates_of(record, parse_text(flags))  # type: ignore[arg-type]
+    rates = iozone_tables.compute_rates(record, parse_text(flags))  # type: ignore[arg-type]
     assert rates["write"] == pytest.approx((1 << 20) / seconds)
 
 
@@ -181,8 +186,11 @@ def test_the_table_is_read_by_those_who_read_iozones() -> None:
         "random_read": 123456.0 * 1024,
         "random_write": 7.0 * 1024,
     }
-    text = iozone_tables.heading(settings, ["-i", "0"], "0", "Sat Nov 21 20:45:01 2026") + iozone_tables.table_heading()
-    text += iozone_tables.table_row(IozoneCell(16384, 4), rates, settings)
+    text = (
+        iozone_tables.make_heading(settings, ["-i", "0"], "0", "Sat Nov 21 20:45:01 2026")
+        + iozone_tables.make_table_heading()
+    )
+    text += iozone_tables.make_table_row(IozoneCell(16384, 4), rates, settings)
     (run,) = importer.read_iozone_output(text, ImportDefaults())
     assert {phase.phase: phase.bytes_per_s for phase in run.phases} == rates
 
@@ -190,7 +198,7 @@ def test_the_table_is_read_by_those_who_read_iozones() -> None:
 def test_throughput_sums_children_parent_waits_for_last() -> None:
     record = FakeRecord(phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
     settings = parse_text("-t 2 -i 0 -C")
-    text = iozone_tables.throughput(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
+    text = iozone_tables.make_throughput_blocks(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
     assert "Children see throughput for  2 initial writers \t=    1280.00 kB/sec" in text
     assert "Parent sees throughput for  2 initial writers \t=     768.00 kB/sec" in text
     assert "Min throughput per process \t\t\t=     256.00 kB/sec" in text

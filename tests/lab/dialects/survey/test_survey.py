@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.plans import SurveyResult, head, plan_of, samples_of, tail
+from sonde.dialects.survey.plans import SurveyResult, compute_samples, make_line_head, make_line_tail, plan_of
 from sonde.dialects.survey.stored_run import to_imported_run
 from sonde.dialects.survey.variables import SurveyPoint, SurveySettings, read_survey
 from sonde.model.errors import MachineError, RunFailedError, UserError
@@ -76,10 +76,10 @@ def test_wrong_variables_are_one_sentence(text: str) -> None:
 def test_lines_are_those_of_the_original() -> None:
     # The line of its documentation: eight OSTs of 8 GiB, an object and a thread on each.
     eight = survey("size=8192 thrhi=1 nobjhi=1", targets=" ".join("abcdefgh"))
-    assert head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
-    assert tail([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
-    assert tail([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
-    assert tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
+    assert make_line_head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
+    assert make_line_tail([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
+    assert make_line_tail([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
+    assert make_line_tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
 
 
 def test_a_combination_is_a_plan(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_a_combination_is_a_plan(tmp_path: Path) -> None:
 def test_samples_are_whole_seconds_of_one_target() -> None:
     mib = 1 << 20
     series = SeriesLine(phase="write", slice_s=0.4, bytes=(mib,) * 3 + (3 * mib,) * 3 + (mib,))
-    assert samples_of(series, 2) == pytest.approx([3 / 1.2 / 2, 9 / 1.2 / 2])
-    assert samples_of(SeriesLine(phase="write", slice_s=0.1, bytes=(mib,) * 9), 1) == []
-    assert samples_of(None, 1) == []
+    assert compute_samples(series, 2) == pytest.approx([3 / 1.2 / 2, 9 / 1.2 / 2])
+    assert compute_samples(SeriesLine(phase="write", slice_s=0.1, bytes=(mib,) * 9), 1) == []
+    assert compute_samples(None, 1) == []
 
 
 class Lustre:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sonde.conduct.run import RunSetup
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, describe_zero_size
-from sonde.experiments.check.figures import CheckFigure, compute_figures, figure_rows, headline
+from sonde.experiments.check.figures import CheckFigure, compute_figures, list_figure_rows, make_headline
 from sonde.experiments.check.plans import (
     GIB,
     MIB,
@@ -24,7 +24,7 @@ from sonde.experiments.check.plans import (
     Machine,
     build_calibration_plan,
     build_file_calibration_plan,
-    expected_seconds,
+    estimate_seconds,
     plan_parts,
 )
 from sonde.findings.best_numbers import WorkKind
@@ -109,7 +109,7 @@ def test_quick_full_and_fixed_volume_differ_in_history() -> None:
 
 def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:
     for speed in (FAST, CalibratedSpeed(1e8, 1.5e8, 500), CalibratedSpeed(2e10, 2e10, 1e5)):
-        assert expected_seconds(ORDINARY, speed, full=False) < 75
+        assert estimate_seconds(ORDINARY, speed, full=False) < 75
 
 
 def test_a_full_check_moves_more_than_memory_or_is_direct() -> None:
@@ -199,7 +199,7 @@ def replace_end(record: PhaseRecord, rates: Any) -> PhaseRecord:
 
 
 def test_keys_of_figures_are_unique() -> None:
-    keys = [row.key for row in figure_rows(8, True)]
+    keys = [row.key for row in list_figure_rows(8, True)]
     assert len(keys) == len(set(keys))
 
 
@@ -210,10 +210,10 @@ def test_the_headline_takes_only_numbers_of_storage() -> None:
     real = CheckFigure(
         "read-direct-1", "s", "l", "bytes_per_s", Classification.BURST, "v", value=1e9, kind=WorkKind("reads")
     )
-    assert headline([cached, real], ORDINARY) == "Best from storage, in bursts of seconds: reads 1.00 GB/s."
-    assert headline([cached], ORDINARY).startswith("No number")
-    assert "tmpfs" in headline([real], replace(ORDINARY, memory_backed=True, file_system="tmpfs"))
-    assert "sustained" in headline([replace(real, classification=Classification.STORAGE)], ORDINARY)
+    assert make_headline([cached, real], ORDINARY) == "Best from storage, in bursts of seconds: reads 1.00 GB/s."
+    assert make_headline([cached], ORDINARY).startswith("No number")
+    assert "tmpfs" in make_headline([real], replace(ORDINARY, memory_backed=True, file_system="tmpfs"))
+    assert "sustained" in make_headline([replace(real, classification=Classification.STORAGE)], ORDINARY)
 
 
 def test_a_doubtful_headline_says_so_first() -> None:
@@ -224,9 +224,9 @@ def test_a_doubtful_headline_says_so_first() -> None:
     loud = replace(calm, key="write-storage-1", value=2e9, caveats=(noisy,), kind=WorkKind("writes"))
     unquoted = replace(loud, key="create", unit="files_per_s", kind=None)
     best = "Best from storage, in bursts of seconds: writes 2.00 GB/s, reads 1.00 GB/s."
-    assert headline([loud, calm], ORDINARY) == f"Doubtful: {noisy.text} (1 of 2 numbers). {best}"
-    assert headline([loud, replace(calm, caveats=(noisy,))], ORDINARY) == f"Doubtful: {noisy.text}. {best}"
-    assert headline([replace(loud, caveats=()), calm, unquoted], ORDINARY) == best
+    assert make_headline([loud, calm], ORDINARY) == f"Doubtful: {noisy.text} (1 of 2 numbers). {best}"
+    assert make_headline([loud, replace(calm, caveats=(noisy,))], ORDINARY) == f"Doubtful: {noisy.text}. {best}"
+    assert make_headline([replace(loud, caveats=()), calm, unquoted], ORDINARY) == best
 
 
 def check(target: Path, archive: Path, full: bool = False) -> CheckResult:
@@ -275,13 +275,13 @@ def test_failed_part_does_not_stop_others(
     fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake()
-    original = FileSystemCheck._conduct
+    original = FileSystemCheck._conduct_part
 
     def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
         fake("enospc" if part == "sequential-all" else "environment" if part == "random" else "ok")
         return original(self, plan, name, role, part)
 
-    monkeypatch.setattr(FileSystemCheck, "_conduct", conduct)
+    monkeypatch.setattr(FileSystemCheck, "_conduct_part", conduct)
     result = check(target, archive)
     assert result.exit_code == 1
     assert len(result.notes) == 2
@@ -294,13 +294,13 @@ def test_part_at_time_limit_does_not_end_check(
     fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake()
-    original = FileSystemCheck._conduct
+    original = FileSystemCheck._conduct_part
 
     def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
         fake("limit" if part == "sequential-1" else "ok")
         return original(self, plan, name, role, part)
 
-    monkeypatch.setattr(FileSystemCheck, "_conduct", conduct)
+    monkeypatch.setattr(FileSystemCheck, "_conduct_part", conduct)
     result = check(target, archive)
     assert result.exit_code == 1
     assert any("time limit" in note for note in result.notes)

@@ -43,25 +43,28 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
     if "data" not in sections:
         raise UserError(f"{origin} has no line that begins with data; it should be what xfs_info prints.")
     meta, data, log = (sections.get(section_name, {}) for section_name in ("meta-data", "data", "log"))
-    block = _number(data, "bsize")
+    block = _parse_number(data, "bsize")
     name = meta.get("name", "") or origin
-    log_block = _number(log, "bsize") or block
-    log_blocks = _number(log, "blocks")
-    unit, width = (_times(_number(data, member), block) for member in ("sunit", "swidth"))
+    log_block = _parse_number(log, "bsize") or block
+    log_blocks = _parse_number(log, "blocks")
+    unit, width = (_multiply_known(_parse_number(data, member), block) for member in ("sunit", "swidth"))
     file_system = ObservedFileSystem(
-        name, "xfs", name if name.startswith("/dev") else "", block, _number(data, "blocks"), unit, width,
-        _number(meta, "agcount"), _number(meta, "agsize"), _times(log_blocks, log_block), log.get("name") or None,
+        name, "xfs", name if name.startswith("/dev") else "", block, _parse_number(data, "blocks"), unit, width,
+        _parse_number(meta, "agcount"),
+        _parse_number(meta, "agsize"),
+        _multiply_known(log_blocks, log_block),
+        log.get("name") or None,
         origin=origin, facts={"sector": meta["sectsz"]} if meta.get("sectsz", "").isdigit() else {},
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
 
 
-def _number(members: dict[str, str], name: str) -> int | None:
+def _parse_number(members: dict[str, str], name: str) -> int | None:
     match = re.match(r"\d+", members.get(name, ""))
     return int(match[0]) if match else None
 
 
-def _times(count: int | None, block: int | None) -> int | None:
+def _multiply_known(count: int | None, block: int | None) -> int | None:
     return None if count is None or block is None else count * block
 
 
@@ -191,7 +194,7 @@ _MEMBER = re.compile(r"(/hw/disk/\S+)\s+\((\d+) blks\)")
 def read_xlv(text: str, origin: str) -> ObservedStorage:
     """Parses volumes: each volume element is a disk with members, in blocks of 512 B."""
     disks: dict[str, ObservedDisk] = {}
-    for name, state, start, end, kind, unit, members in _elements(text):
+    for name, state, start, end, kind, unit, members in _iterate_elements(text):
         sizes = tuple(size * 512 for _, size in members)
         disks[name] = ObservedDisk(
             name, "xlv", (end - start + 1) * 512, members=tuple(member for member, _ in members), member_sizes=sizes,
@@ -204,7 +207,7 @@ def read_xlv(text: str, origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-def _elements(text: str) -> Iterator[tuple[str, str, int, int, str, int, list[tuple[str, int]]]]:
+def _iterate_elements(text: str) -> Iterator[tuple[str, str, int, int, str, int, list[tuple[str, int]]]]:
     parts = _VE.split(text)
     for name, state, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         span = _SPAN.search(body)

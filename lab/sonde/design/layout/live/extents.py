@@ -21,12 +21,12 @@ def read_extents(path: str) -> FileExtents:
     """All extents of a file. Raises MachineError when the file system does not report them."""
     try:
         with open(path, "rb") as file:
-            return FileExtents(path, tuple(_pieces(file.fileno())), "FIEMAP")
+            return FileExtents(path, tuple(_iterate_pieces(file.fileno())), "FIEMAP")
     except OSError as reason:
         raise MachineError(f"{path}: its extents cannot be read: {reason.strerror}.") from None
 
 
-def _pieces(handle: int) -> Iterator[tuple[int, int, int]]:
+def _iterate_pieces(handle: int) -> Iterator[tuple[int, int, int]]:
     begin = 0
     while True:
         buffer = array.array("B", _HEAD.pack(begin, 2**64 - 1 - begin, _SYNC, 0, _AT_ONCE, 0))

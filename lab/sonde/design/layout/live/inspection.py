@@ -13,7 +13,7 @@ from sonde.design.layout.live.extents import read_extents
 from sonde.design.layout.live.linux_tool_output import read_getstripe, read_multipath
 from sonde.design.layout.live.mounts import find_mount
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedPath, ObservedStorage, merge_observations
-from sonde.design.layout.live.superblocks import read_superblock, xfs_geometry
+from sonde.design.layout.live.superblocks import query_xfs_geometry, read_superblock
 from sonde.design.layout.live.sysfs_disks import SYS, read_blocks
 from sonde.design.layout.live.zpool_output import read_zpool
 from sonde.model.errors import MachineError, UserError
@@ -29,7 +29,7 @@ def inspect_storage(location: str) -> ObservedStorage:
     except OSError as reason:
         raise UserError(f"{location} cannot be looked at: {reason.strerror}; name a mount point or a device.") from None
     if stat.S_ISBLK(kind):
-        return _device(location)
+        return _inspect_device(location)
     mount = find_mount(location)
     if mount is None:
         raise MachineError(f"{location} is on no mount that /proc/self/mountinfo names.")
@@ -38,18 +38,19 @@ def inspect_storage(location: str) -> ObservedStorage:
         storage = ObservedStorage(files=(read_extents(location),))
     if mount.kind == "lustre":
         return merge_observations(
-            storage, _tool(("lfs", "getstripe", "-d" if os.path.isdir(location) else "-q", location), read_getstripe)
+            storage,
+            _run_tool(("lfs", "getstripe", "-d" if os.path.isdir(location) else "-q", location), read_getstripe),
         )
     if mount.kind == "zfs":
-        return merge_observations(storage, _tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool))
+        return merge_observations(storage, _run_tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool))
     if not mount.device.startswith("/dev/"):
         return merge_observations(
             storage, ObservedStorage(unknown=(f"{mount.kind} at {mount.location}, which has no block device",))
         )
-    return merge_observations(storage, _mounted(mount.location, mount.device, mount.kind, mount.options))
+    return merge_observations(storage, _inspect_mounted(mount.location, mount.device, mount.kind, mount.options))
 
 
-def _mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...]) -> ObservedStorage:
+def _inspect_mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...]) -> ObservedStorage:
     file_system: ObservedFileSystem | None = None
     unknown = []
     try:
@@ -59,7 +60,7 @@ def _mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...])
             f"the superblock of {device} ({reason.strerror}{'' if os.geteuid() == 0 else '; it needs root'})"
         )
     if file_system is None and kind == "xfs":
-        file_system = xfs_geometry(mount_point)
+        file_system = query_xfs_geometry(mount_point)
     if file_system is None and kind not in _KNOWN:
         unknown.append(f"the geometry of {kind}")
     storage = ObservedStorage(unknown=tuple(unknown))
@@ -73,11 +74,11 @@ def _mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...])
             file_system, location=mount_point, device=device, options=options, log_device=log or file_system.log_device
         )
         storage = merge_observations(storage, ObservedStorage((file_system,)))
-    return merge_observations(storage, _blocks(device))
+    return merge_observations(storage, _inspect_block_devices(device))
 
 
-def _device(device: str) -> ObservedStorage:
-    storage = _blocks(device)
+def _inspect_device(device: str) -> ObservedStorage:
+    storage = _inspect_block_devices(device)
     try:
         file_system = read_superblock(device)
     except OSError as reason:
@@ -87,7 +88,7 @@ def _device(device: str) -> ObservedStorage:
     return merge_observations(ObservedStorage((file_system,)), storage) if file_system is not None else storage
 
 
-def _blocks(device: str) -> ObservedStorage:
+def _inspect_block_devices(device: str) -> ObservedStorage:
     """The block devices below, with the paths that multipathd reports."""
     try:
         number = os.stat(os.path.realpath(device)).st_rdev
@@ -98,17 +99,19 @@ def _blocks(device: str) -> ObservedStorage:
         return ObservedStorage(unknown=(f"{device}, which sysfs does not have",))
     storage = read_blocks(folder.resolve().name)
     if any(disk.kind == "multipath" for disk in storage.disks.values()):
-        multipath = _tool(("multipathd", "show", "maps", "json"), read_multipath)
+        multipath = _run_tool(("multipathd", "show", "maps", "json"), read_multipath)
         disks = dict(storage.disks)
         for name, disk in multipath.disks.items():
             if name in disks:
-                disks[name] = replace(disks[name], paths=_counted(disk.paths, disks[name].paths))
+                disks[name] = replace(disks[name], paths=_combine_paths(disk.paths, disks[name].paths))
         storage = replace(storage, disks=disks)
         storage = replace(storage, unknown=storage.unknown + multipath.unknown)
     return storage
 
 
-def _counted(from_multipathd: tuple[ObservedPath, ...], counted: tuple[ObservedPath, ...]) -> tuple[ObservedPath, ...]:
+def _combine_paths(
+    from_multipathd: tuple[ObservedPath, ...], counted: tuple[ObservedPath, ...]
+) -> tuple[ObservedPath, ...]:
     """Combines paths: groups and faults from multipathd, counters from sysfs."""
     moved = {path.name: path for path in counted}
     return tuple(
@@ -118,7 +121,7 @@ def _counted(from_multipathd: tuple[ObservedPath, ...], counted: tuple[ObservedP
     )  # fmt: skip
 
 
-def _tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
+def _run_tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
     """The parsed output of a tool. A missing or failing tool is reported as unknown."""
     assert callable(reader)
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -127,7 +130,12 @@ def _tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
         return ObservedStorage(unknown=(f"what {arguments[0]} would say; it is not installed",))
     try:
         answer = subprocess.run(
-            [program, *arguments[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=_plain()
+            [program, *arguments[1:]],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env=_make_plain_environment(),
         )
     except subprocess.TimeoutExpired:
         return ObservedStorage(unknown=(f"what {' '.join(arguments)} would say; it did not answer in {_TIMEOUT_S} s",))
@@ -138,5 +146,5 @@ def _tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
     return storage
 
 
-def _plain() -> dict[str, str]:
+def _make_plain_environment() -> dict[str, str]:
     return dict(os.environ) | {"LC_ALL": "C"}

@@ -82,11 +82,11 @@ def _join_file_systems(file_systems: list[ObservedFileSystem]) -> list[ObservedF
             ),
             (file_system.kind, file_system.location),
         )
-        joined[key] = _merge(joined[key], file_system) if key in joined else file_system
+        joined[key] = _merge_file_systems(joined[key], file_system) if key in joined else file_system
     return list(joined.values())
 
 
-def _merge(first: ObservedFileSystem, second: ObservedFileSystem) -> ObservedFileSystem:
+def _merge_file_systems(first: ObservedFileSystem, second: ObservedFileSystem) -> ObservedFileSystem:
     empty = ObservedFileSystem("", "")
     additions = {
         member.name: getattr(second, member.name)

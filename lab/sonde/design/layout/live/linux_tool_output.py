@@ -18,7 +18,7 @@ _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "l
 _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
-def _json(text: str, origin: str) -> Any:
+def _parse_json(text: str, origin: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as reason:
@@ -28,8 +28,8 @@ def _json(text: str, origin: str) -> Any:
 def read_lsblk(text: str, origin: str) -> ObservedStorage:
     """Parses lsblk --json --bytes --output-all: disks, what is on them, queue settings."""
     disks: dict[str, ObservedDisk] = {}
-    for entry in _json(text, origin).get("blockdevices", []):
-        for disk in _lsblk(entry, "", origin):
+    for entry in _parse_json(text, origin).get("blockdevices", []):
+        for disk in _parse_lsblk_entry(entry, "", origin):
             previous = disks.get(disk.name)
             members = tuple(dict.fromkeys((previous.members if previous else ()) + disk.members))
             disks[disk.name] = disk if previous is None else _with_members(disk, members, disks)
@@ -43,7 +43,7 @@ def _with_members(disk: ObservedDisk, members: tuple[str, ...], disks: dict[str,
     return replace(disk, members=members, member_sizes=sizes)
 
 
-def _lsblk(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedDisk]:
+def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedDisk]:
     kind = str(entry.get("type", "disk"))
     queue = {
         name: str(entry[key]) for name, key in (
@@ -72,7 +72,7 @@ def _lsblk(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedD
         flash=None if entry.get("rota") is None else not entry["rota"], origin=origin,
     )  # fmt: skip
     for child in entry.get("children", []):
-        yield from _lsblk(child, name, origin)
+        yield from _parse_lsblk_entry(child, name, origin)
 
 
 def read_mdadm(text: str, origin: str) -> ObservedStorage:
@@ -120,7 +120,7 @@ def _count_missing(fields: dict[str, str], disks: int) -> int:
 def read_lvs(text: str, origin: str) -> ObservedStorage:
     """Parses lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size."""
     disks: dict[str, ObservedDisk] = {}
-    for report in _json(text, origin).get("report", []):
+    for report in _parse_json(text, origin).get("report", []):
         for segment in report.get("seg", report.get("lv", [])):
             stripes, unit = (
                 int(segment.get("stripes") or segment.get("#Str") or 1),
@@ -143,11 +143,13 @@ def read_lvs(text: str, origin: str) -> ObservedStorage:
 def read_multipath(text: str, origin: str) -> ObservedStorage:
     """Parses multipathd show maps json."""
     disks: dict[str, ObservedDisk] = {}
-    for entry in _json(text, origin).get("maps", []):
+    for entry in _parse_json(text, origin).get("maps", []):
         groups = entry.get("path_groups", [])
         best = max((int(group.get("pri", 0)) for group in groups), default=0)
         paths = [
-            _path(path, group, best, number) for number, group in enumerate(groups) for path in group.get("paths", [])
+            _parse_path(path, group, best, number)
+            for number, group in enumerate(groups)
+            for path in group.get("paths", [])
         ]
         selectors = [str(group["selector"]) for group in groups if "selector" in group]
         name = str(entry.get("sysfs") or entry.get("name"))
@@ -160,7 +162,7 @@ def read_multipath(text: str, origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-def _path(path: dict[str, Any], group: dict[str, Any], best: int, number: int) -> ObservedPath:
+def _parse_path(path: dict[str, Any], group: dict[str, Any], best: int, number: int) -> ObservedPath:
     active = group.get("dm_st") == "active" and path.get("dm_st") == "active"
     return ObservedPath(
         str(path.get("dev")), int(group.get("pri", 0)) == best, active, errors=int(path.get("path_faults", 0) or 0),

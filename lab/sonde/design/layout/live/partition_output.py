@@ -21,7 +21,7 @@ def name_partition(disk: str, number: str) -> str:
     return f"{name}p{number}" if name[-1:].isdigit() else f"{name}{number}"
 
 
-def _storage(disks: list[ObservedDisk], origin: str, tool: str, unread: tuple[str, ...] = ()) -> ObservedStorage:
+def _make_storage(disks: list[ObservedDisk], origin: str, tool: str, unread: tuple[str, ...] = ()) -> ObservedStorage:
     if not disks:
         raise UserError(f"{origin} names no partition; it should be what {tool} prints.")
     return ObservedStorage(disks={disk.name: disk for disk in disks}, unread=unread)
@@ -49,7 +49,7 @@ def read_parted(text: str, origin: str) -> ObservedStorage:
                 ObservedDisk(name, "part", length if is_exact else None, begin if is_exact else None,
                              head[1].rsplit("/", 1)[-1], queue=queue, origin=origin)
             )  # fmt: skip
-    return _storage(disks, origin, "parted -s DISK unit s print", tuple(unread))
+    return _make_storage(disks, origin, "parted -s DISK unit s print", tuple(unread))
 
 
 def read_sgdisk(text: str, origin: str) -> ObservedStorage:
@@ -66,7 +66,7 @@ def read_sgdisk(text: str, origin: str) -> ObservedStorage:
                 ObservedDisk(name_partition(head[1], number), "part", (int(last) - int(first) + 1) * logical,
                              int(first) * logical, head[1].rsplit("/", 1)[-1], queue=queue, origin=origin)
             )  # fmt: skip
-    return _storage(disks, origin, "sgdisk --print")
+    return _make_storage(disks, origin, "sgdisk --print")
 
 
 def read_sfdisk(text: str, origin: str) -> ObservedStorage:
@@ -76,7 +76,7 @@ def read_sfdisk(text: str, origin: str) -> ObservedStorage:
     except ValueError as reason:
         raise UserError(f"{origin} is not valid JSON: {reason}.") from None
     table = document["partitiontable"] if isinstance(document, dict) else {}
-    return _storage(list(_read_table(table, origin)), origin, "sfdisk --json")
+    return _make_storage(list(_read_table(table, origin)), origin, "sfdisk --json")
 
 
 def _read_table(table: dict[str, object], origin: str) -> Iterator[ObservedDisk]:

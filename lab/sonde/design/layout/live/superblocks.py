@@ -22,10 +22,10 @@ def read_superblock(device: str) -> ObservedFileSystem | None:
     """The file system on a device; None unless it is XFS or ext2, ext3 or ext4. Raises OSError."""
     with open(device, "rb", buffering=0) as file:
         head = file.read(4096)
-    return xfs_superblock(head, device) or ext4_superblock(head[_EXT4_AT : _EXT4_AT + _EXT4_SIZE], device)
+    return parse_xfs_superblock(head, device) or parse_ext4_superblock(head[_EXT4_AT : _EXT4_AT + _EXT4_SIZE], device)
 
 
-def xfs_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
+def parse_xfs_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
     """Parses the first block of an XFS."""
     if len(head) < 264 or head[:4] != b"XFSB":
         return None
@@ -41,7 +41,7 @@ def xfs_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
     )  # fmt: skip
 
 
-def ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
+def parse_ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
     """Parses the superblock of an ext2, ext3 or ext4."""
     if len(head) < 512 or head[56:58] != b"\x53\xef":
         return None
@@ -70,7 +70,7 @@ def ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
     )  # fmt: skip
 
 
-def xfs_geometry(path: str) -> ObservedFileSystem | None:
+def query_xfs_geometry(path: str) -> ObservedFileSystem | None:
     """A mounted XFS by ioctl, which needs no access to its device; None when the path is on another file system."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -80,10 +80,10 @@ def xfs_geometry(path: str) -> ObservedFileSystem | None:
         return None
     finally:
         os.close(handle)
-    return geometry_of_ioctl(bytes(buffer), path)
+    return parse_xfs_geometry(bytes(buffer), path)
 
 
-def geometry_of_ioctl(buffer: bytes, path: str) -> ObservedFileSystem:
+def parse_xfs_geometry(buffer: bytes, path: str) -> ObservedFileSystem:
     """Parses the answer of XFS_IOC_FSGEOMETRY_V1."""
     block, _, group, count, log_blocks = struct.unpack_from("=IIIII", buffer, 0)
     (data_blocks,) = struct.unpack_from("=Q", buffer, 32)

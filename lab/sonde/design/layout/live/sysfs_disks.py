@@ -34,44 +34,46 @@ def read_blocks(name: str, root: Path = SYS) -> ObservedStorage:
         if not folder.exists():
             unknown.append(f"{disk_name}, which sysfs does not have")
             continue
-        disk = _disk(disk_name, folder.resolve())
+        disk = _read_disk(disk_name, folder.resolve())
         disks[disk_name] = disk
         pending += [*disk.members, *([disk.on] if disk.on else []), *(path.name for path in disk.paths)]
     return ObservedStorage(disks=disks, unknown=tuple(unknown))
 
 
-def _disk(name: str, folder: Path) -> ObservedDisk:
-    size, start = _number(folder / "size"), _number(folder / "start")
-    queue = {setting: text for setting in _QUEUE if (text := _text(folder / "queue" / setting))}
+def _read_disk(name: str, folder: Path) -> ObservedDisk:
+    size, start = _read_number(folder / "size"), _read_number(folder / "start")
+    queue = {setting: text for setting in _QUEUE if (text := _read_text(folder / "queue" / setting))}
     disk = ObservedDisk(name, size=None if size is None else size * _SECTOR, queue=queue, origin=str(folder))
     if (folder / "partition").exists():
         return replace(disk, kind="part", on=folder.parent.name, start=None if start is None else start * _SECTOR)
     slaves = folder / "slaves"
     disk = replace(disk, members=tuple(sorted(path.name for path in slaves.iterdir())) if slaves.is_dir() else ())
     if (folder / "md").is_dir():
-        return _array(disk, folder)
+        return _read_array(disk, folder)
     if (folder / "dm").is_dir():
-        return _mapped(disk, folder)
+        return _read_mapped_device(disk, folder)
     return replace(
-        disk, kind="loop" if name.startswith("loop") else "disk", state=_text(folder / "device" / "state"),
+        disk, kind="loop" if name.startswith("loop") else "disk", state=_read_text(folder / "device" / "state"),
         flash=queue["rotational"] == "0" if "rotational" in queue else None,
-        queue_depth=_number(folder / "device" / "queue_depth"),
+        queue_depth=_read_number(folder / "device" / "queue_depth"),
     )  # fmt: skip
 
 
-def _array(disk: ObservedDisk, folder: Path) -> ObservedDisk:
-    settings = {setting: text for setting in _MD if (text := _text(folder / "md" / setting))}
+def _read_array(disk: ObservedDisk, folder: Path) -> ObservedDisk:
+    settings = {setting: text for setting in _MD if (text := _read_text(folder / "md" / setting))}
     level, disks = settings.get("level", ""), int(settings.get("raid_disks", "0") or 0)
     data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
     geometry = f"{data}+{_PARITY.get(level, 0)}" if data else ""
-    layout = _text(folder / "md" / "layout")
+    layout = _read_text(folder / "md" / "layout")
     if level == "raid10" and layout.isdigit():
         # near copies in the lowest byte, far copies in the next one
         copies = (int(layout) & 255) * (int(layout) >> 8 & 255) or 2
         data, geometry = disks // copies, f"{disks // copies}x{copies}"
     if level == "raid1":
         geometry = f"1x{disks}"
-    sizes = tuple(size * _SECTOR for member in disk.members if (size := _number(folder / "slaves" / member / "size")))
+    sizes = tuple(
+        size * _SECTOR for member in disk.members if (size := _read_number(folder / "slaves" / member / "size"))
+    )
     sick = settings.get("degraded", "0") not in ("0", "")
     return replace(
         disk, kind="md", member_sizes=sizes, level=level, geometry=geometry, data=data or None, settings=settings,
@@ -79,40 +81,46 @@ def _array(disk: ObservedDisk, folder: Path) -> ObservedDisk:
     )  # fmt: skip
 
 
-def _mapped(disk: ObservedDisk, folder: Path) -> ObservedDisk:
+def _read_mapped_device(disk: ObservedDisk, folder: Path) -> ObservedDisk:
     """Reads a device-mapper device: its uuid states the kind, and its I/O sizes a stripe."""
-    uuid = _text(folder / "dm" / "uuid")
-    disk = replace(disk, settings={"name": _text(folder / "dm" / "name"), "uuid": uuid})
+    uuid = _read_text(folder / "dm" / "uuid")
+    disk = replace(disk, settings={"name": _read_text(folder / "dm" / "name"), "uuid": uuid})
     if uuid.startswith("mpath-"):
         paths = tuple(
-            ObservedPath(member, None, _text(folder / "slaves" / member / "device" / "state") in ("running", "live"),
-                     *_sectors(folder / "slaves" / member))
+            ObservedPath(
+                member,
+                None,
+                _read_text(folder / "slaves" / member / "device" / "state") in ("running", "live"),
+                *_read_sectors(folder / "slaves" / member),
+            )
             for member in disk.members
         )  # fmt: skip
         return replace(disk, kind="multipath", members=(), paths=paths)
     least, best = (int(disk.queue.get(setting, 0) or 0) for setting in ("minimum_io_size", "optimal_io_size"))
     count = len(disk.members)
     unit = least if best and count > 1 and best == least * count else None
-    sizes = tuple(size * _SECTOR for member in disk.members if (size := _number(folder / "slaves" / member / "size")))
+    sizes = tuple(
+        size * _SECTOR for member in disk.members if (size := _read_number(folder / "slaves" / member / "size"))
+    )
     return replace(
         disk, kind="lvm" if uuid.startswith("LVM-") else "other", unit=unit, data=count if unit else None,
         level="raid0" if unit else "linear", member_sizes=sizes,
     )  # fmt: skip
 
 
-def _sectors(folder: Path) -> tuple[int | None, int | None]:
+def _read_sectors(folder: Path) -> tuple[int | None, int | None]:
     """Sectors read and written since the start, from `stat` (Documentation/block/stat)."""
-    columns = _text(folder / "stat").split()
+    columns = _read_text(folder / "stat").split()
     return (int(columns[2]), int(columns[6])) if len(columns) > 6 else (None, None)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
 
-def _number(path: Path) -> int | None:
-    text = _text(path)
+def _read_number(path: Path) -> int | None:
+    text = _read_text(path)
     return int(text) if text.isdigit() else None

@@ -61,7 +61,7 @@ def _read_vdevs(text: str, pool: str) -> Iterator[ObservedVdev]:
         if columns[0] in _CLASSES and len(columns) < 5:
             use, parent = columns[0], ""
             continue
-        counts = [_count(column) for column in columns[2:5]]
+        counts = [_parse_count(column) for column in columns[2:5]]
         is_child = bool(parent) and depth > parent_depth
         if not is_child:
             parent = columns[0] if _GROUP.match(columns[0]) else ""
@@ -73,7 +73,7 @@ def _read_vdevs(text: str, pool: str) -> Iterator[ObservedVdev]:
         )  # fmt: skip
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     """A number of errors as zpool shortens it: 12, 1.5K."""
     match = re.fullmatch(r"([\d.]+)([KMG]?)", text)
     return int(float(match[1]) * {"": 1, "K": 1000, "M": 10**6, "G": 10**9}[match[2]]) if match else 0

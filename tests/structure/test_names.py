@@ -7,6 +7,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,11 +27,17 @@ EMPTY_NAMES = frozenset(
 )
 
 
+@cache
+def parse_python(path: Path) -> ast.Module:
+    """The syntax tree of a file, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def python_files(*folders: str) -> Iterator[tuple[str, ast.Module]]:
     """Every Python file below the folders with its syntax tree."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+            yield path.relative_to(ROOT).as_posix(), parse_python(path)
 
 
 def cpp_files(*folders: str) -> Iterator[tuple[str, str]]:
@@ -40,6 +47,7 @@ def cpp_files(*folders: str) -> Iterator[tuple[str, str]]:
             yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
 
 
+@cache
 def without_comments_and_strings(text: str) -> str:
     """C++ text in which comments and string literals are blank; line numbers stay."""
     pattern = r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'

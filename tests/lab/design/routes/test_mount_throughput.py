@@ -231,4 +231,4 @@ def test_page_has_drawing_and_charts(tmp_path: Path, sonde: Any) -> None:
 def test_unwritable_page_prints_one_sentence(tmp_path: Path, sonde: Any) -> None:
     result = sonde("route", "simulate", "cumulus", "-o", str(tmp_path / "no" / "routes.html"))
     assert result.code == 2
-    assert "cannot be written to" in result.err
+    assert "is no existing directory, so routes.html cannot" in result.err

@@ -28,9 +28,11 @@ BackendTraits Capabilities::find_traits(std::string_view name) const {
 }
 
 std::string Capabilities::list_backends_with(bool BackendTraits::*trait) const {
+    // A target of one kind is no target of the other, so objects are no advice for files.
+    const bool of_objects = trait == &BackendTraits::objects;
     std::string names;
     for (const BackendCapability& rule : backends) {
-        if (rule.traits.*trait && rule.traits.stores_data) {
+        if (rule.traits.*trait && rule.traits.stores_data && rule.traits.objects == of_objects) {
             names += (names.empty() ? "" : " or ") + std::string(rule.name);
         }
     }

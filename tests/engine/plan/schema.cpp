@@ -80,5 +80,7 @@ TEST_CASE("plan_rules_use_traits_of_each_backend") {
     }
     CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::mpi) == "mpiio");
     CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::direct) == "posix or io_uring");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::objects) == "s3");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::names).find("s3") == std::string::npos);
     CHECK(capabilities.backend("tape") == nullptr);
 }

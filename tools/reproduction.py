@@ -42,7 +42,7 @@ from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.launch.simulator import SimulatedLauncher, find_simulator  # noqa: E402
 from sonde.model.bundled_files import find_system_file  # noqa: E402
 from sonde.model.errors import EXIT_INTERRUPTED  # noqa: E402
-from sonde.model.experiment import Experiment, experiment_from_document, read_experiment  # noqa: E402
+from sonde.model.experiment import Experiment, make_experiment, read_experiment  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
 from sonde.model.system.changes import apply_changes  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
@@ -125,7 +125,7 @@ def experiment_repeated(name: str, repeats: int) -> Experiment:
         profile: {key: value for key, value in changes.items() if key.partition(".")[0] != "repeat"}
         for profile, changes in document.get("profiles", {}).items()
     }
-    return experiment_from_document(document, experiment.origin)
+    return make_experiment(document, experiment.origin)
 
 
 def machine_of(staging: Staged, more: Mapping[str, Any] | None = None) -> System:

@@ -8,7 +8,7 @@ from sonde.design.routes.check_directions import check_directions
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.model.system import system_from_document
+from sonde.model.system import make_system
 
 
 def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str = "1", version: int = 4) -> Fabric:
@@ -60,7 +60,7 @@ def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str 
             }
         ],
     }
-    (fabric,) = find_fabrics(system_from_document(document, "built.toml"))
+    (fabric,) = find_fabrics(make_system(document, "built.toml"))
     return fabric
 
 

@@ -15,7 +15,7 @@ from sonde.experiments.locations import RunLocations
 from sonde.experiments.request import Request, create_request
 from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
 from sonde.model.errors import EXIT_OK
-from sonde.model.experiment import experiment_from_document
+from sonde.model.experiment import make_experiment
 from sonde.model.record import read_record
 from sonde.store.archive import RECORD, Archive
 
@@ -71,7 +71,7 @@ def build_record_lines(rates: dict[str, float], failed: bool = False) -> list[di
 def build_request(document: dict[str, Any], directory: Path | str, group: str = "g", **overrides: Any) -> Request:
     """Returns a request to run the experiment in `document` in one directory."""
     locations = overrides.pop("where", RunLocations(str(directory)))
-    experiment = experiment_from_document({"schema": "sonde-experiment/2", **document}, "x.toml")
+    experiment = make_experiment({"schema": "sonde-experiment/2", **document}, "x.toml")
     return create_request(
         experiment, overrides.pop("profile", ""), overrides.pop("settings", ()), locations, group, **overrides
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
-from sonde.model.experiment import experiment_from_document
+from sonde.model.experiment import make_experiment
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.record import RecordReader
 from sonde.model.system.system import System
@@ -107,7 +107,7 @@ def build_experiment(**members: Any) -> Experiment:
     document = {"schema": "sonde-experiment/2", "id": "made", "plan": plan, **members}
     if "plans" in members:
         del document["plan"]
-    return experiment_from_document(document, "made.toml")
+    return make_experiment(document, "made.toml")
 
 
 def claim(text: str, **members: Any) -> dict[str, Any]:

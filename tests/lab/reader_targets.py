@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import tomli_w
 
-from sonde.advise.buffers import params_from_trace
+from sonde.advise.buffers import choose_iobuf_params
 from sonde.advise.dftracer_trace import read_dftracer_job
 from sonde.design.layout.live.saved_output import read_files
 from sonde.design.layout.live.superblocks import read_superblock
@@ -120,7 +120,7 @@ def _read_results(path: Path) -> None:
 def _read_trace(path: Path) -> None:
     trace = read_trace(path)
     json.dumps([build_trace_document(trace), trace.seconds, trace.untraced_calls])
-    params_from_trace(trace)
+    choose_iobuf_params(trace)
 
 
 def _read_system(path: Path) -> None:

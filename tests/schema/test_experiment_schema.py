@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "lab"))
 
 from sonde.model.errors import ExperimentError  # noqa: E402
-from sonde.model.experiment import experiment_from_document, read_experiment  # noqa: E402
+from sonde.model.experiment import make_experiment, read_experiment  # noqa: E402
 
 PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
@@ -79,4 +79,4 @@ def test_what_the_schema_refuses_the_model_refuses(path: list[Any], value: objec
     here[path[-1]] = value
     assert not VALIDATOR.is_valid(changed)
     with pytest.raises(ExperimentError):
-        experiment_from_document(changed, "changed.toml")
+        make_experiment(changed, "changed.toml")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sonde.advise.buffers import params_from_trace
+from sonde.advise.buffers import choose_iobuf_params
 from sonde.model.errors import UserError
 from sonde.model.trace import read_trace
 
@@ -64,7 +64,7 @@ def chosen_while_running(sonde: Sonde, folder: Path, program: str) -> tuple[dict
 
 def chosen_from_a_trace(sonde: Sonde, folder: Path, program: str) -> str:
     successful(sonde, "trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", HEAD + program)
-    return params_from_trace(read_trace(folder / "traced"))
+    return choose_iobuf_params(read_trace(folder / "traced"))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

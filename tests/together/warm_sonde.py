@@ -96,10 +96,10 @@ def load() -> None:
     import pyarrow.csv
     import pyarrow.parquet  # noqa: F401
 
-    from sonde.cli.main import command, verbs
+    from sonde.cli.main import command, list_verbs
 
     context = command.make_context("sonde", [], resilient_parsing=True)
-    for verb in verbs():
+    for verb in list_verbs():
         assert command.get_command(context, verb) is not None
     gc.collect()
     gc.freeze()

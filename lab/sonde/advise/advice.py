@@ -12,7 +12,7 @@ from sonde.advise.gains import GainEstimate, estimate_gain
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.advise.settings import ReadySetting, make_settings
 from sonde.advise.slow_targets import TargetSurvey
-from sonde.advise.storage_rates import StorageRates, rates_from_job
+from sonde.advise.storage_rates import StorageRates, estimate_rates_from_job
 from sonde.advise.triggers import CostKind, IoPattern, find_patterns
 
 SCHEMA = "sonde-advice/1"
@@ -62,9 +62,9 @@ class JobAdvice:
         return sorted(pattern.code for pattern in patterns)
 
 
-def advise(job: JobIo, rates: StorageRates | None = None) -> JobAdvice:
+def advise_job(job: JobIo, rates: StorageRates | None = None) -> JobAdvice:
     """Returns the advice for a job on a storage; without one, the job's own large calls say how fast it is."""
-    rates = rates or rates_from_job(job)
+    rates = rates or estimate_rates_from_job(job)
     by_effect: dict[CostKind, list[IoPattern]] = {}
     for pattern in find_patterns(job):
         by_effect.setdefault(pattern.effect, []).append(pattern)
@@ -100,13 +100,13 @@ def build_document(result: JobAdvice) -> dict[str, Any]:
         "hosts": list(job.hosts),
         "io_seconds": {"slowest_rank": job.io_seconds, "mean_rank": job.mean_io_seconds},
         "files": job.file_count,
-        "read": _direction_document(job.read),
-        "write": _direction_document(job.write),
+        "read": _direction_to_json(job.read),
+        "write": _direction_to_json(job.write),
         "missing": list(job.missing),
         "storage": asdict(result.rates),
         "codes": result.codes,
-        "advice": [_advice_document(item) for item in result.advice],
-        "facts": [_pattern_document(pattern) for pattern in result.facts],
+        "advice": [_advice_to_json(item) for item in result.advice],
+        "facts": [_pattern_to_json(pattern) for pattern in result.facts],
     }
 
 
@@ -123,17 +123,17 @@ def identify_job(job: JobIo) -> dict[str, Any]:
     }
 
 
-def _direction_document(move: DirectionIo) -> dict[str, Any]:
+def _direction_to_json(move: DirectionIo) -> dict[str, Any]:
     return {"calls": move.calls, "bytes": move.bytes, "seconds": move.seconds, "small_calls": move.small_calls}
 
 
-def _advice_document(item: Advice) -> dict[str, Any]:
+def _advice_to_json(item: Advice) -> dict[str, Any]:
     return {
         "change": item.effect.value,
         "title": item.title,
         "gain_s": {"low": item.gain.low, "value": item.gain.value, "high": item.gain.high},
         "is_bound": item.gain.is_bound,
-        "reasons": [_pattern_document(pattern) for pattern in item.patterns],
+        "reasons": [_pattern_to_json(pattern) for pattern in item.patterns],
         "settings": [asdict(setting) for setting in item.settings],
         "files": [
             {"path": file.path, "seconds": file.seconds, "bytes": file.transferred} for file in item.files[:_MOST_FILES]
@@ -141,5 +141,5 @@ def _advice_document(item: Advice) -> dict[str, Any]:
     }
 
 
-def _pattern_document(pattern: IoPattern) -> dict[str, Any]:
+def _pattern_to_json(pattern: IoPattern) -> dict[str, Any]:
     return {"trigger": pattern.key, "code": pattern.code, "text": pattern.text, "files": len(pattern.files)}

@@ -40,7 +40,7 @@ def print_advice(console: Console, result: JobAdvice) -> None:
     """Prints the job, what is missing, the advice by gain and the facts."""
     job = result.job
     console.print(Text(job.program or job.source, style="bold"), soft_wrap=True)
-    for name, value in job_facts(result):
+    for name, value in list_job_facts(result):
         console.print(f"{name:<10} {value}", soft_wrap=True)
     for sentence in job.missing:
         console.print(f"Missing    {sentence}", style="yellow", soft_wrap=True)
@@ -60,7 +60,7 @@ def print_advice(console: Console, result: JobAdvice) -> None:
         console.print(f"· {pattern.text}", style="dim", soft_wrap=True)
 
 
-def job_facts(result: JobAdvice) -> list[tuple[str, str]]:
+def list_job_facts(result: JobAdvice) -> list[tuple[str, str]]:
     """Names and values that describe the job."""
     job = result.job
     begin = datetime.fromtimestamp(job.started_unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -23,12 +23,12 @@ _SMALL = 1 << 20
 _SMALLEST_PAGE, _LARGEST_PAGE = 1 << 20, 1 << 24
 
 
-def params_from_trace(trace: Trace) -> str:
+def choose_iobuf_params(trace: Trace) -> str:
     """IOBUF_PARAMS with one entry for each file that a buffer would have helped, and nothing for the others.
 
     Raises UserError when there is none: buffering everything without a reason costs memory and gains nothing.
     """
-    entries = list(_entries(trace))
+    entries = list(_make_entries(trace))
     if not entries:
         raise UserError(
             "Nothing in this trace would gain from buffering: no file has many small accesses that follow each other."
@@ -44,46 +44,49 @@ def sum_small_call_seconds(trace: Trace) -> float:
 
 def _select_buffered_files(trace: Trace) -> Iterator[TracedFile]:
     for file in sorted(trace.files.values(), key=lambda file_use: -file_use.seconds):
-        has_small_calls = file.read.calls + file.write.calls >= _LEAST_CALLS and _mean(_main_direction(file)) < _SMALL
+        has_small_calls = (
+            file.read.calls + file.write.calls >= _LEAST_CALLS
+            and _compute_mean_bytes(_get_main_direction(file)) < _SMALL
+        )
         if has_small_calls and _is_local(file):
             yield file
 
 
-def _main_direction(file: TracedFile) -> TransferCounters:
+def _get_main_direction(file: TracedFile) -> TransferCounters:
     return file.write if file.write.calls > file.read.calls else file.read
 
 
-def _entries(trace: Trace) -> Iterator[str]:
+def _make_entries(trace: Trace) -> Iterator[str]:
     for file in _select_buffered_files(trace):
-        moves = _main_direction(file)
+        moves = _get_main_direction(file)
         calls = file.read.calls + file.write.calls
-        page = _page(moves, file)
-        reads_on = file.read.consecutive * 2 > file.read.calls or _at_short_distances(file) * 2 > calls
+        page = _choose_page_bytes(moves, file)
+        reads_on = file.read.consecutive * 2 > file.read.calls or _count_short_distances(file) * 2 > calls
         reads_ahead = 2 if file.read.calls and reads_on else 0
         # Streams that take turns (several variables of one file) each need a page of their own.
         count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
         yield f"{escape_pattern(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
 
 
-def _mean(moves: TransferCounters) -> float:
+def _compute_mean_bytes(moves: TransferCounters) -> float:
     return moves.bytes / moves.calls if moves.calls else 0.0
 
 
 def _is_local(file: TracedFile) -> bool:
     """More than half of the calls follow each other or move by a short, constant distance (backward too)."""
     near = file.read.consecutive + file.write.consecutive
-    return max(near, _at_short_distances(file)) * 2 > file.read.calls + file.write.calls
+    return max(near, _count_short_distances(file)) * 2 > file.read.calls + file.write.calls
 
 
-def _at_short_distances(file: TracedFile) -> int:
+def _count_short_distances(file: TracedFile) -> int:
     """Calls at a distance from the one before that is short and that a quarter of all calls have."""
     calls = file.read.calls + file.write.calls
     return sum(count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls)
 
 
-def _page(moves: TransferCounters, file: TracedFile) -> int:
+def _choose_page_bytes(moves: TransferCounters, file: TracedFile) -> int:
     """A power of two with room for at least 64 of its records, and no less than what the file system calls best."""
-    wanted = max(64 * _mean(moves), file.block_bytes, 1)
+    wanted = max(64 * _compute_mean_bytes(moves), file.block_bytes, 1)
     page = _SMALLEST_PAGE
     while page < wanted and page < _LARGEST_PAGE:
         page *= 2
@@ -95,7 +98,7 @@ def escape_pattern(path: str) -> str:
     return re.sub(r"[,:\n]", "?", re.sub(r"([*?\[\\])", r"\\\1", path))
 
 
-def params_from_ffio(text: str) -> str:
+def convert_ffio_specification(text: str) -> str:
     """IOBUF_PARAMS for an ``assign`` line or a bare FFIO specification.
 
     ``cachea:4096:8:8`` is 8 pages of 2 MiB with up to 8 read ahead; ``-B on`` is direct I/O; the object ``f:name``,
@@ -125,10 +128,10 @@ def params_from_ffio(text: str) -> str:
             raise UserError(
                 f'--ffio "{text}": "{word}" is not understood; write cachea:PAGE:PAGES:LEAD [-B on] [p:PATTERN].'
             )
-    return f"{pattern}{_layers(specification, text)}{':direct' if direct else ''}"
+    return f"{pattern}{_find_cache_layer(specification, text)}{':direct' if direct else ''}"
 
 
-def _layers(specification: str, text: str) -> str:
+def _find_cache_layer(specification: str, text: str) -> str:
     for layer in specification.split(","):
         head, _, options = layer.partition(":")
         name, *flags = head.split(".")

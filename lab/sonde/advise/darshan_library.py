@@ -104,10 +104,10 @@ class DarshanLog:
         """Paths by id of a file."""
         return dict(self._backend.log_get_name_records(self._log))
 
-    def counter_records(self, module: str) -> Iterator[CounterRecord]:
+    def iterate_counter_records(self, module: str) -> Iterator[CounterRecord]:
         """Records of one of COUNTER_MODULES."""
-        counters, times = _counter_names(module)
-        for buffer in self._records(module):
+        counters, times = _read_counter_names(module)
+        for buffer in self._iterate_records(module):
             record = self._backend.ffi.cast(_RECORD_TYPES[module], buffer)
             integers = np.frombuffer(self._backend.ffi.buffer(record.counters), dtype=np.int64)
             floats = np.frombuffer(self._backend.ffi.buffer(record.fcounters), dtype=np.float64)
@@ -119,7 +119,7 @@ class DarshanLog:
         """Records of DXT_POSIX or DXT_MPIIO."""
         ffi = self._backend.ffi
         size = ffi.sizeof("struct dxt_file_record")
-        for buffer in self._records(module):
+        for buffer in self._iterate_records(module):
             record = ffi.cast("struct dxt_file_record *", buffer)
             writes, reads = int(record.write_count), int(record.read_count)
             view = ffi.buffer(ffi.cast("char *", buffer) + size, (writes + reads) * _SEGMENT.itemsize)
@@ -132,7 +132,7 @@ class DarshanLog:
     def time_bin_records(self) -> Iterator[TimeBinRecord]:
         """Records of the HEATMAP module."""
         ffi = self._backend.ffi
-        for buffer in self._records("HEATMAP"):
+        for buffer in self._iterate_records("HEATMAP"):
             record = ffi.cast("struct darshan_heatmap_record *", buffer)
             bins = int(record.nbins)
             if not 0 < bins <= _MOST_BINS or not record.bin_width_seconds > 0:
@@ -145,11 +145,11 @@ class DarshanLog:
                 int(record.base_rec.id), int(record.base_rec.rank), float(record.bin_width_seconds), read, write
             )
 
-    def stripe_records(self) -> Iterator[StripeRecord]:
+    def iterate_stripe_records(self) -> Iterator[StripeRecord]:
         """Records of the LUSTRE module. The targets of all components of a layout are joined."""
-        names, _ = _counter_names("LUSTRE_COMP")
+        names, _ = _read_counter_names("LUSTRE_COMP")
         size_index = names.index("LUSTRE_COMP_STRIPE_SIZE")
-        for buffer in self._records("LUSTRE"):
+        for buffer in self._iterate_records("LUSTRE"):
             record = self._backend.ffi.cast("struct darshan_lustre_record *", buffer)
             components, stripes = int(record.num_comps), int(record.num_stripes)
             if not 0 < components <= _MOST_PARTS or not 0 <= stripes <= _MOST_PARTS:
@@ -160,7 +160,7 @@ class DarshanLog:
                 int(record.base_rec.id), stripe_bytes, tuple(target for target in targets if target >= 0)
             )
 
-    def _records(self, module: str) -> Iterator[Any]:
+    def _iterate_records(self, module: str) -> Iterator[Any]:
         if module not in self.modules:
             return
         ffi, library = self._backend.ffi, self._backend.libdutil
@@ -189,6 +189,6 @@ def open_log(path: Path) -> Iterator[DarshanLog]:
 
 
 @lru_cache
-def _counter_names(module: str) -> tuple[list[str], list[str]]:
+def _read_counter_names(module: str) -> tuple[list[str], list[str]]:
     backend = load_backend()
     return backend.counter_names(module) or [], backend.fcounter_names(module) or []

@@ -63,21 +63,21 @@ class _JobReader:
         """Reads all modules. The order matters: MPI-IO, HDF5 and Lustre add to files of POSIX."""
         job = self._job
         for module in ("POSIX", "DFS"):
-            for record in self._log.counter_records(module):
+            for record in self._log.iterate_counter_records(module):
                 self._add_file(module, record)
         mpi_files = set()
-        for record in self._log.counter_records("MPI-IO"):
+        for record in self._log.iterate_counter_records("MPI-IO"):
             job.mpi.add(_to_mpi_io(record.values))
             mpi_files.add(record.file)
             if record.file in self._files:
                 self._files[record.file].is_mpi_io = True
         job.mpi_files = len(mpi_files)
-        for record in self._log.counter_records("H5F"):
+        for record in self._log.iterate_counter_records("H5F"):
             if record.file in self._files:
                 self._files[record.file].is_hdf5 = True
-        for record in self._log.counter_records("STDIO"):
+        for record in self._log.iterate_counter_records("STDIO"):
             self._add_stream(record)
-        for stripes in self._log.stripe_records():
+        for stripes in self._log.iterate_stripe_records():
             if stripes.file in self._files:
                 self._files[stripes.file].stripe_bytes = stripes.stripe_bytes
                 self._files[stripes.file].targets = stripes.targets

@@ -96,17 +96,17 @@ def survey_fleet(table: Path) -> FleetSurvey:
         connection.register("rows", rows)
         connection.execute(_JOBS)
         library = {"reads": CostKind.READS.value, "writes": CostKind.WRITES.value, "library": _LIBRARY_SETTING}
-        accesses = _fetch(connection, _ACCESSES)
+        accesses = _fetch_rows(connection, _ACCESSES)
         hours = sum(row["process_hours"] for row in accesses)
         return FleetSurvey(
-            storage=_fetch(connection, "select any_value(storage) as storage from newest")[0]["storage"],
-            mix=_fetch(connection, _MIX)[0],
-            refused=_fetch(connection, "select log, refused from newest where refused is not null order by log"),
-            applications=_fetch(connection, _GROUP.format(key="application")),
-            users=_fetch(connection, _GROUP.format(key="coalesce(user, 'unknown')")),
-            changes=_fetch(connection, _CHANGES),
+            storage=_fetch_rows(connection, "select any_value(storage) as storage from newest")[0]["storage"],
+            mix=_fetch_rows(connection, _MIX)[0],
+            refused=_fetch_rows(connection, "select log, refused from newest where refused is not null order by log"),
+            applications=_fetch_rows(connection, _GROUP.format(key="application")),
+            users=_fetch_rows(connection, _GROUP.format(key="coalesce(user, 'unknown')")),
+            changes=_fetch_rows(connection, _CHANGES),
             accesses=[_describe_access(row, hours) for row in accesses],
-            library=_fetch(connection, _LIBRARY, library),
+            library=_fetch_rows(connection, _LIBRARY, library),
         )
 
 
@@ -115,7 +115,7 @@ def build_fleet_document(survey: FleetSurvey) -> dict[str, Any]:
     return {"schema": SCHEMA} | {name: getattr(survey, name) for name in survey.__dataclass_fields__}
 
 
-def _fetch(
+def _fetch_rows(
     connection: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
     result = connection.execute(query, dict(parameters) if parameters else None)

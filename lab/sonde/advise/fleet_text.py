@@ -27,7 +27,7 @@ def print_fleet(console: Console, survey: FleetSurvey) -> None:
         lost = sum(row["lost_hours"] for row in survey.library)
         console.print(
             f"The preload library (sonde iobuf) would help {counted(len(survey.library), 'job')},"
-            f" with up to {_hours(lost)} of the lost process-hours; --json lists them.",
+            f" with up to {_format_hours(lost)} of the lost process-hours; --json lists them.",
             soft_wrap=True,
         )
     if survey.refused:
@@ -57,8 +57,9 @@ def describe_mix(survey: FleetSurvey) -> list[tuple[str, str]]:
         ("Jobs", f"{mix['jobs']:,}{users}, {counted(mix['applications'], 'application')}"),
         (
             "Cost",
-            f"{_hours(mix['process_hours'])} process-hours, {_hours(mix['io_hours'])} of them in I/O (slowest rank of"
-            f" each job), {_hours(mix['lost_hours'])} lost",
+            f"{_format_hours(mix['process_hours'])} process-hours, "
+            f"{_format_hours(mix['io_hours'])} of them in I/O (slowest rank of"
+            f" each job), {_format_hours(mix['lost_hours'])} lost",
         ),
         ("Moved", ", ".join(moved)),
         ("Calls", f"{calls:,.0f}" + (": " + ", ".join(shares) if shares else "")),
@@ -73,7 +74,7 @@ def _print_losses(console: Console, title: str, rows: Sequence[Mapping[str, Any]
         table.add_column(heading, justify="right")
     for row in rows[:_MOST_ROWS]:
         names = ("process_hours", "io_hours", "lost_hours", "lost_low_hours", "lost_high_hours")
-        table.add_row(str(row["name"]), f"{row['jobs']:,}", *(_hours(row[name]) for name in names))
+        table.add_row(str(row["name"]), f"{row['jobs']:,}", *(_format_hours(row[name]) for name in names))
     _print_table(console, table, len(rows))
 
 
@@ -104,5 +105,5 @@ def _print_table(console: Console, table: Any, count: int) -> None:
         console.print(f"and {count - _MOST_ROWS:,} more; --json lists all", style="dim")
 
 
-def _hours(value: float) -> str:
+def _format_hours(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -35,7 +35,7 @@ def estimate_gain(job: JobIo, patterns: Sequence[IoPattern], rates: StorageRates
         return _estimate_transfers(job, [file.write if is_write else file.read for file in files], rates, is_write)
     if effect is CostKind.ALIGNMENT:
         both = (
-            _estimate_transfers(job, [_unaligned_part(file, is_write) for file in files], rates, is_write)
+            _estimate_transfers(job, [_estimate_unaligned_part(file, is_write) for file in files], rates, is_write)
             for is_write in (False, True)
         )
         return _to_bound(sum(gain.high for gain in both if gain is not None))
@@ -95,7 +95,7 @@ def _to_bound(high: float) -> GainEstimate:
     return GainEstimate(0.0, high / 2, high, is_bound=True)
 
 
-def _unaligned_part(file: FileIo, is_write: bool) -> DirectionIo:
+def _estimate_unaligned_part(file: FileIo, is_write: bool) -> DirectionIo:
     """The unaligned calls of a file, by their share of all calls, because the log does not time them separately."""
     move = file.write if is_write else file.read
     share = min(1.0, file.unaligned / max(1, file.read.calls + file.write.calls))

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.advise.advice import JobAdvice
-from sonde.advise.advice_text import describe_gain, describe_targets, job_facts, split_by_gain
+from sonde.advise.advice_text import describe_gain, describe_targets, list_job_facts, split_by_gain
 from sonde.advise.gains import GainEstimate
 from sonde.advise.job_io import FileIo, IoTimeline, JobIo
 from sonde.advise.settings import ReadySetting
@@ -34,7 +34,7 @@ def write_job_page(result: JobAdvice, survey: TargetSurvey, output: Path) -> Pat
         title=f"I/O of {job.program.split()[0] if job.program else job.source}",
         lead="Gains are estimates: the same bytes in large sequential transfers of this storage against the time that"
         " the log reports.",
-        facts=job_facts(result),
+        facts=list_job_facts(result),
         alarms=[*job.missing, *(target.describe() for target in survey.slow)],
         sections=list(_make_sections(result, survey)),
     )
@@ -57,14 +57,14 @@ def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[StudySec
     yield _make_gain_section(result)
     for item in split_by_gain(result.advice)[0]:
         parts = [_render_settings(item.settings)] if item.settings else []
-        files = [_file_row(file) for file in item.files[:_MOST_FILES]]
+        files = [_make_file_row(file) for file in item.files[:_MOST_FILES]]
         if files:
             parts.append(render_table(_FILE_TITLES, files))
         yield StudySection(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
     if job.timeline is not None:
         yield _make_time_section(job.timeline, job)
     yield _make_size_section(job)
-    rows = [_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
+    rows = [_make_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
     yield StudySection(
         "Files", [f"The {len(rows)} files with the longest time in calls."], [render_table(_FILE_TITLES, rows)]
     )
@@ -141,7 +141,7 @@ def _make_size_section(job: JobIo) -> StudySection:
 _FILE_TITLES = ["File", "Time in calls", "Read", "Written", "Opens", "Shared", "Targets"]
 
 
-def _file_row(file: FileIo) -> Sequence[str]:
+def _make_file_row(file: FileIo) -> Sequence[str]:
     targets = ", ".join(map(str, file.targets[:3])) + (" …" if len(file.targets) > 3 else "")
     return (
         file.path,

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.dataset as dataset
 
-from sonde.advise.advice import advise, identify_job
+from sonde.advise.advice import advise_job, identify_job
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.advise.job_logs import find_logs
@@ -269,7 +269,7 @@ def _make_row(path: Path, rates: StorageRates | None) -> dict[str, Any]:
                 "is_bound": item.gain.is_bound,
                 "settings": sorted({_name_setting(setting) for setting in item.settings}),
             }
-            for item in advise(job, rates).advice
+            for item in advise_job(job, rates).advice
         ],
         "accesses": _count_accesses(job),
     }

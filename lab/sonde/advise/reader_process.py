@@ -32,7 +32,7 @@ class ReaderProcess:
     def read(self, reader: Callable[[Path], Result], path: Path) -> Result:
         """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `reader` raises."""
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_prepare)
+            self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_limit_process)
         try:
             kind, message, result = self._executor.submit(_call_reader, reader, path).result(self._timeout_s)
         except BrokenProcessPool:
@@ -63,7 +63,7 @@ class ReaderProcess:
         self.close()
 
 
-def _prepare() -> None:
+def _limit_process() -> None:
     """Limits memory, and silences what the library writes to standard error about damaged logs."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)

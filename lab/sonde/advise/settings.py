@@ -33,21 +33,29 @@ def make_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySettin
     effect = patterns[0].effect
     files = list({id(file): file for pattern in patterns for file in pattern.files}.values())[:_MOST_FILES]
     if effect in (CostKind.READS, CostKind.WRITES):
-        return [*_buffering(files, effect), *_collective(job, files, effect), *_hdf5(job, files), *_stripes(job, files)]
+        return [
+            *_advise_buffering(files, effect),
+            *_advise_collective_calls(job, files, effect),
+            *_advise_hdf5(job, files),
+            *_advise_stripes(job, files),
+        ]
     if effect is CostKind.ALIGNMENT:
-        return [*_hdf5(job, files), *_buffering(files, effect)]
+        return [*_advise_hdf5(job, files), *_advise_buffering(files, effect)]
     if effect is CostKind.METADATA:
-        return _metadata(job, files)
+        return _advise_metadata(job, files)
     if effect is CostKind.BALANCE:
-        return [*_collective(job, [file for file in files if file.is_mpi_io], CostKind.WRITES), *_stripes(job, files)]
+        return [
+            *_advise_collective_calls(job, [file for file in files if file.is_mpi_io], CostKind.WRITES),
+            *_advise_stripes(job, files),
+        ]
     if effect is CostKind.REDUNDANT_READS:
         return (
             [
-                *_buffering([file for file in files if not file.has_several_ranks], effect),
+                *_advise_buffering([file for file in files if not file.has_several_ranks], effect),
                 ReadySetting("program", "MPI_Bcast after one rank has read", "one rank reads what all ranks need"),
             ]
             if job.processes > 1
-            else _buffering(files, effect)
+            else _advise_buffering(files, effect)
         )
     if effect is CostKind.OVERLAP:
         calls = "MPI_File_iread_at, MPI_File_iwrite_at, MPI_Wait before the buffer is used again"
@@ -55,14 +63,15 @@ def make_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySettin
     return []
 
 
-def _buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
+def _advise_buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
     """Files of one rank each: only these may be buffered without knowing what other ranks do."""
     single_rank_files = [file for file in files if not file.has_several_ranks and re.match("/[^/]", file.path)]
     if not single_rank_files:
         return []
     prefetch = ":prefetch=2" if effect is not CostKind.WRITES else ""
     entries = [
-        f"{escape_pattern(file.path)}:size={_page_bytes(file)}:count={_PAGES}{prefetch}" for file in single_rank_files
+        f"{escape_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_PAGES}{prefetch}"
+        for file in single_rank_files
     ]
     return [
         ReadySetting(
@@ -71,7 +80,7 @@ def _buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
     ]
 
 
-def _page_bytes(file: FileIo) -> int:
+def _choose_page_bytes(file: FileIo) -> int:
     """A power of two between 1 and 16 MiB with room for 64 calls."""
     calls = file.read.calls + file.write.calls
     required = 64 * file.transferred / calls if calls else 0
@@ -81,7 +90,7 @@ def _page_bytes(file: FileIo) -> int:
     return page
 
 
-def _collective(job: JobIo, files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
+def _advise_collective_calls(job: JobIo, files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
     shared = [file for file in files if file.has_several_ranks or file.is_mpi_io]
     if not shared or "MPI-IO" not in job.modules:
         return []
@@ -108,7 +117,7 @@ def _collective(job: JobIo, files: Sequence[FileIo], effect: CostKind) -> list[R
     return settings
 
 
-def _hdf5(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
+def _advise_hdf5(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     if not any(file.is_hdf5 or file.path.endswith((".h5", ".hdf5", ".nc4")) for file in files):
         return []
     block = max((file.stripe_bytes for file in files), default=0) or _STRIPE_BYTES
@@ -135,7 +144,7 @@ def _hdf5(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     return settings
 
 
-def _stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
+def _advise_stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     """Stripes for large shared files on Lustre; the targets are those that any file of the job uses."""
     settings = []
     available = 1 + max((target for file in job.files for target in file.targets), default=-1)
@@ -163,7 +172,7 @@ def _stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     return settings
 
 
-def _metadata(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
+def _advise_metadata(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     single_rank_files = sum(not file.has_several_ranks for file in job.files)
     settings = []
     if job.processes > 1 and single_rank_files >= job.processes:

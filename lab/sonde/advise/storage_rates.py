@@ -56,7 +56,7 @@ class StorageRates:
 def read_storage_rates(path: Path) -> StorageRates:
     """Reads the JSON output of `sonde check` or a system file. Raises UserError when it is neither."""
     if path.suffix == ".toml":
-        return rates_from_system(read_system(path), path.name)
+        return read_rates_from_system(read_system(path), path.name)
     text = read_text_file(path, "result of sonde check", _LARGEST_FILE, UserError)
     try:
         document = parse_json(text)
@@ -67,10 +67,10 @@ def read_storage_rates(path: Path) -> StorageRates:
             f"{path} is neither the JSON output of `sonde check` (sonde check DIR --json > check.json) nor a system"
             " file (.toml)."
         )
-    return rates_from_check(document, path)
+    return read_rates_from_check(document, path)
 
 
-def rates_from_check(document: object, path: Path) -> StorageRates:
+def read_rates_from_check(document: object, path: Path) -> StorageRates:
     """Rates from the document of a check. Raises UserError when it has no rate at all."""
     values: dict[str, float] = {}
     for figure in get_items(document, "figures"):
@@ -79,9 +79,9 @@ def rates_from_check(document: object, path: Path) -> StorageRates:
             values[get_text(figure, "key")] = value
     rates = StorageRates(
         source=f"sonde check of {get_text(document, 'target') or path}",
-        read=_range_of(values, "read-storage-1", "read-1", others=("read-direct-1",)),
+        read=_find_range(values, "read-storage-1", "read-1", others=("read-direct-1",)),
         # A write call ends when the page cache has the data, or earlier ones make room: both limits count.
-        write=_range_of(values, "write-storage-1", "write-1", others=("write-cached-1", "write-direct-1")),
+        write=_find_range(values, "write-storage-1", "write-1", others=("write-cached-1", "write-direct-1")),
         node_read=max(values.get(key, 0.0) for key in ("read-storage-all", "read-direct-all", "read-all")) or None,
         node_write=max(values.get(key, 0.0) for key in ("write-storage-all", "write-cached-all", "write-all")) or None,
         files_per_s=values.get("create") or values.get("open-read"),
@@ -91,7 +91,7 @@ def rates_from_check(document: object, path: Path) -> StorageRates:
     return rates
 
 
-def _range_of(values: dict[str, float], *names: str, others: Sequence[str]) -> RateRange | None:
+def _find_range(values: dict[str, float], *names: str, others: Sequence[str]) -> RateRange | None:
     value = next((values[name] for name in names if name in values), None)
     if value is None:
         return None
@@ -99,7 +99,7 @@ def _range_of(values: dict[str, float], *names: str, others: Sequence[str]) -> R
     return RateRange(min(candidates), value, max(candidates))
 
 
-def rates_from_system(system: System, name: str) -> StorageRates:
+def read_rates_from_system(system: System, name: str) -> StorageRates:
     """Rated peaks of the fastest file system of a system file. Raises UserError when no peak is stated."""
     peaks = [part.table.peak for part in system.items("file_systems") if isinstance(part.table, FileSystem)]
     stated = [peak for peak in peaks if peak is not None and (peak.read or peak.write)]
@@ -113,7 +113,7 @@ def rates_from_system(system: System, name: str) -> StorageRates:
     return StorageRates(f"rated peak of {name}", all_read=read, all_write=write)
 
 
-def rates_from_job(job: JobIo) -> StorageRates:
+def estimate_rates_from_job(job: JobIo) -> StorageRates:
     """Rates of the job's own large calls; without such calls both are None."""
     return StorageRates(
         "large calls of the job itself",

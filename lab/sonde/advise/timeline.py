@@ -28,14 +28,14 @@ class TimelineBuilder:
     def add_calls(self, rank: int, calls: NDArray[Any], is_write: bool) -> None:
         """Adds calls with `length`, `start` and `end`; the bytes of a call are spread evenly over its time."""
         if calls.size:
-            self._add(rank, calls["start"], calls["end"], calls["length"], is_write)
+            self._add_calls(rank, calls["start"], calls["end"], calls["length"], is_write)
 
     def add_bins(self, rank: int, bin_s: float, amounts: NDArray[np.int64], is_write: bool) -> None:
         """Adds bytes in equal intervals that begin with the job."""
         begins = np.arange(amounts.size) * bin_s
-        self._add(rank, begins, begins + bin_s, amounts, is_write)
+        self._add_calls(rank, begins, begins + bin_s, amounts, is_write)
 
-    def _add(self, rank: int, starts: Any, ends: Any, amounts: Any, is_write: bool) -> None:
+    def _add_calls(self, rank: int, starts: Any, ends: Any, amounts: Any, is_write: bool) -> None:
         rows = self._write if is_write else self._read
         row = max(rank, 0) // self._ranks_per_row
         if row >= len(rows):

@@ -74,21 +74,21 @@ def find_patterns(job: JobIo) -> list[IoPattern]:
             text, files = result
             redundant = 0
             if trigger.effect in (CostKind.REDUNDANT_READS, CostKind.REDUNDANT_WRITES):
-                redundant = sum(_redundant(_direction(file, trigger.effect)) for file in files)
+                redundant = sum(_count_redundant_bytes(_get_direction(file, trigger.effect)) for file in files)
             ordered = sorted(files, key=lambda file: -file.seconds)
             patterns.append(IoPattern(trigger.key, trigger.code, trigger.effect, text, ordered, redundant))
     return patterns
 
 
-def _direction(owner: JobIo | FileIo, effect: CostKind) -> DirectionIo:
+def _get_direction(owner: JobIo | FileIo, effect: CostKind) -> DirectionIo:
     return owner.read if effect in (CostKind.READS, CostKind.REDUNDANT_READS) else owner.write
 
 
-def _verb(effect: CostKind) -> str:
+def _choose_verb(effect: CostKind) -> str:
     return "read" if effect in (CostKind.READS, CostKind.REDUNDANT_READS) else "write"
 
 
-def _percent(part: float, total: float) -> str:
+def _format_percent(part: float, total: float) -> str:
     return f"{100 * part / total:.0f} %" if total else "0 %"
 
 
@@ -101,7 +101,8 @@ def _find_streams(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     if not total or streams / total <= INTERFACE_STDIO:
         return None
     return (
-        f"{_percent(streams, total)} of the bytes ({format_bytes(streams)}) pass through streams of the C library.",
+        f"{_format_percent(streams, total)} of the bytes ({format_bytes(streams)}) pass through streams"
+        " of the C library.",
         job.streams,
     )
 
@@ -118,7 +119,7 @@ def _find_call_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[Fil
         total = job.read.calls + job.write.calls
         if not total or (more.calls - less.calls) / total <= IMBALANCE_OPERATIONS:
             return None
-        return f"{_percent(more.calls, total)} of the data calls are {'writes' if is_write else 'reads'}.", ()
+        return f"{_format_percent(more.calls, total)} of the data calls are {'writes' if is_write else 'reads'}.", ()
 
     return find
 
@@ -129,7 +130,7 @@ def _find_size_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[Fil
         total = job.read.bytes + job.write.bytes
         if not total or (more.bytes - less.bytes) / total <= IMBALANCE_OPERATIONS:
             return None
-        return f"{_percent(more.bytes, total)} of the bytes are {'written' if is_write else 'read'}.", ()
+        return f"{_format_percent(more.bytes, total)} of the bytes are {'written' if is_write else 'read'}.", ()
 
     return find
 
@@ -137,15 +138,16 @@ def _find_size_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[Fil
 def _find_small(effect: CostKind, shared_only: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         files = [file for file in job.files if file.is_shared or not shared_only]
-        moves = [_direction(file, effect) for file in files] if shared_only else [_direction(job, effect)]
+        moves = [_get_direction(file, effect) for file in files] if shared_only else [_get_direction(job, effect)]
         calls, small = sum(move.calls for move in moves), sum(move.small_calls for move in moves)
         if not calls or small / calls <= SMALL_REQUESTS or small <= SMALL_REQUESTS_ABSOLUTE:
             return None
-        affected = [file for file in files if _direction(file, effect).small_calls > calls * SMALL_REQUESTS / 2]
+        affected = [file for file in files if _get_direction(file, effect).small_calls > calls * SMALL_REQUESTS / 2]
         scope = " of shared files" if shared_only else ""
         return (
-            f"{small:,} {_verb(effect)} calls{scope} transfer less than 1 MiB: {_percent(small, calls)} of {calls:,}.",
-            affected or [file for file in files if _direction(file, effect).small_calls],
+            f"{small:,} {_choose_verb(effect)} calls{scope} transfer less than 1 MiB: "
+            f"{_format_percent(small, calls)} of {calls:,}.",
+            affected or [file for file in files if _get_direction(file, effect).small_calls],
         )
 
     return find
@@ -155,18 +157,21 @@ def _find_unaligned_memory(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     calls = job.read.calls + job.write.calls
     if not calls or job.memory_unaligned / calls <= MISALIGNED_REQUESTS:
         return None
-    return f"{_percent(job.memory_unaligned, calls)} of the calls use buffers that are not aligned in memory.", ()
+    return (
+        f"{_format_percent(job.memory_unaligned, calls)} of the calls use buffers that are not aligned in memory.",
+        (),
+    )
 
 
 def _find_unaligned(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     calls = job.read.calls + job.write.calls
     if not calls or job.unaligned / calls <= MISALIGNED_REQUESTS:
         return None
-    text = f"{_percent(job.unaligned, calls)} of the calls do not begin at a block of the file system."
+    text = f"{_format_percent(job.unaligned, calls)} of the calls do not begin at a block of the file system."
     return text, [file for file in job.files if file.unaligned]
 
 
-def _redundant(move: DirectionIo) -> int:
+def _count_redundant_bytes(move: DirectionIo) -> int:
     return max(0, move.bytes - (move.end_offset + 1)) if move.end_offset else 0
 
 
@@ -174,11 +179,11 @@ def _find_redundant(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[F
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         # Of folded files the extent is not known.
         files = job.files[:-1] if job.folded_files else job.files
-        redundant = sum(_redundant(_direction(file, effect)) for file in files)
-        if redundant <= REDUNDANT_BYTES * _direction(job, effect).bytes:
+        redundant = sum(_count_redundant_bytes(_get_direction(file, effect)) for file in files)
+        if redundant <= REDUNDANT_BYTES * _get_direction(job, effect).bytes:
             return None
         past = "read" if effect is CostKind.REDUNDANT_READS else "written"
-        affected = [file for file in files if _redundant(_direction(file, effect))]
+        affected = [file for file in files if _count_redundant_bytes(_get_direction(file, effect))]
         return f"{format_bytes(redundant)} are {past} more than once.", affected
 
     return find
@@ -194,23 +199,27 @@ def _is_random(move: DirectionIo) -> bool:
 
 def _find_random(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        move = _direction(job, effect)
+        move = _get_direction(job, effect)
         if not _is_random(move):
             return None
-        text = f"{move.random_calls:,} {_verb(effect)} calls are random: {_percent(move.random_calls, move.calls)}."
-        return text, [file for file in job.files if _direction(file, effect).random_calls > 1]
+        share = _format_percent(move.random_calls, move.calls)
+        text = f"{move.random_calls:,} {_choose_verb(effect)} calls are random: {share}."
+        return text, [file for file in job.files if _get_direction(file, effect).random_calls > 1]
 
     return find
 
 
 def _find_ordered(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        move = _direction(job, effect)
+        move = _get_direction(job, effect)
         if not move.calls or _is_random(move):
             return None
-        consecutive = _percent(move.consecutive, move.calls)
-        onward = _percent(move.sequential - move.consecutive, move.calls)
-        return f"The {_verb(effect)} calls are mostly in order: {consecutive} consecutive, {onward} sequential.", ()
+        consecutive = _format_percent(move.consecutive, move.calls)
+        onward = _format_percent(move.sequential - move.consecutive, move.calls)
+        return (
+            f"The {_choose_verb(effect)} calls are mostly in order: {consecutive} consecutive, {onward} sequential.",
+            (),
+        )
 
     return find
 
@@ -224,7 +233,11 @@ def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
 
 def _find_shared_imbalance(by_time: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        files = [file for file in job.files if file.is_shared and _stragglers(file, by_time) > IMBALANCE_STRAGGLERS]
+        files = [
+            file
+            for file in job.files
+            if file.is_shared and _compute_straggler_share(file, by_time) > IMBALANCE_STRAGGLERS
+        ]
         if not files:
             return None
         difference = "take different time" if by_time else "transfer different amounts"
@@ -233,7 +246,7 @@ def _find_shared_imbalance(by_time: bool) -> Callable[[JobIo], tuple[str, Sequen
     return find
 
 
-def _stragglers(file: FileIo, by_time: bool) -> float:
+def _compute_straggler_share(file: FileIo, by_time: bool) -> float:
     """Difference between the extreme ranks as a share of the total of the file."""
     total = file.seconds if by_time else file.transferred
     difference = file.slowest_s - file.fastest_s if by_time else file.slowest_bytes - file.fastest_bytes
@@ -246,7 +259,10 @@ def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequenc
         files = [file for file, span in pairs if span.most and (span.most - span.least) / span.most > IMBALANCE_SIZE]
         if not files:
             return None
-        return f"Ranks {'write' if is_write else 'read'} different amounts of {counted(len(files), 'file')}.", files
+        return (
+            f"Ranks {'write' if is_write else 'read'} different amounts of {counted(len(files), 'file')}.",
+            files,
+        )
 
     return find
 
@@ -263,8 +279,8 @@ def _find_independent(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence
         independent, collective = _count_mpi_calls(job, effect)
         if collective or independent <= COLLECTIVE_OPERATIONS_ABSOLUTE:
             return None
-        files = [file for file in job.files if file.is_mpi_io and _direction(file, effect).calls]
-        return f"All {independent:,} {_verb(effect)} calls through MPI-IO are independent.", files
+        files = [file for file in job.files if file.is_mpi_io and _get_direction(file, effect).calls]
+        return f"All {independent:,} {_choose_verb(effect)} calls through MPI-IO are independent.", files
 
     return find
 
@@ -274,8 +290,8 @@ def _find_collective(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[
         independent, collective = _count_mpi_calls(job, effect)
         if not collective:
             return None
-        share = _percent(collective, collective + independent)
-        return f"{share} of the {_verb(effect)} calls through MPI-IO are collective.", ()
+        share = _format_percent(collective, collective + independent)
+        return f"{share} of the {_choose_verb(effect)} calls through MPI-IO are collective.", ()
 
     return find
 
@@ -285,7 +301,7 @@ def _find_blocking(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[Fi
         calls = job.mpi.nonblocking_reads if effect is CostKind.READS else job.mpi.nonblocking_writes
         if calls or not job.mpi_files:
             return None
-        return f"No {_verb(effect)} call through MPI-IO is non-blocking.", ()
+        return f"No {_choose_verb(effect)} call through MPI-IO is non-blocking.", ()
 
     return find
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sonde.cli.options import json_option
+from sonde.cli.options import add_json_option
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, ReportError, UserError
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     help="Keep what was read of a fleet here, so that each log is read once. Default: NAME-jobs, here.",
 )
 @click.option("--part", metavar="N/COUNT", help="Only read this part of a fleet, for a task of an array of batch jobs.")
-@json_option
+@add_json_option
 def command(
     logs: tuple[Path, ...],
     storage: str | None,
@@ -67,7 +67,7 @@ def command(
     More: sonde help tasks/advise
     """
     # The imports for charts and tables take longer than most commands.
-    from sonde.advise.advice import advise, build_log_set_document
+    from sonde.advise.advice import advise_job, build_log_set_document
     from sonde.advise.advice_text import print_log_set
     from sonde.advise.job_logs import read_jobs
     from sonde.advise.job_page import write_job_pages
@@ -84,7 +84,7 @@ def command(
     rates = _read_rates(storage)
     with get_messages_console().status("reading logs", spinner="dots") as status:
         jobs, refused = read_jobs(logs, lambda log: status.update(f"reading {log}"))
-    advised = [advise(job, rates) for job in jobs]
+    advised = [advise_job(job, rates) for job in jobs]
     survey = survey_targets(jobs)
     pages = []
     if output is not None:

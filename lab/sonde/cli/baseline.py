@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
 from sonde.model.errors import UserError
 from sonde.model.simulation import is_simulated_document
 from sonde.model.units import counted
@@ -42,7 +42,7 @@ def command() -> None:
 @click.argument("name")
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--add", is_flag=True, help="Keep its present runs.")
-@existing_archive_option
+@add_existing_archive_option
 def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -> int:
     """Make RUNS the baseline NAME; its earlier runs are removed from it, unless --add is given.
 
@@ -54,16 +54,16 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
       sonde baseline set acceptance last --add
     """
     archive.recover()
-    tag = _tag(name)
+    tag = _make_baseline_tag(name)
     chosen = {run.folder: run for text in runs for run in find_side(archive, text).runs}
     if not collect_numbers(list(chosen.values())):
         raise UserError(
             f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage); a"
             f" baseline needs runs that were done."
         )
-    remaining = [folder for folder in _baseline_runs(archive, tag) if folder not in chosen] if add else []
+    remaining = [folder for folder in _find_baseline_runs(archive, tag) if folder not in chosen] if add else []
     _require_one_origin([*chosen.values(), *(read_summary(folder) for folder in remaining)])
-    for folder in _baseline_runs(archive, tag):
+    for folder in _find_baseline_runs(archive, tag):
         if folder not in chosen and not add:
             change_tags(folder, remove=[tag])
     for folder in chosen:
@@ -74,8 +74,8 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
 
 @command.command("show")
 @click.argument("name", required=False)
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     """Show the numbers of the baseline NAME with the limits that `sonde gate` derives from them; without NAME all
     baselines.
@@ -87,9 +87,9 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     """
     archive.recover()
     if name is not None:
-        if not _baseline_runs(archive, _tag(name)):
-            raise UserError(_unknown_baseline(name))
-        _print_baseline(archive, _tag(name), as_json)
+        if not _find_baseline_runs(archive, _make_baseline_tag(name)):
+            raise UserError(_describe_unknown_baseline(name))
+        _print_baseline(archive, _make_baseline_tag(name), as_json)
         return 0
     counts: dict[str, int] = {}
     for row in Catalog(archive.root).runs(["tags"]).to_pylist():
@@ -112,7 +112,7 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
 
 @command.command("rm")
 @click.argument("name")
-@existing_archive_option
+@add_existing_archive_option
 def remove_command(name: str, archive: Archive) -> int:
     """Delete the baseline NAME. Its runs stay in the archive.
 
@@ -122,10 +122,10 @@ def remove_command(name: str, archive: Archive) -> int:
       sonde baseline rm acceptance --archive /project/archive
     """
     archive.recover()
-    tag = _tag(name)
-    folders = _baseline_runs(archive, tag)
+    tag = _make_baseline_tag(name)
+    folders = _find_baseline_runs(archive, tag)
     if not folders:
-        raise UserError(_unknown_baseline(name))
+        raise UserError(_describe_unknown_baseline(name))
     for folder in folders:
         change_tags(folder, remove=[tag])
     get_results_console().print(
@@ -144,26 +144,26 @@ def _require_one_origin(runs: Sequence[Summary]) -> None:
         )
 
 
-def _unknown_baseline(name: str) -> str:
+def _describe_unknown_baseline(name: str) -> str:
     return f'There is no baseline "{name}"; `sonde baseline show` lists those there are.'
 
 
-def _tag(name: str) -> str:
+def _make_baseline_tag(name: str) -> str:
     return name if name.startswith(BASELINE) else f"{BASELINE}{name}"
 
 
-def _baseline_runs(archive: Archive, tag: str) -> list[Path]:
+def _find_baseline_runs(archive: Archive, tag: str) -> list[Path]:
     rows = Catalog(archive.root).runs(["folder"], Selection(tags=(tag,))).to_pylist()
     return [archive.root / row["folder"] for row in rows]
 
 
-def _gate_limit(number: ComparedNumber) -> float | None:
+def _compute_gate_limit(number: ComparedNumber) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
     values = number.select_judged().values
     return compute_limit(values)[1] if len(values) >= LEAST else None
 
 
-def _missing_limit(number: ComparedNumber) -> str:
+def _explain_missing_limit(number: ComparedNumber) -> str:
     few = len(number.select_judged().values) == len(number.values)
     return f"needs {LEAST} runs" if few else f"none: {number.about}"
 
@@ -186,7 +186,7 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
                         "unit": number.key.unit,
                         "values": list(number.values),
                         "median": compute_limit(number.values)[0],
-                        "limit": _gate_limit(number),
+                        "limit": _compute_gate_limit(number),
                         "about": number.about,
                     }
                     for number in numbers
@@ -202,8 +202,8 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
         table.add_column(title, justify="left" if title in ("what", "op") else "right")
     for number in numbers:
         scatter = f"{100 * compute_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
-        value = _gate_limit(number)
-        limit = format_value(value, number.key.unit) if value is not None else _missing_limit(number)
+        value = _compute_gate_limit(number)
+        limit = format_value(value, number.key.unit) if value is not None else _explain_missing_limit(number)
         middle = format_value(compute_limit(number.values)[0], number.key.unit)
         table.add_row(
             format_number_name(number.key, number.plan, keys),

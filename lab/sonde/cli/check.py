@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sonde.cli.options import archive_option, json_option, report_option
+from sonde.cli.options import add_archive_option, add_json_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, store_check_result
@@ -42,10 +42,10 @@ _LATENCY_COLUMN_WIDTH = 120
     is_flag=True,
     help="At least 60 s a phase, and more data than memory holds: numbers of the storage, not of its caches.",
 )
-@archive_option
+@add_archive_option
 @report_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress: only the result.")
-@json_option
+@add_json_option
 def command(directory: str, full: bool, archive: Archive, report: bool, quiet: bool, as_json: bool) -> int:
     """Measure the file system under DIRECTORY, in about a minute.
 
@@ -75,7 +75,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     else:
         print_result(get_results_console(), result, page)
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, _failure_text(result))
+        raise make_failure(result.exit_code, _describe_failure(result))
     return EXIT_OK
 
 
@@ -104,7 +104,7 @@ def _save_result(result: CheckResult, archive: Archive, report: bool, quiet: boo
     return write_report_or_warn([run.folder for run in result.runs], reports / f"{result.group}.html", title, quiet)
 
 
-def _failure_text(result: CheckResult) -> str:
+def _describe_failure(result: CheckResult) -> str:
     if result.exit_code == EXIT_INTERRUPTED:
         return "The check was interrupted; finished measurements are stored."
     failed = [run for run in result.runs if run.exit_code != EXIT_OK]
@@ -120,9 +120,9 @@ def print_result(console: Console, result: CheckResult, page: Path | None) -> No
     console.print(head)
     console.print(result.headline, soft_wrap=True)
     console.print()
-    console.print(_figure_table(result.figures, console.width >= _LATENCY_COLUMN_WIDTH))
+    console.print(_make_figure_table(result.figures, console.width >= _LATENCY_COLUMN_WIDTH))
     console.print()
-    for caveat in _caveat_lines(result.figures):
+    for caveat in _list_caveat_lines(result.figures):
         console.print(Text(f"! {caveat}", style="yellow"), soft_wrap=True)
     for note in result.notes:
         console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
@@ -138,7 +138,7 @@ def print_result(console: Console, result: CheckResult, page: Path | None) -> No
         console.print(f"Report  {page}", soft_wrap=True)
 
 
-def _caveat_lines(figures: list[CheckFigure]) -> list[str]:
+def _list_caveat_lines(figures: list[CheckFigure]) -> list[str]:
     """What speaks against figures: what was found of several is said once, in the words of the first."""
     kinds: dict[str, list[Finding]] = {}
     for figure in figures:
@@ -151,7 +151,7 @@ def _caveat_lines(figures: list[CheckFigure]) -> list[str]:
     return lines
 
 
-def _figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
+def _make_figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
     table = make_plain_table(show_header=False)
     table.add_column()
     table.add_column(justify="right", no_wrap=True)

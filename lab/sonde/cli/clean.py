@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.options import json_option
+from sonde.cli.options import add_json_option
 from sonde.experiments.locations import existing_directory
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError, UserError
@@ -22,7 +22,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 @click.argument("directory")
 @click.option("-n", "--dry-run", is_flag=True, help="Only print what would be removed.")
 @click.option("-y", "--yes", is_flag=True, help="Also remove what a run put into directories outside DIRECTORY.")
-@json_option
+@add_json_option
 def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Remove the files that killed runs left below DIRECTORY, the target of those runs.
 

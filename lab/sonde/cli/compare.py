@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import OutputFile, existing_archive_option, json_option
-from sonde.cli.run_selection import progress_bar
+from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
+from sonde.cli.run_selection import open_progress_bar
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, UserError
 from sonde.model.system import read_system
@@ -59,8 +59,8 @@ from sonde.trends.target_tables import print_target_tables
     help="For the report: number of hardware units of the file systems with NAME in their name, for rates per unit.",
 )
 @click.option("--system", metavar="SYSTEM", help="System file of the machine, with the server and unit of each target.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(
     before: str,
     after: str,
@@ -91,13 +91,13 @@ def command(
     machine = read_system(find_system_file(system)) if system else None
     archive.recover()
     hint = "--with-simulated compares them all the same."
-    with progress_bar("reading runs") as step:
+    with open_progress_bar("reading runs") as step:
         result = compare_archive_sides(archive, before, after, hint, smallest_change, with_simulated, machine, step)
     comparison, environment, targets = result.numbers, list(result.environment), list(result.targets)
     # Written before anything is printed, so that a closed pipe does not prevent it.
     page = _write_report(comparison, environment, targets, pieces, output, as_json) if output is not None else None
     if as_json:
-        print_json(_comparison_document(comparison, environment, targets))
+        print_json(_comparison_to_json(comparison, environment, targets))
     else:
         _print_comparison(comparison, environment, targets)
     if page is not None:
@@ -214,7 +214,7 @@ def _describe_side(side: ComparedSide) -> str:
     return f"{side.name}: {counted(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")
 
 
-def _side_document(side: ComparedSide) -> dict[str, Any]:
+def _side_to_json(side: ComparedSide) -> dict[str, Any]:
     return {
         "name": side.name,
         "runs": [run.id for run in side.runs],
@@ -223,20 +223,20 @@ def _side_document(side: ComparedSide) -> dict[str, Any]:
     }
 
 
-def _cov_document(variation: CoefficientOfVariation | None) -> dict[str, Any] | None:
+def _variation_to_json(variation: CoefficientOfVariation | None) -> dict[str, Any] | None:
     """Returns the JSON members; an unknown upper end is null, since JSON has no infinity."""
     if variation is None:
         return None
     return {**asdict(variation), "high": None if variation.high == float("inf") else variation.high}
 
 
-def _comparison_document(
+def _comparison_to_json(
     comparison: Comparison, environment: list[EnvironmentDifference], targets: list[TargetComparison]
 ) -> dict[str, Any]:
     by_number = {id(item.number): item.as_json() for item in targets}
     return {
-        "before": _side_document(comparison.before),
-        "after": _side_document(comparison.after),
+        "before": _side_to_json(comparison.before),
+        "after": _side_to_json(comparison.after),
         "numbers": [
             {
                 "history": number.key.id,
@@ -253,8 +253,8 @@ def _comparison_document(
                 "about": number.about,
                 "caveats": [item.as_json() for item in comparison.list_caveats_of_number(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), item, strict=True)) for item in number.differs_in],
-                "cov_before": _cov_document(number.scatter_before),
-                "cov_after": _cov_document(number.scatter_after),
+                "cov_before": _variation_to_json(number.scatter_before),
+                "cov_after": _variation_to_json(number.scatter_after),
                 **({"targets": by_number[id(number)]} if id(number) in by_number else {}),
             }
             for number in comparison.numbers

@@ -17,7 +17,7 @@ from sonde.cli.diagnose_output import (
     print_second_cause,
     print_state,
 )
-from sonde.cli.options import VerbGroup, archive_option, existing_archive_option, json_option
+from sonde.cli.options import VerbGroup, add_archive_option, add_existing_archive_option, add_json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
@@ -132,8 +132,8 @@ def start_command(
 @click.option(
     "--steps", type=click.IntRange(1), metavar="N", help="End after N experiments. Default: when it is decided."
 )
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: bool) -> int:
     """Do experiments on the simulated machine of FILE until the cause is decided.
 
@@ -169,8 +169,8 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
 @click.option(
     "--plan", "plan_file", type=click.Path(path_type=Path), metavar="OUT", help="Write its plan for `sonde run`."
 )
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_json: bool) -> int:
     """Say which experiment is worth most next, and how to do it.
 
@@ -201,8 +201,8 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
 @click.argument("changes", nargs=-1, metavar="[PHASE=CHANGE]...")
 @click.option("--run", "run_name", metavar="RUN", default="", help="Stored run of the experiment.")
 @click.option("--reference", metavar="RUN", default="", help="Stored run of the experiment when it was fast.")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def answer_command(
     state_file: Path,
     experiment: str,
@@ -247,8 +247,8 @@ def answer_command(
     metavar="LOG",
     help="A log of a server from the slow time; give those of all servers in one command.",
 )
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def evidence_command(
     state_file: Path, run_name: str, reference: str, logs: tuple[Path, ...], archive: Archive, as_json: bool
 ) -> int:
@@ -278,8 +278,8 @@ def evidence_command(
 @state_argument
 @click.option("--explain", metavar="HYPOTHESIS", default="", help="Evidence for and against one hypothesis.")
 @click.option("--second", "asks_second", is_flag=True, help="Ask whether there is a second cause beside the first.")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def show_command(state_file: Path, explain: str, asks_second: bool, archive: Archive, as_json: bool) -> int:
     """Show the ranking, the evidence for and against one hypothesis, or a second cause.
 
@@ -307,8 +307,8 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
 @command.command("confirm")
 @state_argument
 @click.argument("changes", nargs=-1, metavar="[PHASE=CHANGE]...")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def confirm_command(state_file: Path, changes: tuple[str, ...], archive: Archive, as_json: bool) -> int:
     """After a fix, repeat the experiment that decided. Exit code 1: the machine is not as it was when it was fast.
 
@@ -332,7 +332,7 @@ def confirm_command(state_file: Path, changes: tuple[str, ...], archive: Archive
 @command.command("report")
 @state_argument
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PAGE", help="HTML file to write.")
-@archive_option
+@add_archive_option
 def report_command(state_file: Path, out: Path, archive: Archive) -> int:
     """Write a page that tells the diagnosis step by step.
 
@@ -352,7 +352,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="ARCHIVE", help="A .tar.gz file to write."
 )
-@existing_archive_option
+@add_existing_archive_option
 def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
     """Write what a vendor needs in one archive: diagnosis, page, system file and records, without names of hosts.
 
@@ -371,7 +371,7 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
 
 
 @command.command("list")
-@json_option
+@add_json_option
 def list_command(as_json: bool) -> int:
     """List causes outside the model, and experiments.
 

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 from rich.text import Text
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import add_archive_option, add_json_option
 from sonde.experiments.locations import existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
@@ -22,8 +22,8 @@ from sonde.model.configuration import (
     GENERAL_SETTINGS,
     SITE_FILE,
     ConfigurationFile,
+    locate_user_file,
     read_configuration_files,
-    user_file,
 )
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.model.units import counted
@@ -44,8 +44,8 @@ _ABSENT_STYLE = ("–", "dim")
 
 @click.command("doctor")
 @click.argument("directory", required=False)
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 @click.option("--build-mpi", is_flag=True, help="Build the MPI module for this machine's MPI, next to the engine.")
 @click.option(
     "--wrapper",
@@ -143,7 +143,7 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
         table.add_row(*row)
     get_results_console().print(table)
     present = {file.path for file in files}
-    for path in (user_file(), SITE_FILE):
+    for path in (locate_user_file(), SITE_FILE):
         get_results_console().print(f"{path}: {'read' if path in present else 'absent'}", style="dim", soft_wrap=True)
     get_results_console().print(
         "The first of these wins: command line, environment, user's file, site's file, default."

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
 from sonde.findings.log_clock import correct_clock
 from sonde.logs.event_scan import choose_rule_files, compile_toml_rules, scan_log_files
 from sonde.logs.message_kinds import KINDS_FILE, find_new_kinds, store_kinds
@@ -47,8 +47,8 @@ def command() -> None:
 @click.option("--parts", metavar="IDS", help="Ids of the system file that it happened to, separated by commas.")
 @click.option("--details", help="More than the title says.")
 @click.option("--id", "event_id", metavar="ID", help="Name of the event. Default: from day and title.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def add_command(
     title: str,
     when: str | None,
@@ -84,8 +84,8 @@ def add_command(
 
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def import_command(file: Path, archive: Archive, as_json: bool) -> int:
     """Add all events of FILE (TOML, JSON or NDJSON) to the archive.
 
@@ -98,8 +98,8 @@ def import_command(file: Path, archive: Archive, as_json: bool) -> int:
 
 
 @command.command("list")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def list_command(archive: Archive, as_json: bool) -> int:
     """List the events of the archive in order of time.
 
@@ -146,8 +146,8 @@ def list_command(archive: Archive, as_json: bool) -> int:
     help="Estimate the offset of the clock of the logs from what this run and they both saw, and correct times by it.",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Print the events and add none.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def scan_command(
     logs: tuple[Path, ...],
     rule_files: tuple[Path, ...],

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.forecast_output import forecast_document, print_forecast
+from sonde.cli.forecast_output import forecasts_to_json, print_forecast
 from sonde.cli.report_writing import write_with_status
 from sonde.cli.run_options import OutputOptions, RunRequest
 from sonde.conduct.run import RunSetup, make_failure
@@ -43,7 +43,7 @@ from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.engine import Engine, find_engine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UserError
-from sonde.model.experiment import experiment_from_document, read_experiment
+from sonde.model.experiment import make_experiment, read_experiment
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.plan import Plan
 from sonde.model.system import System, read_system
@@ -77,7 +77,7 @@ def run_experiment(source: str, run_request: RunRequest, output: OutputOptions) 
     """Runs the experiment in a file, or only its missing runs."""
     experiment = read_experiment(source, finder=resolve_plan_source)
     if run_request.has_additions:
-        experiment = experiment_from_document(_apply_options(experiment.document, run_request), experiment.origin)
+        experiment = make_experiment(_apply_options(experiment.document, run_request), experiment.origin)
     request = create_request(
         experiment,
         run_request.profile,
@@ -92,7 +92,7 @@ def run_experiment(source: str, run_request: RunRequest, output: OutputOptions) 
 
 def run_plan(plan: Plan, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs a plan as an experiment, with repeats and sweeps."""
-    experiment = experiment_from_document(_apply_options(experiment_from_plan(plan), run_request), plan.origin)
+    experiment = make_experiment(_apply_options(experiment_from_plan(plan), run_request), plan.origin)
     # The plan already has its settings and directory.
     locations = replace(run_request.locations, default="")
     request = create_request(experiment, "", (), locations, run_request.group, run_request.tags, run_request.note)
@@ -109,13 +109,13 @@ def run_and_print(request: Request, output: OutputOptions) -> int:
         return _print_forecast(request, output)
     experiment_run = run_request(request, output)
     if output.as_json:
-        print_json(results_document(experiment_run))
+        print_json(results_to_json(experiment_run))
     elif output.quiet:
         get_results_console().print(experiment_run.outcome.group, soft_wrap=True)
     else:
         print_experiment(get_results_console(), experiment_run)
     if experiment_run.exit_code != EXIT_OK:
-        raise make_failure(experiment_run.exit_code, failure_text(experiment_run))
+        raise make_failure(experiment_run.exit_code, describe_failure(experiment_run))
     return EXIT_OK
 
 
@@ -126,7 +126,7 @@ def _print_forecast(request: Request, output: OutputOptions) -> int:
     cells = prepare_cells(request.experiment, request.locations.read_directories(), request.group)
     forecasts = [forecaster.forecast_cell(item) for item in cells]
     if output.as_json:
-        print_json(forecast_document(request.experiment, forecasts))
+        print_json(forecasts_to_json(request.experiment, forecasts))
     else:
         print_forecast(get_results_console(), request.experiment, forecasts)
     return (
@@ -225,7 +225,7 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
     for warning in filter(None, warnings):
         console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
     if experiment_run.medians:
-        console.print(_median_table(experiment_run.medians))
+        console.print(_make_median_table(experiment_run.medians))
     for sentence in describe_ranking(experiment_run.medians):
         console.print(Text(sentence), soft_wrap=True)
     for effect in experiment_run.effects:
@@ -248,7 +248,7 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
         console.print(f"Report  {experiment_run.page}", soft_wrap=True)
 
 
-def _median_table(medians: list[CellMedian]) -> Any:
+def _make_median_table(medians: list[CellMedian]) -> Any:
     axes = list(dict.fromkeys(name for median in medians for name in median.axis_values))
     plans = any(median.plan for median in medians)
     table = make_plain_table()
@@ -304,7 +304,7 @@ def describe_effect(effect: Effect) -> str:
     return f"{head} ({interval_text}, {runs}){verdict}{sensitivity}."
 
 
-def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
+def results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:
     """Returns the JSON document of the results (schema sonde-results/2)."""
     finished = experiment_run.results
     return {
@@ -361,7 +361,7 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def failure_text(experiment_run: ExperimentRun) -> str:
+def describe_failure(experiment_run: ExperimentRun) -> str:
     """Returns one sentence on the failure; empty if all runs and claims succeeded."""
     outcome = experiment_run.outcome
     if outcome.exit_code == EXIT_INTERRUPTED:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import json_option
+from sonde.cli.options import add_json_option
 from sonde.experiments.shipped_experiments import list_shipped_experiments, list_shipped_plans
 from sonde.model.errors import UserError
 from sonde.model.plan import read_document
@@ -17,7 +17,7 @@ from sonde.terminal.screen import get_results_console, make_plain_table, print_j
 
 @click.command("experiments")
 @click.argument("text", default="")
-@json_option
+@add_json_option
 def command(text: str, as_json: bool) -> int:
     """List the plans and experiments that are installed with Sonde: names for `sonde run`.
 
@@ -31,8 +31,8 @@ def command(text: str, as_json: bool) -> int:
 
     More: sonde help reference/experiments
     """
-    documents = [_describe(name, file, "plan") for name, file in list_shipped_plans().items()]
-    documents += [_describe(name, file, "experiment") for name, file in list_shipped_experiments().items()]
+    documents = [_describe_experiment(name, file, "plan") for name, file in list_shipped_plans().items()]
+    documents += [_describe_experiment(name, file, "experiment") for name, file in list_shipped_experiments().items()]
     selected = [item for item in documents if text.casefold() in " ".join(map(str, item.values())).casefold()]
     if text and not selected:
         raise UserError(
@@ -50,7 +50,7 @@ def command(text: str, as_json: bool) -> int:
     return 0
 
 
-def _describe(name: str, file: Path, kind: str) -> dict[str, Any]:
+def _describe_experiment(name: str, file: Path, kind: str) -> dict[str, Any]:
     document = read_document(str(file))
     folder = "" if file.parent.name == "experiments" else file.parent.name
     return {

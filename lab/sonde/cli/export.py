@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import OutputFile, existing_archive_option
-from sonde.cli.run_selection import open_catalog, progress_bar, select_runs, selection_options
+from sonde.cli.options import OutputFile, add_existing_archive_option
+from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar, select_runs
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.packing import SUFFIXES, is_pack, pack_runs
@@ -38,8 +38,8 @@ _STATEMENTS = {
     show_default=True,
     help="Rows of a table: one for each phase, or one for each storage target, phase and kind of operation.",
 )
-@selection_options
-@existing_archive_option
+@add_selection_options
+@add_existing_archive_option
 def command(
     output: Path, runs: tuple[str, ...], everything: bool, rows: str, wanted: Selection, archive: Archive
 ) -> int:
@@ -73,7 +73,7 @@ def command(
     if not folders:
         raise UserError("No run matches; nothing was written.")
     if is_pack(output):
-        with progress_bar("packing") as step:
+        with open_progress_bar("packing") as step:
             complaints = pack_runs(folders, output, step)
         for complaint in complaints:
             get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)

@@ -29,7 +29,7 @@ def print_forecast(console: Console, experiment: Experiment, forecasts: Sequence
         if forecast.refusal:
             console.print(Text(f"  ! not run: {forecast.refusal}", style="yellow"), soft_wrap=True)
     console.print()
-    console.print(_total_line(forecasts), soft_wrap=True)
+    console.print(_make_total_line(forecasts), soft_wrap=True)
 
 
 def _print_cell(console: Console, forecast: Forecast) -> None:
@@ -40,7 +40,7 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
         table.add_column(title, justify="right")
     for phase in forecast.phases:
         table.add_row(
-            f"  {phase.id}", phase.op, f"{phase.files:,}", format_bytes(phase.bytes), _memory_share(phase),
+            f"  {phase.id}", phase.op, f"{phase.files:,}", format_bytes(phase.bytes), _format_memory_share(phase),
             f"{phase.operations:,}", "?" if phase.seconds is None else format_wait(phase.seconds),
         )  # fmt: skip
     console.print(table)
@@ -68,11 +68,11 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
     console.print(Text(f"  {text}", style="dim"), soft_wrap=True)
 
 
-def _memory_share(phase: PhaseForecast) -> str:
+def _format_memory_share(phase: PhaseForecast) -> str:
     return "-" if phase.memory_share is None or not phase.bytes else f"{phase.memory_share:.2g} x"
 
 
-def _total_line(forecasts: Sequence[Forecast]) -> str:
+def _make_total_line(forecasts: Sequence[Forecast]) -> str:
     ready = [forecast for forecast in forecasts if not forecast.refusal]
     seconds, is_complete = sum_known_seconds(forecasts)
     time = (
@@ -84,7 +84,7 @@ def _total_line(forecasts: Sequence[Forecast]) -> str:
     return f"{counted(len(ready), 'cell')}, {counted(runs, 'run')} at least, {time}{hint}{refused}."
 
 
-def forecast_document(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
+def forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
     """Returns the JSON document of the forecasts (schema sonde-forecast/2)."""
     seconds, is_complete = sum_known_seconds(forecasts)
     return {

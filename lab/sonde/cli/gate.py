@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import add_archive_option, add_json_option
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK, UserError
 from sonde.model.units import counted
@@ -92,8 +92,8 @@ class GateOutput:
     type=click.Choice(tuple(ANNOTATIONS)),
     help="Print annotations for a CI service: github adds workflow commands, gitlab prints Code Quality JSON only.",
 )
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def command(
     run: str,
     baseline: str,
@@ -134,14 +134,14 @@ def command(
     assert reference is not None
     caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
     if as_json:
-        print_json(_gate_document(verdict, reference, caveats))
+        print_json(_gate_to_json(verdict, reference, caveats))
     elif annotate != "gitlab":
         _print_gate(verdict, reference, caveats)
     output.write(describe_baseline_checks(judged), reference.name, caveats)
-    return _exit_code(verdict)
+    return _choose_exit_code(verdict)
 
 
-def _exit_code(verdict: GateVerdict[Any]) -> int:
+def _choose_exit_code(verdict: GateVerdict[Any]) -> int:
     return {True: EXIT_OK, False: EXIT_FAILED, None: EXIT_NOTHING_COMPARED}[verdict.is_good]
 
 
@@ -171,11 +171,11 @@ def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Arch
     caveats = _find_caveats(now, [item.phase for item in limit_results])
     if output.as_json:
         members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
-        print_json({**_verdict_members(verdict), "runs": [item.id for item in now.runs], **members})
+        print_json({**_verdict_to_json(verdict), "runs": [item.id for item in now.runs], **members})
     elif output.annotate != "gitlab":
         _print_limits(verdict, caveats)
     output.write(describe_limit_checks(limit_results, now.runs[-1].plan), "the given limits", caveats)
-    return _exit_code(verdict)
+    return _choose_exit_code(verdict)
 
 
 def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCount]) -> None:
@@ -189,7 +189,7 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
     get_results_console().print(table)
     tried = f"{len(verdict.now.runs)} run{'s' if len(verdict.now.runs) != 1 else ''}"
     get_results_console().print(
-        f"{_verdict_heading(verdict, caveats)}: {tried} against the given limits.", style="bold"
+        f"{_make_verdict_heading(verdict, caveats)}: {tried} against the given limits.", style="bold"
     )
     _print_caveats(caveats)
 
@@ -215,7 +215,7 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveat
             format_value(item.limit, unit),
             ", ".join(format_value(value, unit) for value in item.measured[-RUNS_IN_A_ROW:]),
             format_change_percent(item.change),
-            _verdict_cell(item),
+            _make_verdict_cell(item),
             style="bold red" if item.bad else None,
         )
     console.print(table)
@@ -224,7 +224,7 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveat
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
     against = f"against {len(reference.runs)} of {reference.name}"
-    heading = _verdict_heading(verdict, caveats)
+    heading = _make_verdict_heading(verdict, caveats)
     console.print(f"{heading}: {counted(len(judged), 'number')} compared, {tried} {against}.", style="bold")
     _print_caveats(caveats)
 
@@ -235,7 +235,7 @@ def _find_caveats(now: ComparedSide, phases: Sequence[str], reference: ComparedS
     return [*count_caveats("now", now.runs, phases), *baseline_caveats]
 
 
-def _verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) -> str:
+def _make_verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) -> str:
     missing = sum(bool(item.not_judged) for item in verdict.checks)
     heading = {True: "Good", False: "Too slow", None: "Not judged"}[verdict.is_good]
     if verdict.is_good is not None and missing:
@@ -244,7 +244,7 @@ def _verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) 
     return f"{heading}, but doubtful" if caveats else heading
 
 
-def _verdict_members(verdict: GateVerdict[Any]) -> dict[str, Any]:
+def _verdict_to_json(verdict: GateVerdict[Any]) -> dict[str, Any]:
     """Returns `good`, null where nothing was judged, and whether the run is simulated."""
     return {"good": verdict.is_good, "simulated": verdict.now.is_simulated}
 
@@ -254,7 +254,7 @@ def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
         get_results_console().print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
 
 
-def _verdict_cell(result: GateCheck) -> str:
+def _make_verdict_cell(result: GateCheck) -> str:
     if result.not_judged:
         return f"not judged: {result.not_judged}"
     if result.bad:
@@ -262,11 +262,11 @@ def _verdict_cell(result: GateCheck) -> str:
     return f"good; {result.low} of {counted(len(result.measured), 'run')} low" if result.low else "good"
 
 
-def _gate_document(
+def _gate_to_json(
     verdict: GateVerdict[GateCheck], reference: ComparedSide, caveats: Sequence[CaveatCount]
 ) -> dict[str, Any]:
     return {
-        **_verdict_members(verdict),
+        **_verdict_to_json(verdict),
         "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},
         "runs": [run.id for run in verdict.now.runs],
         "numbers": [

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from sonde.cli.options import archive_option, json_option
-from sonde.cli.run_selection import progress_bar
+from sonde.cli.options import add_archive_option, add_json_option
+from sonde.cli.run_selection import open_progress_bar
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.model.shell import quote
@@ -66,8 +66,8 @@ class _ImportResult:
 @click.option("--zone", metavar="ZONE", default="UTC", help="Time zone of times without one, like Europe/Berlin.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Add this tag to the imported runs.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only list the runs; nothing is stored.")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def command(
     paths: tuple[Path, ...],
     columns: Path | None,
@@ -98,7 +98,7 @@ def command(
     """
     for tag in tags:
         check_tag(tag)
-    about = ImportDefaults(system=system, file_system=file_system, zone=_zone(zone))
+    about = ImportDefaults(system=system, file_system=file_system, zone=_find_time_zone(zone))
     column_map = read_column_map(columns, settings) if columns or settings else None
     archive.recover()
     result = _ImportResult()
@@ -112,7 +112,7 @@ def command(
     return _print_result(result, archive, paths, dry_run, as_json)
 
 
-def _zone(name: str) -> tzinfo:
+def _find_time_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -157,9 +157,9 @@ def _import_path(
     if path.is_dir() or is_pack(path):
         if dry_run:
             raise UserError(f"{path} holds runs; --dry-run is for results of other tools.")
-        with progress_bar(f"importing {path.name}") as step:
+        with open_progress_bar(f"importing {path.name}") as step:
             brought: Brought = (
-                copy_runs(archive, _folders(path), str(path), step)
+                copy_runs(archive, _list_run_folders(path), str(path), step)
                 if path.is_dir()
                 else unpack_runs(archive, path, step)
             )
@@ -175,10 +175,10 @@ def _import_path(
     )
     runs = (_with_default_names(run, about) for run in imported)
     if dry_run:
-        _preview(runs, result)
+        _print_preview(runs, result)
         return
-    source = {"file": path.name, "sha256": _digest(path), "format": "csv" if rows else _format_of(path)}
-    with progress_bar(f"importing {path.name}") as step:
+    source = {"file": path.name, "sha256": _hash_file(path), "format": "csv" if rows else _format_of(path)}
+    with open_progress_bar(f"importing {path.name}") as step:
         added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
     result.added += added.folders
     result.duplicates += added.duplicates
@@ -200,10 +200,10 @@ def _with_default_names(run: ImportedRun, about: ImportDefaults) -> ImportedRun:
 
 def _holds_runs(path: Path) -> bool:
     """Whether a folder is a run of Sonde, or an archive with at least one."""
-    return any((folder / name).is_file() for folder in _folders(path) for name in (SUMMARY, RECORD))
+    return any((folder / name).is_file() for folder in _list_run_folders(path) for name in (SUMMARY, RECORD))
 
 
-def _folders(path: Path) -> list[Path]:
+def _list_run_folders(path: Path) -> list[Path]:
     """Returns the runs of a folder: the folder itself, or those of an archive."""
     if (path / SUMMARY).is_file() or (path / RECORD).is_file():
         return [path]
@@ -216,12 +216,12 @@ def _format_of(path: Path) -> str:
     return chosen.name if chosen else ""
 
 
-def _digest(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _preview(runs: Iterator[ImportedRun], result: _ImportResult) -> None:
+def _print_preview(runs: Iterator[ImportedRun], result: _ImportResult) -> None:
     for run in runs:
         result.added.append(Path(run.id()))
         if len(result.added) <= _MAX_LINES:
@@ -263,7 +263,7 @@ def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path]
         counts += f"; {counted(result.other_files, 'file')} in folders held no result" if result.other_files else ""
         get_results_console().print(f"{counts}.", soft_wrap=True)
     if not added and not result.duplicates:
-        empty = [path for path in paths if path.is_dir() and not (result.complaints and _folders(path))]
+        empty = [path for path in paths if path.is_dir() and not (result.complaints and _list_run_folders(path))]
         folders = ", ".join(map(str, empty))
         reason = f": {folders} holds no run of Sonde's and no result of a known tool" if empty else ""
         raise UserError(f"Nothing was imported{reason}.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
+from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
@@ -71,8 +71,8 @@ class _TerminalView:
 @click.command("io500")
 @click.argument("ini", required=False, type=click.Path(path_type=Path))
 @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
-@launcher_options("the tasks")
-@mpi_module_option
+@add_launcher_options("the tasks")
+@add_mpi_module_option
 @click.option(
     "--debug-short", metavar="DIR", help="Run all phases in seconds, with their data in DIR; INVALID by the rules."
 )
@@ -105,7 +105,7 @@ class _TerminalView:
     metavar="N",
     help="How much is in result.txt, 0 to 10.",
 )
-@archive_option
+@add_archive_option
 @report_option
 @click.option("--quiet", is_flag=True, help="Only IO500's lines: no progress, no warnings.")
 def command(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sonde.advise.buffers import params_from_ffio, params_from_trace
+from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.launch.preload import check_program, check_settings, find_library, find_starter, make_preload_environment
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
@@ -65,16 +65,18 @@ def command(
         return 0
     if sum(source is not None for source in (params, ffio, trace)) > 1:
         raise UserError("--params, --ffio and --from each choose the settings: give one of them.")
-    text = _settings(params, ffio, trace, settings)
+    text = _choose_settings(params, ffio, trace, settings)
     if alone:
         text = ",".join(_add_alone(entry) for entry in (text or CHOSEN_BY_MEASUREMENT).split(","))
     variables = {
-        name: value for name, value in (("IOBUF_PARAMS", text), ("SONDE_IOBUF_FILE", _file(settings))) if value
+        name: value
+        for name, value in (("IOBUF_PARAMS", text), ("SONDE_IOBUF_FILE", _require_settings_file(settings)))
+        if value
     }
     if report:
         variables["IOBUF_VERBOSE"] = "1"
     if lines is not None:
-        variables["SONDE_IOBUF_LINES"] = str(_folder(lines))
+        variables["SONDE_IOBUF_LINES"] = str(_make_lines_folder(lines))
     if dry_run:
         echo("\n".join(f"{name}={value}" for name, value in variables.items()))
         return 0
@@ -95,13 +97,13 @@ def command(
         raise MachineError(f"{command_line[0]} does not start: {reason.strerror}.") from None
 
 
-def _settings(params: str | None, ffio: str | None, trace: str | None, file: str | None) -> str:
+def _choose_settings(params: str | None, ffio: str | None, trace: str | None, file: str | None) -> str:
     if params is not None:
         return params
     if ffio is not None:
-        return params_from_ffio(ffio)
+        return convert_ffio_specification(ffio)
     if trace is not None:
-        return params_from_trace(read_trace(Path(trace)))
+        return choose_iobuf_params(read_trace(Path(trace)))
     return os.environ.get("IOBUF_PARAMS", "" if file else CHOSEN_BY_MEASUREMENT)
 
 
@@ -110,7 +112,7 @@ def _add_alone(entry: str) -> str:
     return entry if entry.strip().startswith("%") else f"{entry}:alone"
 
 
-def _file(settings: str | None) -> str:
+def _require_settings_file(settings: str | None) -> str:
     if settings is None:
         return os.environ.get("SONDE_IOBUF_FILE", "")
     path = Path(settings).absolute()
@@ -119,7 +121,7 @@ def _file(settings: str | None) -> str:
     return str(path)
 
 
-def _folder(lines: str) -> Path:
+def _make_lines_folder(lines: str) -> Path:
     folder = Path(lines).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

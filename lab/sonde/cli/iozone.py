@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.options import OutputFile, archive_option, launcher_options
+from sonde.cli.options import OutputFile, add_archive_option, add_launcher_options
 from sonde.cli.tool_commands import SETTINGS
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
@@ -36,8 +36,8 @@ from sonde.terminal.screen import get_messages_console
 
 
 @click.command("iozone", context_settings=SETTINGS)
-@launcher_options("the children of -t")
-@archive_option
+@add_launcher_options("the children of -t")
+@add_archive_option
 @click.option("--page", type=OutputFile(), metavar="FILE", help="Where the report goes.")
 @click.option("--quiet", is_flag=True, help="No progress, no warnings.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

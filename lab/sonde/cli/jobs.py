@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.options import add_existing_archive_option, add_json_option
 from sonde.jobs import job_scheduler
 from sonde.jobs.job_records import OUTPUT, SCRIPT, Job, find_job, read_jobs
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
@@ -26,8 +26,8 @@ _POLL_INTERVAL_S = 2.0
 @click.argument("job", required=False)
 @click.option("--cancel", is_flag=True, help="End JOB.")
 @click.option("--follow", is_flag=True, help="Wait until JOB has ended, and print its state changes.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(job: str | None, cancel: bool, follow: bool, archive: Archive, as_json: bool) -> int:
     """Print the state of jobs that `sonde submit` handed to a scheduler.
 
@@ -70,7 +70,7 @@ def _follow_job(job: Job) -> str:
         time.sleep(_POLL_INTERVAL_S)
 
 
-def _job_facts(job: Job, state: str, runs: int) -> dict[str, Any]:
+def _job_to_json(job: Job, state: str, runs: int) -> dict[str, Any]:
     members = {name: value for name, value in asdict(job).items() if name != "folder"}
     return {**members, "state": state, "exit_code": job.read_exit_code(), "exit_codes": job.read_exit_codes(),
             "folder": str(job.folder), "runs": runs}  # fmt: skip
@@ -78,7 +78,7 @@ def _job_facts(job: Job, state: str, runs: int) -> dict[str, Any]:
 
 def _print_jobs(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -> None:
     sizes = count_runs_by_group(archive.root) if jobs else Counter[str]()
-    facts = [_job_facts(job, states[job.id], sizes[job.group]) for job in jobs]
+    facts = [_job_to_json(job, states[job.id], sizes[job.group]) for job in jobs]
     if as_json:
         print_json(facts)
         return
@@ -92,7 +92,7 @@ def _print_jobs(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -
 
 
 def _print_job(archive: Archive, job: Job, state: str, as_json: bool) -> None:
-    facts = _job_facts(job, state, count_runs_by_group(archive.root)[job.group])
+    facts = _job_to_json(job, state, count_runs_by_group(archive.root)[job.group])
     if as_json:
         print_json(facts)
         return

@@ -15,7 +15,7 @@ from sonde.cli.layout_output import (
     print_deletion,
     print_plan,
 )
-from sonde.cli.options import OutputFile, VerbGroup, archive_option, json_option
+from sonde.cli.options import OutputFile, VerbGroup, add_archive_option, add_json_option
 from sonde.design.checked_items import choose_exit_code
 from sonde.design.layout import layout_tables
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -77,7 +77,7 @@ _system_argument = click.argument("system", metavar="SYSTEM")
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
     help="Write scripts, the picture, the report and the system with the plan in it.",
 )  # fmt: skip
-@json_option
+@add_json_option
 def plan_command(
     system: str,
     explain: bool,
@@ -115,7 +115,7 @@ def plan_command(
     chosen_geometry = parse_geometry(geometry) if geometry is not None else None
     plan = plan_layout(machine, chosen_geometry, members, {"lvm": "LVM", "md": "md"}[volumes], failed_parts)
     if output is not None:
-        _write(output, _files(plan, binary))
+        _write_files(output, _make_files(plan, binary))
     if as_json:
         print_json(make_plan_document(plan, show_failures=show_failures))
         return EXIT_FAILED if plan.unmet else 0
@@ -125,7 +125,7 @@ def plan_command(
     else:
         print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
     if output is not None:
-        for name in sorted(_files(plan, binary)):
+        for name in sorted(_make_files(plan, binary)):
             get_results_console().print(str(output / name), soft_wrap=True, highlight=False)
     return EXIT_FAILED if plan.unmet else 0
 
@@ -170,7 +170,7 @@ def _print_alternatives(system: System, against: tuple[str, ...], name: str | No
 )
 @click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
 @click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
-@json_option
+@add_json_option
 def check_command(
     locations: tuple[str, ...], saved_outputs: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
 ) -> int:
@@ -210,7 +210,7 @@ def check_command(
     if system is not None:
         machine = read_system(find_system_file(system))
         mount_points = [item.location for item in storage.file_systems]
-        planned = _planned_layout(machine, plan_layout(machine), name, mount_points)
+        planned = _find_planned_layout(machine, plan_layout(machine), name, mount_points)
     elif name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
     verdict = check_layout(storage, planned, [path for item in locations if (path := Path(item)).is_dir()])
@@ -222,7 +222,7 @@ def check_command(
 @_system_argument
 @click.argument("enclosure", metavar="ENCLOSURE")
 @click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write the system file without these LUNs.")
-@json_option
+@add_json_option
 def delete_command(system: str, enclosure: str, output: Path | None, as_json: bool) -> int:
     """Take all LUNs of ENCLOSURE out of a described SYSTEM, and name what is lost with them.
 
@@ -273,8 +273,8 @@ def collect_command() -> int:
 @click.option("--repeats", type=click.IntRange(1, 100), default=6, show_default=True, help="Of each case, in turn.")
 @click.option("--buffered", is_flag=True, help="Through the page cache, where O_DIRECT does not work.")
 @click.option("--simulated", metavar="RUN", help="A run of the same plan that the simulator computed.")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def verify_command(
     directory: str, system: str | None, name: str | None, segment: str | None, stripe: str | None, parity: bool | None,
     volume: str | None, repeats: int, buffered: bool, simulated: str | None, archive: Archive, as_json: bool,
@@ -302,7 +302,7 @@ def verify_command(
     planned = None
     if system is not None:
         machine = read_system(find_system_file(system))
-        planned = _planned_layout(
+        planned = _find_planned_layout(
             machine, plan_layout(machine), name, [file_system.location for file_system in storage.file_systems]
         )
     geometry = stripe_measurement.choose_stripe_geometry(storage, planned, given_stripe, parity)
@@ -347,7 +347,9 @@ def _read_record_of(archive: Archive, name: str) -> RecordReader:
     return read_record(archive.find(name)[-1] / RECORD)
 
 
-def _planned_layout(system: System, plan: LayoutPlan, name: str | None, mount_points: list[str]) -> FileSystemLayout:
+def _find_planned_layout(
+    system: System, plan: LayoutPlan, name: str | None, mount_points: list[str]
+) -> FileSystemLayout:
     """The file system of the plan that is meant: named, or mounted at one of the places, or the only one."""
     names = [candidate.id for candidate in plan.file_systems]
     if name is None:
@@ -364,7 +366,7 @@ def _planned_layout(system: System, plan: LayoutPlan, name: str | None, mount_po
     return plan.of(name)
 
 
-def _files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
+def _make_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     from sonde.design.layout.cray_x1_notation import format_cray_x1_commands
     from sonde.design.layout.diagram import draw_layout
     from sonde.design.layout.scripts import make_layout_scripts
@@ -379,7 +381,7 @@ def _files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     return files | ({"csm-parts-xlv.txt": old} if old else {})
 
 
-def _write(folder: Path, files: dict[str, str]) -> None:
+def _write_files(folder: Path, files: dict[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

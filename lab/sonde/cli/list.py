@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
-from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
+from sonde.cli.options import add_existing_archive_option, add_json_option
+from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar
 from sonde.model.errors import RecordError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -28,7 +28,7 @@ _MAX_COMPLAINTS = 10
 
 
 @click.command("list")
-@selection_options
+@add_selection_options
 @click.option(
     "-n",
     "--last",
@@ -39,8 +39,8 @@ _MAX_COMPLAINTS = 10
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Include the calibration runs of checks.")
 @click.option("--runs", "ungrouped", is_flag=True, help="A row for each run. Default: one row for the runs of a group.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(
     wanted: Selection, count: int | None, everything: bool, ungrouped: bool, archive: Archive, as_json: bool
 ) -> int:
@@ -61,7 +61,7 @@ def command(
     if as_json:
         rows = catalog.find(["run", "folder", "tags"], selected, count).table.to_pylist()
         _print_complaints(catalog.complaints())
-        print_json(_documents(archive, rows))
+        print_json(_make_documents(archive, rows))
         return 0
     lines, left_out = _select_lines(catalog, selected, count, ungrouped)
     _print_complaints(catalog.complaints())
@@ -106,9 +106,9 @@ def _print_complaints(complaints: Sequence[str]) -> None:
         )
 
 
-def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _make_documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     documents = []
-    with progress_bar("reading runs") as step:
+    with open_progress_bar("reading runs") as step:
         for done, row in enumerate(rows):
             folder = archive.root / row["folder"]
             documents.append({**_read_document(folder), "tags": row["tags"], "folder": str(folder)})

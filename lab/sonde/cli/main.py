@@ -110,7 +110,7 @@ _CLICK_TYPE_NAMES = {
 
 
 @cache
-def verbs() -> tuple[str, ...]:
+def list_verbs() -> tuple[str, ...]:
     """Returns the names of all verbs. Each is a module with a `command`; `import_.py` is the verb import."""
     files = (entry.name for entry in pkgutil.iter_modules([str(Path(__file__).parent)]))
     names = {name.rstrip("_").replace("_", "-") for name in files if name not in _SHARED_MODULES}
@@ -121,10 +121,10 @@ class VerbGroup(click.Group):
     """Loads a verb's module only when the verb is used, to save import time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(verbs())
+        return list(list_verbs())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in verbs():
+        if name not in list_verbs():
             return None
         module = f"sonde.cli.{name.replace('-', '_')}{'_' * keyword.iskeyword(name)}"
         verb = getattr(importlib.import_module(module), "command", None)
@@ -135,9 +135,9 @@ class VerbGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Prints the verbs in groups, with the first sentence of each in full."""
-        other_verbs = tuple(name for name in verbs() if name not in _ORDERED_VERBS)
+        other_verbs = tuple(name for name in list_verbs() if name not in _ORDERED_VERBS)
         for title, names in {**_VERB_GROUPS, "More": other_verbs}.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names if name in verbs()]
+            commands = [(name, self.get_command(ctx, name)) for name in names if name in list_verbs()]
             rows = [(name, verb.get_short_help_str(limit=1000)) for name, verb in commands if verb is not None]
             if rows:
                 with formatter.section(title):
@@ -151,13 +151,13 @@ class VerbGroup(click.Group):
             if args == ["--help"]:
                 echo(ctx.get_help())
                 ctx.exit()
-            if args[0] not in verbs():
+            if args[0] not in list_verbs():
                 _print_help_topic(args[0])
                 ctx.exit()
         complete = not ctx.resilient_parsing  # during shell completion, a partial word is no error
-        if complete and args and not args[0].startswith("-") and args[0] not in verbs():
-            verb_list = ", ".join(verbs())
-            hint = suggest_name(args[0], verbs())
+        if complete and args and not args[0].startswith("-") and args[0] not in list_verbs():
+            verb_list = ", ".join(list_verbs())
+            hint = suggest_name(args[0], list_verbs())
             raise click.UsageError(f'There is no command "{args[0]}"; there are {verb_list}.{hint}', ctx)
         name, verb, remaining = super().resolve_command(ctx, args)
         defaults = (ctx.default_map or {}).get(str(name))
@@ -198,9 +198,9 @@ def _print_overview(ctx: click.Context) -> None:
     with formatter.section("First steps"):
         first = [(name, command.get_command(ctx, name)) for name in _FIRST_VERBS]
         formatter.write_dl([(name, verb.get_short_help_str(limit=1000)) for name, verb in first if verb is not None])
-    others = tuple(name for name in verbs() if name not in _ORDERED_VERBS)
+    others = tuple(name for name in list_verbs() if name not in _ORDERED_VERBS)
     rows = [
-        (title, ", ".join(name for name in names if name in verbs() and name not in _FIRST_VERBS))
+        (title, ", ".join(name for name in names if name in list_verbs() and name not in _FIRST_VERBS))
         for title, names in {**_VERB_GROUPS, "More": others}.items()
     ]
     with formatter.section("By task"):
@@ -219,12 +219,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A character that the terminal lacks must not cause an error.
             stream.reconfigure(errors="replace")
     try:
-        with _signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), open_output_session():
+        with _treat_signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), open_output_session():
             result = command.main(
                 args=list(arguments) if arguments is not None else None,
                 prog_name="sonde",
                 standalone_mode=False,
-                default_map=read_defaults(verbs()),
+                default_map=read_defaults(list_verbs()),
             )
             write_export()
         sys.stdout.flush()
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         echo(error.format_message(), err=True)
         return EXIT_BAD_INPUT
     except click.ClickException as error:
-        return _report_error(_usage_message(error), EXIT_BAD_INPUT)
+        return _report_error(_make_usage_message(error), EXIT_BAD_INPUT)
     except UserError as error:
         return _report_error(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -245,11 +245,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("SONDE_DEBUG"):
             raise
-        return _report_error(_internal_error_message(error), EXIT_FAILED)
+        return _report_error(_store_internal_error(error), EXIT_FAILED)
 
 
 @contextmanager
-def _signals_as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
+def _treat_signals_as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
     """Handles these signals like Ctrl-C, also between two runs."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -269,7 +269,7 @@ def _report_error(sentence: str, code: int) -> int:
     return code
 
 
-def _usage_message(error: click.ClickException) -> str:
+def _make_usage_message(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
     if isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "plan":
         from sonde.experiments.shipped_experiments import list_shipped_plans  # reads the folder of experiments
@@ -285,7 +285,7 @@ def _usage_message(error: click.ClickException) -> str:
     return message
 
 
-def _internal_error_message(error: Exception) -> str:
+def _store_internal_error(error: Exception) -> str:
     """Stores the details of an internal error in a file and returns a message with its path."""
     description = f"{type(error).__name__}: {error}".splitlines()[0]
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import archive_option
+from sonde.cli.options import add_archive_option
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.dialects.survey.echo import EchoSurvey
 from sonde.dialects.survey.plans import compute_results, make_line_head, make_line_tail, plan_of
@@ -35,7 +35,7 @@ from sonde.terminal.screen import get_messages_console
 
 
 @click.command("obdfilter-survey")
-@archive_option
+@add_archive_option
 @click.option("--quiet", is_flag=True, help="No progress, no remarks.")
 @click.option("--system", metavar="FILE", help="Of OSTs: described system that says which OSS has which of them.")
 @click.argument("arguments", nargs=-1)
@@ -54,18 +54,18 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
     More: sonde help reference/obdfilter-survey
     """
     survey = read_survey(arguments, os.environ)
-    lines = [f"{_now()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]
+    lines = [f"{_format_current_time()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]
     encoding.echo(lines[0])
     folders = [Path(target).is_dir() for target in survey.targets]
     try:
         if folders and all(folders):
-            _survey_folders(survey, archive, quiet, lines)
+            _survey_by_folders(survey, archive, quiet, lines)
         elif any(folders):
             raise UserError(f"{survey.targets[folders.index(False)]} is not a directory, but other targets are.")
         elif any("/" in target for target in survey.targets):
             raise UserError(f"There is no directory {survey.targets[0]}; name directories, or OSTs of this server.")
         else:
-            _survey_objects(survey, archive, read_system(find_system_file(system)) if system else None, lines)
+            _survey_by_objects(survey, archive, read_system(find_system_file(system)) if system else None, lines)
     finally:
         if survey.rslt:
             write_file(Path(f"{survey.rslt}.summary"), "\n".join(lines) + "\n")
@@ -73,7 +73,7 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
     return EXIT_OK
 
 
-def _survey_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines: list[str]) -> None:
+def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines: list[str]) -> None:
     engine, display, points = find_engine(), make_display(get_messages_console(), quiet), survey.points()
     plans = [plan_of(survey, point) for point in points]
     archive.recover()
@@ -91,7 +91,7 @@ def _survey_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines
         display.close()
 
 
-def _survey_objects(survey: SurveySettings, archive: Archive, system: System | None, lines: list[str]) -> None:
+def _survey_by_objects(survey: SurveySettings, archive: Archive, system: System | None, lines: list[str]) -> None:
     program = shutil.which("lctl")
     if program is None:
         raise MachineError(
@@ -122,5 +122,5 @@ def _survey_objects(survey: SurveySettings, archive: Archive, system: System | N
             add_imported(archive, [run], {"file": "lctl"}, None, lambda done: None)
 
 
-def _now() -> str:
+def _format_current_time() -> str:
     return datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Z %Y")

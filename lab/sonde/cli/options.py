@@ -47,38 +47,38 @@ class OutputFile(click.Path):
         return path
 
 
-def archive_option(command: Command) -> Command:
+def add_archive_option(command: Command) -> Command:
     """Adds --archive DIR, passed as an Archive."""
     return click.option(
         "--archive",
         metavar="DIR",
-        callback=lambda ctx, parameter, value: Archive.from_option(value, _report),
+        callback=lambda ctx, parameter, value: Archive.from_option(value, _print_archive_message),
         help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
     )(command)
 
 
-def _report(sentence: str) -> None:
+def _print_archive_message(sentence: str) -> None:
     get_messages_console().print(f"sonde: {sentence}", soft_wrap=True)
 
 
-def existing_archive_option(command: Command) -> Command:
+def add_existing_archive_option(command: Command) -> Command:
     """Adds --archive for verbs that only read the archive: a folder that the user names must exist."""
     return click.option(
         "--archive",
         metavar="DIR",
-        callback=lambda ctx, parameter, value: _existing_archive(value),
+        callback=lambda ctx, parameter, value: _open_existing_archive(value),
         help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
     )(command)
 
 
-def _existing_archive(option: str | None) -> Archive:
-    archive = Archive.from_option(option, _report)
+def _open_existing_archive(option: str | None) -> Archive:
+    archive = Archive.from_option(option, _print_archive_message)
     if option and not archive.root.is_dir():
         raise UserError(f"There is no archive {archive.root}; name the folder that holds the runs.")
     return archive
 
 
-def json_option(command: Command) -> Command:
+def add_json_option(command: Command) -> Command:
     """Adds --json, passed as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on standard output.")(
         command
@@ -90,7 +90,7 @@ def report_option(command: Command) -> Command:
     return click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")(command)
 
 
-def mpi_module_option(command: Command) -> Command:
+def add_mpi_module_option(command: Command) -> Command:
     """Adds --mpi-module FILE."""
     return click.option(
         "--mpi-module",
@@ -100,7 +100,7 @@ def mpi_module_option(command: Command) -> Command:
     )(command)
 
 
-def launcher_options(starts: str) -> Callable[[Command], Command]:
+def add_launcher_options(starts: str) -> Callable[[Command], Command]:
     """Adds --launcher and --launcher-args; `starts` names what the launcher starts ("the processes")."""
 
     def decorate(command: Command) -> Command:
@@ -138,10 +138,10 @@ def plan_options(command: Command) -> Command:
     return command
 
 
-def task_options(command: Command) -> Command:
+def add_task_options(command: Command) -> Command:
     """Adds --tasks, --processes, --launcher and --launcher-args, the arguments of `divide_tasks`."""
     for decorate in (
-        launcher_options("the processes"),
+        add_launcher_options("the processes"),
         click.option("--processes", type=click.IntRange(1, 65536), metavar="P", help="Processes that share the tasks."),
         click.option("--tasks", type=click.IntRange(1, 1 << 22), metavar="N", help="Total number of I/O streams."),
     ):
@@ -163,7 +163,7 @@ def parse_locations(
         else:
             if match[1] in directories_by_name:
                 raise UserError(f"--on {match[1]} is given twice; one directory is enough.")
-            directories_by_name[match[1]] = _absolute_directory("--on", match[1], match[2])
+            directories_by_name[match[1]] = _resolve_directory("--on", match[1], match[2])
     pools_by_name: dict[str, tuple[str, ...]] = {}
     for text in pools:
         for entry in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
@@ -179,13 +179,13 @@ def parse_locations(
 def _pool_directories(name: str, text: str) -> tuple[str, ...]:
     """Parses one directory of a pool, or several with commas. Raises UserError."""
     texts = [text] if Path(text).is_dir() else text.split(",")
-    directories = tuple(dict.fromkeys(_absolute_directory("--pool", name, text) for text in texts))
+    directories = tuple(dict.fromkeys(_resolve_directory("--pool", name, text) for text in texts))
     if len(directories) < len(texts):
         raise UserError(f"--pool {name} names a directory twice; each is one target of the pool.")
     return directories
 
 
-def _absolute_directory(option: str, name: str, directory: str) -> str:
+def _resolve_directory(option: str, name: str, directory: str) -> str:
     """Returns the absolute path of a directory. Raises UserError if there is none."""
     try:
         return str(existing_directory(directory).absolute())

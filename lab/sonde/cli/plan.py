@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.options import json_option, plan_options, task_options
+from sonde.cli.options import add_json_option, add_task_options, plan_options
 from sonde.experiments.plan_loading import divide_tasks, load_plan
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
@@ -30,8 +30,8 @@ from sonde.terminal.screen import get_messages_console, get_results_console, mak
 
 @click.command("plan")
 @plan_options
-@task_options
-@json_option
+@add_task_options
+@add_json_option
 def command(
     plan: str,
     settings: tuple[str, ...],
@@ -80,7 +80,7 @@ def command(
     )
     for sentence in find_plan_advice(checked, volumes, facts.get("memory_bytes")):
         get_results_console().print(Text(f"Advice  {sentence}"), soft_wrap=True)
-    return EXIT_OK if _fits(space.bytes, checked, facts) else EXIT_ENVIRONMENT
+    return EXIT_OK if _fits_into_space(space.bytes, checked, facts) else EXIT_ENVIRONMENT
 
 
 def _count_with_engine(
@@ -195,46 +195,46 @@ def _describe_stop(volume: PhaseVolume) -> str:
     return "with the volume"
 
 
-def _available_bytes(facts: dict[str, Any]) -> int | None:
+def _get_available_bytes(facts: dict[str, Any]) -> int | None:
     available = (facts.get("file_system") or {}).get("available_bytes")
     return None if available is None else int(available)
 
 
-def _fits(needed: int, plan: Plan, facts: dict[str, Any]) -> bool:
+def _fits_into_space(needed: int, plan: Plan, facts: dict[str, Any]) -> bool:
     """Returns whether the plan fits; also True if the free space is unknown."""
-    available = _available_bytes(facts)
-    return available is None or needed + _reserved_bytes(plan) <= available
+    available = _get_available_bytes(facts)
+    return available is None or needed + _get_reserved_bytes(plan) <= available
 
 
-def _reserved_bytes(plan: Plan) -> int:
+def _get_reserved_bytes(plan: Plan) -> int:
     return parse_bytes(plan.resolve()["target"]["min_free"])
 
 
 def _describe_space(space: RequiredSpace, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
-    available, needed = _available_bytes(facts), space.bytes
+    available, needed = _get_available_bytes(facts), space.bytes
     text = f"{format_bytes(needed)} needed"
     if space.most_bytes > needed:
         text += f", up to {format_bytes(space.most_bytes)} if storage is faster than the stonewall"
     if available is None:
         return text
     text += f", {format_bytes(available)} available"
-    if _fits(space.most_bytes, plan, facts):
+    if _fits_into_space(space.most_bytes, plan, facts):
         return text
-    if _fits(needed, plan, facts):
+    if _fits_into_space(needed, plan, facts):
         return (
-            f"{text}: may leave less than {format_bytes(_reserved_bytes(plan))} (target.min_free); set a volume that"
-            " fits, or a shorter stonewall"
+            f"{text}: may leave less than {format_bytes(_get_reserved_bytes(plan))} (target.min_free); set a volume"
+            " that fits, or a shorter stonewall"
         )
     if needed <= available:
         return (
-            f"{text}, of which {format_bytes(_reserved_bytes(plan))} must stay free: does not fit;"
+            f"{text}, of which {format_bytes(_get_reserved_bytes(plan))} must stay free: does not fit;"
             " --set target.min_free=0"
         )
-    volume = _fitting_task_volume(available, tasks, plan)
+    volume = _compute_fitting_task_volume(available, tasks, plan)
     return f"{text}: does not fit; make it smaller, like --set data.access.volume={volume}"
 
 
-def _fitting_task_volume(available: int, tasks: int, plan: Plan) -> str:
+def _compute_fitting_task_volume(available: int, tasks: int, plan: Plan) -> str:
     """Returns a volume for each task that fits into the free space."""
-    room = max(0, available - _reserved_bytes(plan)) // max(1, tasks)
+    room = max(0, available - _get_reserved_bytes(plan)) // max(1, tasks)
     return f"{max(1, room >> 20)}MiB"

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import OutputFile, existing_archive_option, json_option
-from sonde.cli.run_selection import open_catalog, selection_options
+from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
+from sonde.cli.run_selection import add_selection_options, open_catalog
 from sonde.model.errors import UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
@@ -37,9 +37,9 @@ _MAX_COMPLAINTS = 10
     is_flag=True,
     help="Let the query read and write any file that you may (read_csv, COPY, ATTACH) and load extensions.",
 )
-@selection_options
-@existing_archive_option
-@json_option
+@add_selection_options
+@add_existing_archive_option
+@add_json_option
 def command(
     sql: str | None, output: Path | None, allow_files: bool, wanted: Selection, archive: Archive, as_json: bool
 ) -> int:
@@ -86,7 +86,7 @@ def command(
         write_table(answer.table, output)
         console.print(f"{counted(len(answer.rows), 'row')} in {output}.", soft_wrap=True)
     elif as_json:
-        print_json([dict(zip(answer.columns, map(_json_value, row), strict=True)) for row in answer.rows])
+        print_json([dict(zip(answer.columns, map(_convert_to_json, row), strict=True)) for row in answer.rows])
     else:
         _print_answer(answer)
     return 0
@@ -123,9 +123,9 @@ def _format_cell(value: Any) -> str:
     return "-" if value is None else encode_line(value)
 
 
-def _json_value(value: Any) -> Any:
+def _convert_to_json(value: Any) -> Any:
     if isinstance(value, list):
-        return [_json_value(item) for item in value]
+        return [_convert_to_json(item) for item in value]
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)

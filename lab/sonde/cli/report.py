@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import OutputFile, existing_archive_option, json_option
+from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
 from sonde.cli.report_writing import write_run_report
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
@@ -38,8 +38,8 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
     multiple=True,
     help="Of an experiment: write all numbers too, beside the page.",
 )
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(
     runs: tuple[str, ...],
     output: Path | None,
@@ -67,7 +67,7 @@ def command(
     trace = next((run for run in runs if is_trace(Path(run))), None)
     if trace is not None:
         raise UserError(f"{trace} is a trace, of which there is no page; `sonde show {trace}` shows it by file.")
-    group = _experiment_group(archive, runs)
+    group = _find_experiment_group(archive, runs)
     if group:
         return _write_experiment_report(archive, group, output, described, formats, as_json)
     if formats:
@@ -83,7 +83,7 @@ def command(
     return 0
 
 
-def _experiment_group(archive: Archive, runs: tuple[str, ...]) -> str:
+def _find_experiment_group(archive: Archive, runs: tuple[str, ...]) -> str:
     """The group of an experiment that is meant, when one is."""
     return runs[0] if len(runs) == 1 and runs[0] in groups(archive.root) else ""
 

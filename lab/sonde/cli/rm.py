@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from sonde.cli.options import existing_archive_option
-from sonde.cli.run_selection import progress_bar, select_runs, selection_options
+from sonde.cli.options import add_existing_archive_option
+from sonde.cli.run_selection import add_selection_options, open_progress_bar, select_runs
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.groups import remove_empty
@@ -21,11 +21,11 @@ _MAX_NAMES = 10
 
 @click.command("rm")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@selection_options
+@add_selection_options
 @click.option("--group", "groups", is_flag=True, help="A name may mean all runs of a group: a check, a grid, a survey.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only print what would be removed.")
-@existing_archive_option
+@add_existing_archive_option
 def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, dry_run: bool, archive: Archive) -> int:
     """Remove runs from the archive: those that match the names and the filters, as far as given.
 
@@ -68,7 +68,7 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
         if not click.confirm(encode_text(f"Remove {description} for good?"), err=True):
             get_results_console().print("Nothing was removed.")
             return 0
-    with progress_bar("removing") as step:
+    with open_progress_bar("removing") as step:
         for done, folder in enumerate(folders):
             archive.remove(folder)
             step(done + 1, len(folders))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import OutputFile, VerbGroup, json_option
+from sonde.cli.options import OutputFile, VerbGroup, add_json_option
 from sonde.cli.route_output import print_paths, print_verified, report_check
-from sonde.cli.run_selection import progress_bar
+from sonde.cli.run_selection import open_progress_bar
 from sonde.design.checked_items import CheckedItem, choose_exit_code, split_results
 from sonde.design.routes.check import check_host
 from sonde.design.routes.check_directions import check_directions
@@ -72,7 +72,7 @@ _system_argument = click.argument("system", metavar="SYSTEM")
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write the files."
 )
-@json_option
+@add_json_option
 def plan_command(system: str, file_format: str, class_name: str | None, output: Path | None, as_json: bool) -> int:
     """Plan the routes of SYSTEM: a file, or the name of a ready-made system.
 
@@ -95,7 +95,7 @@ def plan_command(system: str, file_format: str, class_name: str | None, output: 
         plans = plan_all_routes(find_fabrics(machine))
         files = make_plan_files(plans, file_format, class_name)
     if output is not None:
-        _write(output, files | _pictures(plans))
+        _write_files(output, files | _draw_fabrics(plans))
     if as_json:
         print_json({"plans": [asdict(plan) for plan in plans], "files": files})
         return 0
@@ -119,13 +119,13 @@ def plan_command(system: str, file_format: str, class_name: str | None, output: 
     return 0
 
 
-def _pictures(plans: list[RoutePlan]) -> dict[str, str]:
+def _draw_fabrics(plans: list[RoutePlan]) -> dict[str, str]:
     from sonde.design.routes.diagram import draw_fabric
 
     return {f"{plan.fabric.name.replace(' ', '-')}.svg": draw_fabric(plan.fabric) for plan in plans}
 
 
-def _write(folder: Path, files: dict[str, str]) -> None:
+def _write_files(folder: Path, files: dict[str, str]) -> None:
     try:
         for name, text in files.items():
             path = folder / name
@@ -148,7 +148,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     metavar="FILE",
     help="Tables of a host of the other network: do replies come back by the same routers?",
 )
-@json_option
+@add_json_option
 def check_command(system: str, files: tuple[Path, ...], name: str, other_files: tuple[Path, ...], as_json: bool) -> int:
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
@@ -221,7 +221,7 @@ def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:
     "--tasks", type=click.IntRange(1, 4096), default=4, show_default=True, help="A client, native against forwarded."
 )
 @click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a page.")
-@json_option
+@add_json_option
 def simulate_command(
     system: str,
     connections: int,
@@ -251,7 +251,7 @@ def simulate_command(
         near = [address for item in fabric.near.classes for address in item.addresses][:clients]
         far = [address for item in fabric.far.classes for address in item.addresses]
         layer = 4 if policy == "1" else 3
-        with progress_bar("routers lost in turn") as step:
+        with open_progress_bar("routers lost in turn") as step:
             traffic = simulate_flows(fabric, near, far, connections=connections, layer=layer, seed=seed, step=step)
         shares = traffic.all_up.shares
         compared = compare_mounts(machine, fabric, shares, clients=len(near), tasks=tasks)
@@ -370,7 +370,7 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
     "--policy", type=click.Choice(["0", "1"]), default="1", show_default=True, help="fib_multipath_hash_policy."
 )
 @click.option("--watch/--no-watch", "watched", default=True, help="With or without health checks (default: with).")
-@json_option
+@add_json_option
 def verify_command(system: str, flows: int, losses: int, seed: int, policy: str, watched: bool, as_json: bool) -> int:
     """Try the plan of SYSTEM out: build it in network namespaces of this machine, send flows, let routers die.
 
@@ -387,7 +387,7 @@ def verify_command(system: str, flows: int, losses: int, seed: int, policy: str,
     source = find_system_file(system)
     outcomes = []
     for fabric in find_fabrics(read_system(source)):
-        with progress_bar("routers that die") as step:
+        with open_progress_bar("routers that die") as step:
             file = str(Path(source).resolve())
             layer = 4 if policy == "1" else 3
             result = verify_plan(

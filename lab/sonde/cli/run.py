@@ -7,9 +7,15 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import task_options
+from sonde.cli.options import add_task_options
 from sonde.cli.report_writing import write_report_or_warn
-from sonde.cli.run_options import OutputOptions, RunRequest, dry_run_options, output_options, run_request_options
+from sonde.cli.run_options import (
+    OutputOptions,
+    RunRequest,
+    add_dry_run_options,
+    add_output_options,
+    run_request_options,
+)
 from sonde.conduct.run import RunResult, RunSetup, make_failure
 from sonde.experiments.plan_loading import divide_tasks, load_plan
 from sonde.experiments.shipped_experiments import resolve_plan_source
@@ -33,9 +39,9 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 @click.command("run")
 @click.argument("plan")
 @run_request_options
-@dry_run_options
-@task_options
-@output_options
+@add_dry_run_options
+@add_task_options
+@add_output_options
 def command(
     plan: str,
     run_request: RunRequest,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sonde.cli.options import archive_option, json_option, mpi_module_option, parse_locations, report_option
+from sonde.cli.options import add_archive_option, add_json_option, add_mpi_module_option, parse_locations, report_option
 from sonde.conduct.run import RunSetup
 from sonde.experiments.executor import Attempt, Executor
 from sonde.experiments.locations import RunLocations
@@ -147,7 +147,7 @@ def run_request_options(command: Command) -> Command:
     return decorated  # type: ignore[no-any-return]
 
 
-def dry_run_options(command: Command) -> Command:
+def add_dry_run_options(command: Command) -> Command:
     """Adds --dry-run and --rate, which `output_options` reads."""
     rate = click.option("--rate", metavar="RATE", help="With --dry-run: rate for the estimated times, like 2GB/s.")
     dry_run = click.option(
@@ -156,7 +156,7 @@ def dry_run_options(command: Command) -> Command:
     return dry_run(rate(command))
 
 
-def output_options(command: Command) -> Command:
+def add_output_options(command: Command) -> Command:
     """Adds --mpi-module, --archive, --report, --quiet, --json and passes them as `output`, with `dry_run_options`."""
 
     @functools.wraps(command)
@@ -168,7 +168,7 @@ def output_options(command: Command) -> Command:
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
     decorated: Any = with_output
-    for decorate in (json_option, quiet, report_option, archive_option, mpi_module_option):
+    for decorate in (add_json_option, quiet, report_option, add_archive_option, add_mpi_module_option):
         decorated = decorate(decorated)
     return decorated  # type: ignore[no-any-return]
 

@@ -52,7 +52,7 @@ _OPTIONS = (
 )
 
 
-def selection_options(command: Command) -> Command:
+def add_selection_options(command: Command) -> Command:
     """Adds --plan, --on, --tag, … and passes them as `wanted`, a Selection."""
 
     @functools.wraps(command)
@@ -80,7 +80,7 @@ def is_unrestricted(wanted: Selection) -> bool:
 
 
 @contextmanager
-def progress_bar(description: str) -> Iterator[Step]:
+def open_progress_bar(description: str) -> Iterator[Step]:
     """Shows a progress bar on standard error from the first step on."""
     console = get_messages_console()
     bar = Progress(
@@ -106,7 +106,7 @@ def open_catalog(root: Path) -> Catalog:
     # The import of pyarrow takes longer than most commands.
     from sonde.store.catalog import Catalog
 
-    with progress_bar("reading new runs") as step:
+    with open_progress_bar("reading new runs") as step:
         return Catalog(root, step)
 
 

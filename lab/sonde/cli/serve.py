@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import existing_archive_option
-from sonde.cli.run_selection import open_catalog, progress_bar
+from sonde.cli.options import add_existing_archive_option
+from sonde.cli.run_selection import open_catalog, open_progress_bar
 from sonde.cli.site import reports_option
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_results_console
@@ -18,7 +18,7 @@ from sonde.terminal.screen import get_results_console
 @click.command("serve")
 @click.option("--port", type=click.IntRange(0, 65535), default=8030, show_default=True, help="0: any free port.")
 @reports_option
-@existing_archive_option
+@add_existing_archive_option
 def command(port: int, reports: int, archive: Archive) -> int:
     """Show the whole archive in a browser, read-only, at http://127.0.0.1:PORT until it is stopped.
 
@@ -44,8 +44,8 @@ def command(port: int, reports: int, archive: Archive) -> int:
                 catalog,
                 Path(folder),
                 reports,
-                lambda: progress_bar("watching histories"),
-                lambda: progress_bar("writing pages"),
+                lambda: open_progress_bar("watching histories"),
+                lambda: open_progress_bar("writing pages"),
             )
 
         build()

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.options import add_existing_archive_option, add_json_option
 from sonde.cli.run_selection import open_catalog
 from sonde.findings.assessment import assess_phase_rate
 from sonde.model.bundled_files import find_system_file
@@ -38,8 +38,8 @@ _MAX_RUNS = 12  # of larger groups `show` prints a row for each run
 @click.command("show")
 @click.argument("run", default="last")
 @click.option("--system", metavar="SYSTEM", help="System file of the machine, with the server and unit of each target.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(run: str, system: str | None, archive: Archive, as_json: bool) -> int:
     """Show the phases of RUN: rates, latencies, CPU time, and their assessment.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from sonde.cli.experiment_runs import run_experiment
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.run import print_run_result
 from sonde.cli.run_options import OutputOptions, RunRequest
 from sonde.conduct.run import RunSetup, make_failure
@@ -78,9 +78,9 @@ def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: boo
 @click.option("--repeat", type=click.IntRange(1, 100_000), metavar="N", help="Run every cell so many times.")
 @click.option("--group", metavar="NAME", default="", help="Name of the group that the runs belong to.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later.")
-@archive_option
+@add_archive_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
-@json_option
+@add_json_option
 def command(
     plan: str,
     system: str,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
-from sonde.cli.run_selection import open_catalog, progress_bar
+from sonde.cli.options import add_existing_archive_option, add_json_option
+from sonde.cli.run_selection import open_catalog, open_progress_bar
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_results_console, print_json
 
@@ -25,8 +25,8 @@ reports_option = click.option(
 @click.command("site")
 @click.argument("out", type=click.Path(file_okay=False, path_type=Path))
 @reports_option
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:
     """Write the whole archive as a static site into the folder OUT: overview, every history, event and run.
 
@@ -47,8 +47,8 @@ def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:
         open_catalog(archive.root),
         out,
         reports,
-        lambda: progress_bar("watching histories"),
-        lambda: progress_bar("writing pages"),
+        lambda: open_progress_bar("watching histories"),
+        lambda: open_progress_bar("writing pages"),
     )
     if as_json:
         print_json(

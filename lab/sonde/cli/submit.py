@@ -73,7 +73,7 @@ def command(
         _require_divisible_work(site, run_context, experiment)
     archive = Archive.from_option(folder or site.archive or None)
     job = create_job(
-        archive, site, run_context.params["plan"], nodes or site.nodes, _job_seconds(time_limit, site), array or 0
+        archive, site, run_context.params["plan"], nodes or site.nodes, _parse_job_seconds(time_limit, site), array or 0
     )
     job = _with_arguments(job, archive, site, run_context, arguments)
     script = make_batch_script(job, site, Path.cwd())
@@ -142,7 +142,7 @@ def _with_arguments(
     return replace(job, arguments=("run", *arguments, *added), group=group)
 
 
-def _job_seconds(time_limit: str | None, site: Site) -> float:
+def _parse_job_seconds(time_limit: str | None, site: Site) -> float:
     try:
         seconds = site.time_s if time_limit is None else parse_duration(time_limit)
     except UnitError as reason:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from sonde.cli.options import archive_option, json_option, mpi_module_option, parse_locations, report_option
+from sonde.cli.options import add_archive_option, add_json_option, add_mpi_module_option, parse_locations, report_option
 from sonde.cli.run_options import OutputOptions
 from sonde.experiments.locations import RunLocations
 from sonde.launch.launchers.list import list_launcher_names
@@ -44,11 +44,11 @@ SHIPPED_FOLDER = "experiments"
 @click.option("--resume", is_flag=True, help="Continue interrupted experiments; finished runs stay.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later.")
 @click.option("--note", metavar="TEXT", default="", help="Comment to store with the runs.")
-@mpi_module_option
-@archive_option
+@add_mpi_module_option
+@add_archive_option
 @report_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no tables.")
-@json_option
+@add_json_option
 def command(
     folder: str,
     directories: tuple[str, ...],
@@ -80,7 +80,7 @@ def command(
 
     More: sonde help tasks/experiment
     """
-    from sonde.cli.experiment_runs import failure_text, print_experiment, results_document, run_request
+    from sonde.cli.experiment_runs import describe_failure, print_experiment, results_to_json, run_request
 
     for tag in tags:
         check_tag(tag)
@@ -103,10 +103,10 @@ def command(
         if not output.quiet:
             print_experiment(get_results_console(), experiment_run)
         elapsed_s = time.monotonic() - began
-        rows.append({**results_document(experiment_run), "seconds": elapsed_s, "text": failure_text(experiment_run)})
+        rows.append({**results_to_json(experiment_run), "seconds": elapsed_s, "text": describe_failure(experiment_run)})
         if experiment_run.exit_code == EXIT_INTERRUPTED:
             break
-    code = _suite_exit_code(rows)
+    code = _choose_suite_exit_code(rows)
     if as_json:
         print_json({"schema": "sonde-suite/1", "exit_code": code, "experiments": rows})
     else:
@@ -129,7 +129,9 @@ def _create_requests(
     from sonde.experiments.shipped_experiments import resolve_plan_source
     from sonde.model.experiment import read_experiment
 
-    experiments = [read_experiment(file, finder=resolve_plan_source) for file in _experiment_files(folder, name_filter)]
+    experiments = [
+        read_experiment(file, finder=resolve_plan_source) for file in _list_experiment_files(folder, name_filter)
+    ]
     locations_by_experiment = [list_named_locations(item) for item in experiments]
     for option, values_by_name, kind in (("--on", locations.by_name, 0), ("--pool", locations.pools, 1)):
         unknown = next(
@@ -149,7 +151,7 @@ def _create_requests(
     return requests
 
 
-def _experiment_files(folder: str, name_filter: str) -> list[Path]:
+def _list_experiment_files(folder: str, name_filter: str) -> list[Path]:
     """Returns the experiment files of a folder, sorted by name. Raises UserError if there is none."""
     from sonde.experiments.shipped_experiments import list_shipped_experiments
     from sonde.model.experiment.description import EXPERIMENT_FORMAT
@@ -183,7 +185,7 @@ def _resume_if_stored(archive: Archive, request: Any, resume: bool) -> Any:
         return request  # nothing to resume
 
 
-def _suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
+def _choose_suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
     codes = [int(row["exit_code"]) for row in rows]
     if EXIT_INTERRUPTED in codes:
         return EXIT_INTERRUPTED

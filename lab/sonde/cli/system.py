@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from sonde.cli.options import VerbGroup, json_option
+from sonde.cli.options import VerbGroup, add_json_option
 from sonde.design.system_text import count_parts, describe_part, describe_system
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK
@@ -32,7 +32,7 @@ _system_argument = click.argument("system", metavar="FILE")
 
 @command.command("check")
 @_system_argument
-@json_option
+@add_json_option
 def check_command(system: str, as_json: bool) -> int:
     """List every problem of FILE and of the files that it includes. Exit code 2 when there is one.
 
@@ -64,7 +64,7 @@ def check_command(system: str, as_json: bool) -> int:
 @command.command("show")
 @_system_argument
 @click.argument("part", required=False)
-@json_option
+@add_json_option
 def show_command(system: str, part: str | None, as_json: bool) -> int:
     """Explain FILE: its networks, file systems and mounts; with PART one part, its numbers with their sources, its
     addresses, and who uses it.

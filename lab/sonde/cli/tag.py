@@ -7,8 +7,8 @@ from collections import Counter
 
 import click
 
-from sonde.cli.options import existing_archive_option, json_option
-from sonde.cli.run_selection import is_unrestricted, open_catalog, progress_bar, select_runs, selection_options
+from sonde.cli.options import add_existing_archive_option, add_json_option
+from sonde.cli.run_selection import add_selection_options, is_unrestricted, open_catalog, open_progress_bar, select_runs
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -20,9 +20,9 @@ from sonde.terminal.screen import get_results_console, make_plain_table, print_j
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--add", "added", metavar="TAG", multiple=True, help="Add this tag to the runs.")
 @click.option("--remove", "removed", metavar="TAG", multiple=True, help="Remove this tag from the runs.")
-@selection_options
-@existing_archive_option
-@json_option
+@add_selection_options
+@add_existing_archive_option
+@add_json_option
 def command(
     runs: tuple[str, ...],
     added: tuple[str, ...],
@@ -53,7 +53,7 @@ def command(
     if not folders:
         raise UserError("No run matches; no tag was changed.")
     tagged: dict[str, list[str]] = {}
-    with progress_bar("tagging") as step:
+    with open_progress_bar("tagging") as step:
         for done, folder in enumerate(folders):
             change = added or removed
             tagged[folder.name] = change_tags(folder, added, removed) if change else read_tags(folder)

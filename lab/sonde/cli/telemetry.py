@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.event.times import parse_zone
 from sonde.model.quantities import display_percent, display_volume
@@ -48,7 +48,7 @@ def command() -> None:
 
 
 @command.command("list")
-@json_option
+@add_json_option
 def list_command(as_json: bool) -> int:
     """List the sources of counters, and for each whether it is available on this machine.
 
@@ -104,8 +104,8 @@ def list_command(as_json: bool) -> int:
 
 @command.command("show")
 @click.argument("run", default="last")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def show_command(run: str, archive: Archive, as_json: bool) -> int:
     """Show what the counters of RUN say about each of its phases.
 
@@ -214,8 +214,8 @@ def _format_fraction(value: float | None) -> str:
 @click.option("--run", "run", default="last", show_default=True, help="The run that the counters belong to.")
 @click.option("--host", default="", help="The host of the counters, where a file does not name one.")
 @click.option("--zone", default="UTC", show_default=True, help="Time zone of times without one: +01:00, Europe/Berlin.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, archive: Archive, as_json: bool) -> int:
     """Add counters of servers and other monitoring programs to RUN, cut to its time.
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
+from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup
 from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool_run, resolve_plans
@@ -32,9 +32,9 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
 
     @click.command(name, help=help_text, context_settings=SETTINGS)
     @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
-    @launcher_options("the tasks")
-    @mpi_module_option
-    @archive_option
+    @add_launcher_options("the tasks")
+    @add_mpi_module_option
+    @add_archive_option
     @report_option
     @click.option("--quiet", is_flag=True, help="No progress, no warnings.")
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import click
 
-from sonde.advise.buffers import params_from_trace, sum_small_call_seconds
-from sonde.cli.options import json_option
+from sonde.advise.buffers import choose_iobuf_params, sum_small_call_seconds
+from sonde.cli.options import add_json_option
 from sonde.launch.preload import check_program, find_library, make_preload_environment
 from sonde.model.errors import MachineError, UserError
 from sonde.model.shell import quote, quote_command
@@ -29,7 +29,7 @@ from sonde.terminal.trace_tables import build_trace_document, print_trace
     "-o", "--output", "--out", "out", metavar="DIR", help="Folder for the trace. Default: a new sonde-trace-TIME here."
 )
 @click.option("--events", default=65536, show_default=True, help="Single calls to keep for each process.")
-@json_option
+@add_json_option
 @click.argument("command_line", nargs=-1, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
 def command(out: str | None, events: int, as_json: bool, command_line: tuple[str, ...]) -> int:
     """Run PROGRAM and count what it does to its files, without changing anything.
@@ -73,15 +73,15 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
             get_messages_console().print(
                 f"{folder} held traces before; they are counted here too.", style="yellow", soft_wrap=True
             )
-        get_messages_console().print(_verdict(trace, folder, command_line), soft_wrap=True)
+        get_messages_console().print(_describe_verdict(trace, folder, command_line), soft_wrap=True)
         get_messages_console().print(f"Files  {folder}", soft_wrap=True, style="dim")
     return code
 
 
-def _verdict(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
+def _describe_verdict(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
     """Whether gathering small accesses would help, and how."""
     try:
-        entries = params_from_trace(trace).split(",")
+        entries = choose_iobuf_params(trace).split(",")
     except UserError:
         return "Gathering small accesses (sonde iobuf) would not help: no file has many that follow each other."
     program = quote_command(command_line)
@@ -98,7 +98,7 @@ def _verdict(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
 
 def run(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
     """Runs it with our streams. Signals of the terminal reach it directly; we stay to tell what happened."""
-    with _deaf_to_interrupts():
+    with _ignore_interrupts():
         try:
             done = subprocess.run(command_line, env=variables, check=False)
         except OSError as reason:
@@ -107,7 +107,7 @@ def run(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         yield

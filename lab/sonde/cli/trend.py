@@ -11,8 +11,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from sonde.cli.options import OutputFile, existing_archive_option, json_option
-from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
+from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
+from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED
 from sonde.model.event import Event
 from sonde.model.units import counted
@@ -43,7 +43,7 @@ _MAX_NAMED_HISTORIES = 6
 
 
 @click.command("trend")
-@selection_options
+@add_selection_options
 @click.option(
     "--measure",
     type=click.Choice(["delivered", "capability"]),
@@ -73,8 +73,8 @@ _MAX_NAMED_HISTORIES = 6
     help="Exit code 1 when a series became slower within its last ten runs, 6 when no series is long enough to tell.",
 )
 @click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a report.")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def command(
     wanted: Selection,
     measure: str,
@@ -106,7 +106,7 @@ def command(
     events = [*read_archive_events(archive.root), *survey_result.environment_events]
     page = _write_report(survey_result, measure, events, output, as_json) if output is not None else None
     if as_json:
-        print_json(_survey_document(survey_result, measure, events))
+        print_json(_survey_to_json(survey_result, measure, events))
     else:
         _print_survey(survey_result, measure, events)
     if page is not None:
@@ -130,7 +130,7 @@ def _read_survey(
 
     request = SurveyRequest(wanted, "capability" if measure == "capability" else "delivered", budget, smallest_change)
     catalog = open_catalog(archive.root)
-    return read_measured_survey(catalog, request, lambda: progress_bar("watching histories"), needs_values)
+    return read_measured_survey(catalog, request, lambda: open_progress_bar("watching histories"), needs_values)
 
 
 def _write_report(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:
@@ -165,7 +165,7 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     for title in [*titles, *["doubtful"] * doubted]:
         table.add_column(title, justify="left" if title in ("history", "last change") else "right")
     for standing in survey.analyses:
-        cells = _history_cells(standing, survey)
+        cells = _make_history_cells(standing, survey)
         table.add_row(*cells, *[format_caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
     console.print(table)
     if doubted:
@@ -192,7 +192,7 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange, events: S
         console.print(f"  {nearby.describe()}", highlight=False)
 
 
-def _history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
+def _make_history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
     last_change = standing.changes[-1] if standing.changes else None
     return (
         name_history(standing.history, survey.distinguishing_labels),
@@ -205,7 +205,7 @@ def _history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]
     )
 
 
-def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> dict[str, Any]:
+def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> dict[str, Any]:
     return {
         "measure": measure,
         "budget": asdict(survey.budget),
@@ -225,7 +225,7 @@ def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> d
                 "still_slower": standing.still_slower,
                 "caveats": [caveat.as_json() for caveat in standing.caveats],
                 "segments": [asdict(part) for part in standing.segments],
-                "changes": [_change_document(change) for change in standing.changes],
+                "changes": [_change_to_json(change) for change in standing.changes],
             }
             for standing in survey.analyses
         ],
@@ -244,7 +244,7 @@ def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> d
                     for nearby in find_nearby_events(joint, events)
                 ],
                 "parts": [
-                    _part_document(survey, part, sentence)
+                    _part_to_json(survey, part, sentence)
                     for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True)
                 ],
             }
@@ -253,18 +253,18 @@ def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> d
     }
 
 
-def _part_document(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
+def _part_to_json(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
     return {
         "sentence": sentence,
         **asdict(part.explanation),
         "changes": [
-            {"history": survey.histories[change.history].labels.get("history", ""), **_change_document(change)}
+            {"history": survey.histories[change.history].labels.get("history", ""), **_change_to_json(change)}
             for change in part.changes
         ],
     }
 
 
-def _change_document(change: Change) -> dict[str, Any]:
+def _change_to_json(change: Change) -> dict[str, Any]:
     return {
         "detector": change.detector,
         "last_before": parse_run_time(change.last_before).isoformat(),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.tune_runs import EngineTuneRunner, SimulatedTuneRunner, find_model_changes, require_phase
 from sonde.conduct.run import RunSetup
 from sonde.experiments.locations import existing_directory
@@ -90,8 +90,8 @@ class _TuneCall:
 @click.option("--mount", metavar="ID", default="", help="With --system: mount or file system.")
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help="Change one member of the plan.")
 @click.option("--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, help="Seed of the order of runs.")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def command(
     plan: str | None,
     directory: str | None,

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import VerbGroup, archive_option, existing_archive_option, json_option
+from sonde.cli.options import VerbGroup, add_archive_option, add_existing_archive_option, add_json_option
 from sonde.conduct.run import RunSetup
 from sonde.launch.engine import find_engine
 from sonde.model.confined_files import write_file
@@ -53,8 +53,8 @@ def command() -> None:
 @command.command("once")
 @watch_file_argument
 @click.option("--now", "is_forced", is_flag=True, help="Run all probes, whatever schedule, load and budget say.")
-@archive_option
-@json_option
+@add_archive_option
+@add_json_option
 def once_command(watch_file: Path, is_forced: bool, archive: Archive, as_json: bool) -> int:
     """Run the probes of FILE that are due, and send notices. Exit code 1: something is slower; 3: a probe failed.
 
@@ -82,7 +82,7 @@ def once_command(watch_file: Path, is_forced: bool, archive: Archive, as_json: b
 @command.command("run")
 @watch_file_argument
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="End after N rounds. Default: never.")
-@archive_option
+@add_archive_option
 def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
     """Run rounds once a minute until it is stopped, for machines without systemd and cron.
 
@@ -110,7 +110,7 @@ def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
 @watch_file_argument
 @click.option("--cron", is_flag=True, help="Print a line for crontab instead of units of systemd.")
 @click.option("--to", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Write the units there.")
-@archive_option
+@add_archive_option
 def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: Archive) -> int:
     """Print what starts the rounds: a service and a timer of systemd, or a line for crontab.
 
@@ -140,8 +140,8 @@ def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: 
 
 
 @command.command("status")
-@existing_archive_option
-@json_option
+@add_existing_archive_option
+@add_json_option
 def status_command(archive: Archive, as_json: bool) -> int:
     """Show probes, limits, incidents and notices that wait.
 
@@ -204,7 +204,7 @@ def send_test_command(watch_file: Path) -> int:
 @command.command("acknowledge")
 @click.argument("incident")
 @click.option("--by", "person", default="a person", show_default=True, help="Who takes care of it.")
-@existing_archive_option
+@add_existing_archive_option
 def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
     """Mark INCIDENT (a beginning of its id, or last) as known: `once` no longer exits with 1 because of it.
 
@@ -225,7 +225,7 @@ def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
 
 @command.command("accept")
 @click.argument("incident")
-@existing_archive_option
+@add_existing_archive_option
 def accept_command(incident: str, archive: Archive) -> int:
     """Make the level since INCIDENT (a beginning of its id, or last) the usual one, and close it.
 
@@ -251,7 +251,7 @@ def accept_command(incident: str, archive: Archive) -> int:
 @command.command("silence")
 @click.argument("directory", required=False, default="")
 @click.option("--for", "duration", default="8h", show_default=True, help="How long: 30min, 8h, 72h. 0s ends a silence.")
-@existing_archive_option
+@add_existing_archive_option
 def silence_command(directory: str, duration: str, archive: Archive) -> int:
     """Send no notices about DIRECTORY, or about anything, for some time. Probes go on, and incidents are recorded.
 

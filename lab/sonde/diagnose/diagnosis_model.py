@@ -287,7 +287,7 @@ def simulate_faults(
             compute_effect(
                 values,
                 [healthy[key[1], seed] for seed in range(1, len(values) + 1)],
-                *_touched_by_first(by_id[key[0]]),
+                *_get_first_parts(by_id[key[0]]),
             )
             for values in by_amount.values()
         ]
@@ -300,7 +300,7 @@ def simulate_faults(
     return effects, spreads, refused
 
 
-def _touched_by_first(hypothesis: Hypothesis) -> tuple[frozenset[str], frozenset[str]]:
+def _get_first_parts(hypothesis: Hypothesis) -> tuple[frozenset[str], frozenset[str]]:
     group = hypothesis.group
     return (group.targets[0], group.nodes[0]) if group else (frozenset(), frozenset())
 

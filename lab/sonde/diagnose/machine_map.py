@@ -64,17 +64,19 @@ class DiagnosedMachine:
         signatures = _Signatures(parts)
         everything = frozenset(self.targets)
         nothing: frozenset[str] = frozenset()
-        groups = _group(
+        groups = _group_parts(
             "target", self.targets, signatures, [frozenset({name}) for name in self.targets], [nothing] * 10**6
         )
-        groups += _group("node", self.nodes, signatures, [nothing] * 10**6, [frozenset({name}) for name in self.nodes])
+        groups += _group_parts(
+            "node", self.nodes, signatures, [nothing] * 10**6, [frozenset({name}) for name in self.nodes]
+        )
         servers = list(dict.fromkeys(self.target_servers.values()))
         served = [
             frozenset(target for target, server in self.target_servers.items() if server == name) for name in servers
         ]
-        groups += _group("server", servers, signatures, served, [nothing] * 10**6)
+        groups += _group_parts("server", servers, signatures, served, [nothing] * 10**6)
         routers = list(parts["routers"])
-        groups += _group("router", routers, signatures, [everything] * len(routers), [nothing] * len(routers))
+        groups += _group_parts("router", routers, signatures, [everything] * len(routers), [nothing] * len(routers))
         return tuple(groups)
 
 
@@ -88,19 +90,19 @@ class _Signatures:
         kind, part = self._parts[name]
         if depth > _DEEPEST:
             return kind
-        return [kind, {key: self._neutral(value, depth) for key, value in part.items() if key not in _NAMES}]
+        return [kind, {key: self._neutralize_value(value, depth) for key, value in part.items() if key not in _NAMES}]
 
-    def _neutral(self, value: Any, depth: int) -> Any:
+    def _neutralize_value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return self.describe(value, depth + 1) if value in self._parts else value
         if isinstance(value, Mapping):
-            return {key: self._neutral(item, depth) for key, item in value.items() if key not in _NAMES}
+            return {key: self._neutralize_value(item, depth) for key, item in value.items() if key not in _NAMES}
         if isinstance(value, Sequence):
-            return [self._neutral(item, depth) for item in value]
+            return [self._neutralize_value(item, depth) for item in value]
         return value
 
 
-def _group(
+def _group_parts(
     kind: str,
     names: Sequence[str],
     signatures: _Signatures,
@@ -159,7 +161,7 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
     wanted = max(_FEW, -(-len(storage) // _CORES))
     nodes = tuple(all_nodes[: min(wanted, len(all_nodes))])
     return DiagnosedMachine(
-        document=_reduce(document, chosen, targets, nodes, len(storage) / total),
+        document=_reduce_document(document, chosen, targets, nodes, len(storage) / total),
         mount=chosen["id"],
         file_system=file_system,
         targets=tuple(item["id"] for item in storage),
@@ -181,7 +183,7 @@ def _take_whole_units(
     return [item for item in storage if item["id"] in chosen]
 
 
-def _reduce(
+def _reduce_document(
     document: Mapping[str, Any],
     mount: Mapping[str, Any],
     targets: Sequence[Mapping[str, Any]],
@@ -196,7 +198,7 @@ def _reduce(
     parts = {part["id"]: part for items in document.values() if isinstance(items, list) for part in items}
     needed: set[str] = {mount["id"], mount["file_system"], *nodes}
     pending = [*(target["id"] for target in targets), mount["file_system"], *nodes]
-    pending += [name for key, value in mount.items() if key not in ("on",) for name in _names_in(value, parts)]
+    pending += [name for key, value in mount.items() if key not in ("on",) for name in _find_names(value, parts)]
     pending += [router["id"] for router in document.get("routers", ())]
     pending += [link["id"] for kind in ("links", "paths") for link in document.get(kind, ())]
     remaining = {target["id"] for target in targets}
@@ -205,7 +207,7 @@ def _reduce(
     while pending:
         name = pending.pop()
         needed.add(name)
-        found_names = _names_in({key: value for key, value in parts[name].items() if key != "id"}, parts)
+        found_names = _find_names({key: value for key, value in parts[name].items() if key != "id"}, parts)
         pending += [other for other in found_names if other not in needed and kinds[other] not in ("nodes", "mounts")]
     reduced: dict[str, Any] = {}
     for kind, items in document.items():
@@ -221,12 +223,12 @@ def _reduce(
     return reduced
 
 
-def _names_in(value: Any, parts: Mapping[str, Any]) -> list[str]:
+def _find_names(value: Any, parts: Mapping[str, Any]) -> list[str]:
     """Ids of parts anywhere in a value."""
     if isinstance(value, str):
         return [value] if value in parts else []
     if isinstance(value, Mapping):
-        return [name for item in value.values() for name in _names_in(item, parts)]
+        return [name for item in value.values() for name in _find_names(item, parts)]
     if isinstance(value, list):
-        return [name for item in value for name in _names_in(item, parts)]
+        return [name for item in value for name in _find_names(item, parts)]
     return []

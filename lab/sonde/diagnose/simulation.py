@@ -52,7 +52,7 @@ class Simulator:
 
     @cached_property
     def _version(self) -> str:
-        return _digest(self.program.read_bytes())
+        return _hash_content(self.program.read_bytes())
 
     @cached_property
     def _stripe_systems(self) -> dict[int, str]:
@@ -85,7 +85,7 @@ class Simulator:
                 raise
         return results
 
-    def _system_text(self, stripe_count: int) -> str:
+    def _make_system_text(self, stripe_count: int) -> str:
         if stripe_count not in self._stripe_systems:
             self._stripe_systems[stripe_count] = (
                 json.dumps(_with_stripe_count(self.machine, stripe_count), separators=(",", ":"))
@@ -99,20 +99,20 @@ class Simulator:
         parts = [
             _FORMAT,
             self._version,
-            self._system_text(experiment.stripe_count),
+            self._make_system_text(experiment.stripe_count),
             json.dumps(experiment.plan, sort_keys=True),
             json.dumps([experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds, experiment.nodes]),
             json.dumps([request.faults, request.seed]),
         ]
         if experiment.id == SIMULATED_WITH:
             parts += [str(pattern.pattern) for pattern in compile_message_patterns().values()]
-        return _digest("\0".join(parts).encode())
+        return _hash_content("\0".join(parts).encode())
 
     def _run(self, request: SimulationRequest) -> RunMeasurement | str:
         experiment = request.experiment
         with tempfile.TemporaryDirectory(prefix="sonde-diagnose-") as name:
             folder = Path(name)
-            write_file(folder / "system.json", self._system_text(experiment.stripe_count))
+            write_file(folder / "system.json", self._make_system_text(experiment.stripe_count))
             write_file(folder / "plan.json", experiment.make_plan("/simulated").to_json())
             command = [
                 str(self.program), "run", str(folder / "plan.json"), "--system", str(folder / "system.json"),
@@ -175,5 +175,5 @@ def _with_stripe_count(machine: DiagnosedMachine, count: int) -> dict[str, Any]:
     return {**machine.document, "file_systems": changed}
 
 
-def _digest(content: bytes) -> str:
+def _hash_content(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=20).hexdigest()

@@ -14,7 +14,7 @@ from typing import Any
 from sonde.charts.page_renderer import render_page
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession
-from sonde.model.confined_files import json_text, open_file, replace_file
+from sonde.model.confined_files import format_json_file, open_file, replace_file
 from sonde.model.record import RECORD_FILE
 from sonde.store.archive import Archive
 
@@ -73,9 +73,9 @@ def build_bundle(session: DiagnosisSession, archive: Archive, out: Path) -> list
     redaction = Redaction(session.model.machine.document, hosts)
     state = {key: value for key, value in session.state.to_json().items() if key != "system"}
     files = {
-        "diagnosis.json": json_text(redaction.redact_document(session.to_json())),
-        "results.json": json_text(redaction.redact_document(state)),
-        "system.json": json_text(redaction.redact_document(session.model.machine.document)),
+        "diagnosis.json": format_json_file(redaction.redact_document(session.to_json())),
+        "results.json": format_json_file(redaction.redact_document(state)),
+        "system.json": format_json_file(redaction.redact_document(session.model.machine.document)),
         "diagnosis.html": redaction.redact_text(render_page(build_diagnosis_page(session), "study.html.j2")),
     }
     for number, lines in enumerate(records.values(), start=1):

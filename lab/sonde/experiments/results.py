@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import RecordError
-from sonde.model.experiment import Experiment, experiment_from_document, with_settings
+from sonde.model.experiment import Experiment, make_experiment, with_settings
 from sonde.model.settings import parse_setting
 from sonde.store.archive import Archive
 from sonde.store.groups import locate_group_folder, read_group
@@ -89,11 +89,11 @@ def hash_experiment(experiment: Experiment) -> str:
 def build_experiment(document: Mapping[str, Any], origin: str, profile: str, settings: Sequence[str]) -> Experiment:
     """Builds an experiment from a document that includes its plans, with profile and ``path=value`` settings
     applied."""
-    experiment = experiment_from_document(document, origin, profile)
+    experiment = make_experiment(document, origin, profile)
     changes = {".".join(steps): value for steps, value in (parse_setting(setting) for setting in settings)}
     if not changes:
         return experiment
-    return with_settings(experiment, changes, experiment_from_document(document, origin))
+    return with_settings(experiment, changes, make_experiment(document, origin))
 
 
 def read_results(archive: Archive, group: str) -> Results:

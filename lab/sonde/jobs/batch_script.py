@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sonde.jobs.job_records import EXIT_CODE_FILE, OUTPUT, Job
 from sonde.launch.sites import Site
-from sonde.model.shell import Argument, ShellScript, concatenate, user_shell, variable
+from sonde.model.shell import Argument, ShellScript, accept_user_shell, concatenate, refer_to_variable
 from sonde.model.units import counted, format_seconds
 from sonde.store.archive import JOB, JOB_END
 
@@ -44,12 +44,12 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     script.literal("now=$(date +%s)")
     script.assign("limit_s", limit_s)
     script.literal("end=$((now + limit_s))")
-    script.export(JOB_END, variable("end"))
+    script.export(JOB_END, refer_to_variable("end"))
     for line in site.setup:
-        script.command(user_shell(line))
+        script.command(accept_user_shell(line))
     script.command("cd", str(directory), failure="ended 3")
     script.comment("Ends in good order before the time limit: finished runs are stored, --resume continues.")
-    wrapper = [user_shell(site.wrapper)] if site.wrapper else []
+    wrapper = [accept_user_shell(site.wrapper)] if site.wrapper else []
     script.command(
         "timeout", "--preserve-status", "--signal=TERM", limit_s, *wrapper, *_make_sonde_command(site), *job.arguments
     )  # fmt: skip
@@ -60,13 +60,13 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
 def _name_exit_file(job: Job) -> Argument:
     if not job.array:
         return str(job.folder / EXIT_CODE_FILE)
-    return concatenate(f"{job.folder}/ended-", variable("SLURM_ARRAY_TASK_ID"), ".txt")
+    return concatenate(f"{job.folder}/ended-", refer_to_variable("SLURM_ARRAY_TASK_ID"), ".txt")
 
 
 def _make_sonde_command(site: Site) -> list[Argument]:
     """How `sonde` is called on the nodes: as the sites file states, else like this process."""
     if site.sonde:
-        return [user_shell(site.sonde)]
+        return [accept_user_shell(site.sonde)]
     called = Path(sys.argv[0])
     if called.name == "sonde" and os.access(called, os.X_OK):
         return [str(called.resolve())]

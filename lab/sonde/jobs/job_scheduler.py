@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sonde.jobs.job_records import SCRIPT, Job
 from sonde.launch.sites import Site
-from sonde.model.directives import batch_value
+from sonde.model.directives import quote_batch_value
 from sonde.model.errors import MachineError, UserError
 from sonde.model.escaping import escape_line
 
@@ -156,7 +156,7 @@ def _get_executor(scheduler: str) -> BatchSchedulerExecutor:
 def _check_folder(job: Job) -> None:
     """Raises UserError when a batch directive cannot hold the path of the job's folder."""
     try:
-        batch_value(str(job.folder))
+        quote_batch_value(str(job.folder))
     except ValueError:
         raise UserError(
             f"The archive {escape_line(job.folder.parent.parent)} cannot hold batch jobs: schedulers take only letters,"

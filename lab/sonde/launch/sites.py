@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.launch.launchers.list import list_launcher_names
-from sonde.model.directives import batch_value
+from sonde.model.directives import quote_batch_value
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UnitError, UserError, suggest_name
 from sonde.model.escaping import escape_line
@@ -176,7 +176,7 @@ def _check_values(location: str, values: Mapping[str, Any]) -> None:
 
 def _check_batch_value(location: str, value: str) -> None:
     try:
-        batch_value(value or "-")
+        quote_batch_value(value or "-")
     except ValueError:
         raise UserError(
             f'{location} is "{escape_line(value)}"; allowed are letters, digits and _ @ % + = : , . / - (no blanks).'

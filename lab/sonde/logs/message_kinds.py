@@ -128,7 +128,11 @@ def find_new_kinds(
     kinds = sorted(miner.new_kinds.values(), key=lambda kind: kind.first)
     templates = miner.list_templates()
     if known_templates is None:
-        return [], f"{counted(len(templates), 'kind')} of messages learned; later scans report new ones.", templates
+        return (
+            [],
+            f"{counted(len(templates), 'kind')} of messages learned; later scans report new ones.",
+            templates,
+        )
     left_out = f" The first {_MOST_EVENTS} are events." if len(kinds) > _MOST_EVENTS else ""
     sentence = f"{counted(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"
     return [_make_event(kind) for kind in kinds[:_MOST_EVENTS]], sentence, templates

@@ -134,11 +134,11 @@ def group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
     for path in dict.fromkeys(paths):
         families.setdefault((path.parent, strip_rotation_suffix(path)), []).append(path)
     for members in families.values():
-        members.sort(key=_rotation_order)
+        members.sort(key=_sort_by_rotation)
     return list(families.values())
 
 
-def _rotation_order(path: Path) -> tuple[int, int]:
+def _sort_by_rotation(path: Path) -> tuple[int, int]:
     """Dated files ascend, numbered files descend, and the file without a suffix is the newest."""
     number = re.search(r"[.-](\d{1,10})(?:\.\w+)?$", path.name)
     if number is None:

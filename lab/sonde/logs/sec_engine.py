@@ -127,9 +127,9 @@ class SecEngine:
 
     def _match_rule(self, rule: SecRule, position: int, line: str) -> int:
         """Returns the position of the next rule, -1 for none."""
-        if not (rule.is_context_first and not self._holds(rule.context)):
+        if not (rule.is_context_first and not self._is_true(rule.context)):
             values = match_pattern(rule.pattern, line)
-            if values is not None and (rule.is_context_first or self._holds(rule.context, values)):
+            if values is not None and (rule.is_context_first or self._is_true(rule.context, values)):
                 self._start(rule, values)
                 return rule.next_rule
         if rule.pattern2 is not None and self._end_operations(rule, line):
@@ -213,11 +213,11 @@ class SecEngine:
         for key, operation in list(self._operations.items()):
             if operation.rule is not rule or key not in self._operations:
                 continue
-            if rule.is_context2_first and not self._holds(operation.context2):
+            if rule.is_context2_first and not self._is_true(operation.context2):
                 continue
             assert operation.pattern2 is not None
             values = match_pattern(operation.pattern2, line)
-            if values is None or not (rule.is_context2_first or self._holds(operation.context2, values)):
+            if values is None or not (rule.is_context2_first or self._is_true(operation.context2, values)):
                 continue
             in_time = not rule.window or self._now - operation.begin <= rule.window
             if in_time or rule.type == "PairWithWindow":
@@ -259,7 +259,7 @@ class SecEngine:
             self._execute(operation.actions, operation.desc)
         self._operations.pop(key, None)
 
-    def _holds(self, expression: ContextExpression | None, values: MatchValues | None = None) -> bool:
+    def _is_true(self, expression: ContextExpression | None, values: MatchValues | None = None) -> bool:
         if expression is None:
             return True
         return self._evaluate(expression, values or {})

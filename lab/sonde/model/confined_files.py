@@ -92,7 +92,7 @@ class ConfinedDirectory:
         """Owner, permissions and times of the directory itself."""
         return os.fstat(self.descriptor)
 
-    def only_caller_may_change_entries(self) -> bool:
+    def is_protected_from_others(self) -> bool:
         """Whether only the caller and root may add, rename and remove entries."""
         status = self.status()
         return is_trusted(status) and not status.st_mode & _OTHERS_WRITE
@@ -111,14 +111,14 @@ class ConfinedDirectory:
         """Names in the directory, sorted."""
         return sorted(os.listdir(self.descriptor))
 
-    def status_of(self, name: str) -> os.stat_result:
+    def read_status_of(self, name: str) -> os.stat_result:
         """Status of an entry; of a link the link itself."""
-        return os.stat(_plain(name), dir_fd=self.descriptor, follow_symlinks=False)
+        return os.stat(_require_plain_name(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def has(self, name: str) -> bool:
         """Whether there is an entry of that name, of whatever kind."""
         try:
-            self.status_of(name)
+            self.read_status_of(name)
         except FileNotFoundError:
             return False
         return True
@@ -126,7 +126,7 @@ class ConfinedDirectory:
     def has_file(self, name: str, trusted_only: bool = False) -> bool:
         """Whether `name` is a regular file; `trusted_only`: one of the caller or of root."""
         try:
-            status = self.status_of(name)
+            status = self.read_status_of(name)
         except FileNotFoundError:
             return False
         return stat.S_ISREG(status.st_mode) and (is_trusted(status) or not trusted_only)
@@ -135,21 +135,23 @@ class ConfinedDirectory:
         """Opens a directory in this one. `create`: makes it when it is absent."""
         if create:
             with suppress(FileExistsError):
-                os.mkdir(_plain(name), dir_fd=self.descriptor)
+                os.mkdir(_require_plain_name(name), dir_fd=self.descriptor)
         flags = _DIRECTORY | os.O_NOFOLLOW
-        return ConfinedDirectory(_open(_plain(name), flags, dir_fd=self.descriptor), self.path / name)
+        return ConfinedDirectory(
+            _open_without_links(_require_plain_name(name), flags, dir_fd=self.descriptor), self.path / name
+        )
 
     def create_directory(self, name: str) -> ConfinedDirectory:
         """Makes a directory that only its owner may write, whatever the umask, until `share` is called."""
-        os.mkdir(_plain(name), 0o755, dir_fd=self.descriptor)
+        os.mkdir(_require_plain_name(name), 0o755, dir_fd=self.descriptor)
         directory = self.enter(name)
         owner = directory.status().st_uid
-        if (owner != os.geteuid() and owner != self._owner_of_new_files()) or directory.names():
+        if (owner != os.geteuid() and owner != self._find_owner_of_new_files()) or directory.names():
             directory.close()
             raise PermissionError(errno.EPERM, "another user replaced the new directory", str(self.path / name))
         return directory
 
-    def _owner_of_new_files(self) -> int:
+    def _find_owner_of_new_files(self) -> int:
         """User id that the file system gives to files of the caller; a server may map root to another user."""
         name = f".{secrets.token_hex(8)}{_PART}"
         with self.create_file(name) as file:
@@ -164,31 +166,33 @@ class ConfinedDirectory:
 
     def share(self) -> None:
         """Gives the directory the permissions that the umask allows: it is complete."""
-        mode = stat.S_IMODE(self.status().st_mode) | (_OTHERS_WRITE & ~_umask())
+        mode = stat.S_IMODE(self.status().st_mode) | (_OTHERS_WRITE & ~_read_umask())
         if mode != stat.S_IMODE(self.status().st_mode):
             os.fchmod(self.descriptor, mode)
 
     def open_file(self, name: str, trusted_only: bool = False) -> BinaryIO:
         """Opens a regular file to read. `trusted_only`: refuses one that belongs neither to the caller nor to root."""
-        file = _regular(_open(_plain(name), _READ, dir_fd=self.descriptor), self.path / name)
+        file = _require_regular_file(
+            _open_without_links(_require_plain_name(name), _READ, dir_fd=self.descriptor), self.path / name
+        )
         return _require_trust(file, self.path / name, trusted_only)
 
     def read_json(self, name: str, trusted_only: bool = False) -> dict[str, Any] | None:
         """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
         try:
             with self.open_file(name, trusted_only) as file:
-                return _json_object(file.read(MAX_JSON_BYTES + 1))
+                return _parse_json_object(file.read(MAX_JSON_BYTES + 1))
         except OSError:
             return None
 
     def create_file(self, name: str) -> BinaryIO:
         """Creates a file to write. Raises FileExistsError when anything has that name."""
-        return os.fdopen(os.open(_plain(name), _CREATE, 0o666, dir_fd=self.descriptor), "wb")
+        return os.fdopen(os.open(_require_plain_name(name), _CREATE, 0o666, dir_fd=self.descriptor), "wb")
 
     @contextmanager
     def replace_file(self, name: str) -> Iterator[BinaryIO]:
         """A new file that takes the place of `name`, on storage and in one step, when the block ends without error."""
-        part = f".{_plain(name)[:80]}.{secrets.token_hex(8)}{_PART}"
+        part = f".{_require_plain_name(name)[:80]}.{secrets.token_hex(8)}{_PART}"
         file = self.create_file(part)
         try:
             with file:
@@ -213,29 +217,34 @@ class ConfinedDirectory:
 
     def write_json(self, name: str, document: Mapping[str, Any]) -> None:
         """The same with a JSON document that a person can read."""
-        self.write_text(name, json_text(document))
+        self.write_text(name, format_json_file(document))
 
     def rename(self, name: str, destination: ConfinedDirectory, new_name: str) -> None:
         """Moves an entry. A file or an empty directory that has the new name is replaced."""
-        os.rename(_plain(name), _plain(new_name), src_dir_fd=self.descriptor, dst_dir_fd=destination.descriptor)
+        os.rename(
+            _require_plain_name(name),
+            _require_plain_name(new_name),
+            src_dir_fd=self.descriptor,
+            dst_dir_fd=destination.descriptor,
+        )
 
     def remove_file(self, name: str, missing_ok: bool = False) -> None:
         """Removes a file, or a link but not its target."""
         try:
-            os.unlink(_plain(name), dir_fd=self.descriptor)
+            os.unlink(_require_plain_name(name), dir_fd=self.descriptor)
         except FileNotFoundError:
             if not missing_ok:
                 raise
 
     def remove_empty_directory(self, name: str) -> None:
         """Removes a directory that holds nothing."""
-        os.rmdir(_plain(name), dir_fd=self.descriptor)
+        os.rmdir(_require_plain_name(name), dir_fd=self.descriptor)
 
     def remove_tree(self, name: str, last: Collection[str] = ()) -> None:
         """Removes a directory and all that it holds; files named in `last` go when all others are gone."""
         with self.enter(name) as directory:
             for entry in sorted(directory.names(), key=lambda entry: entry in last):
-                if stat.S_ISDIR(directory.status_of(entry).st_mode):
+                if stat.S_ISDIR(directory.read_status_of(entry).st_mode):
                     shutil.rmtree(entry, dir_fd=directory.descriptor)
                 else:
                     directory.remove_file(entry, missing_ok=True)
@@ -298,7 +307,7 @@ def write_file(path: Path, text: str, create: bool = False) -> None:
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Replaces a file by a JSON document that a person can read."""
-    write_file(path, json_text(document))
+    write_file(path, format_json_file(document))
 
 
 def create_file(path: Path) -> BinaryIO:
@@ -312,7 +321,7 @@ def append_file(path: Path, trusted_only: bool = False) -> BinaryIO:
     """A file to add to, made when it is absent; a link, a file with several names, a pipe or a device is refused, and
     with `trusted_only` a file that belongs neither to the caller nor to root. Raises OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = _require_trust(_regular(_open(path, flags), path, "ab"), path, trusted_only)
+    file = _require_trust(_require_regular_file(_open_without_links(path, flags), path, "ab"), path, trusted_only)
     if os.fstat(file.fileno()).st_nlink > 1:
         file.close()
         raise OSError(errno.EMLINK, "it has another name elsewhere", str(path))
@@ -334,24 +343,24 @@ def remove_tree(path: Path) -> None:
 def open_file(path: Path, trusted_only: bool = False) -> BinaryIO:
     """Opens a regular file to read; a link, a named pipe or a device is refused, and with `trusted_only` a file that
     belongs neither to the caller nor to root. Raises OSError."""
-    return _require_trust(_regular(_open(path, _READ), path), path, trusted_only)
+    return _require_trust(_require_regular_file(_open_without_links(path, _READ), path), path, trusted_only)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
     try:
         with open_file(path) as file:
-            return _json_object(file.read(MAX_JSON_BYTES + 1))
+            return _parse_json_object(file.read(MAX_JSON_BYTES + 1))
     except OSError:
         return None
 
 
-def json_text(document: Mapping[str, Any]) -> str:
+def format_json_file(document: Mapping[str, Any]) -> str:
     """The text of a JSON document as a file holds it."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _json_object(content: bytes) -> dict[str, Any] | None:
+def _parse_json_object(content: bytes) -> dict[str, Any] | None:
     if len(content) > MAX_JSON_BYTES:
         return None
     try:
@@ -361,7 +370,7 @@ def _json_object(content: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _open(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
+def _open_without_links(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
     """A descriptor; a symbolic link is refused with that word, not with "too many levels"."""
     try:
         return os.open(name, flags, 0o666, dir_fd=dir_fd)
@@ -371,7 +380,7 @@ def _open(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
         raise
 
 
-def _regular(descriptor: int, path: Path, mode: str = "rb") -> BinaryIO:
+def _require_regular_file(descriptor: int, path: Path, mode: str = "rb") -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
@@ -386,14 +395,14 @@ def _require_trust(file: BinaryIO, path: Path, trusted_only: bool) -> BinaryIO:
     return file
 
 
-def _plain(name: str) -> str:
+def _require_plain_name(name: str) -> str:
     """The name, when it is one component of a path."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise OSError(errno.EINVAL, "it is not the name of a file", name)
     return name
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -17,38 +17,38 @@ def _check_one_line(text: str) -> str:
     return text
 
 
-def batch_value(text: str) -> str:
+def quote_batch_value(text: str) -> str:
     """A value of a batch directive, such as `#SBATCH --partition=`, between double quotes or bare."""
     if quote(text) != text:
         raise ValueError(f"{text!r} holds a character that a batch directive cannot quote")
     return text
 
 
-def sysctl_value(text: str) -> str:
+def check_sysctl_value(text: str) -> str:
     """A name or value of a line `name = value` of sysctl.d."""
     return _check_one_line(text)
 
 
-def systemd_value(text: str) -> str:
+def escape_systemd_value(text: str) -> str:
     """A value of a systemd unit or network file; `%`, which begins a specifier there, is doubled."""
     if text.endswith("\\"):
         raise ValueError(f"{text!r} ends in a backslash, which joins lines in systemd files")
     return _check_one_line(text).replace("%", "%%")
 
 
-def keyfile_value(text: str) -> str:
+def escape_keyfile_value(text: str) -> str:
     """A value of a NetworkManager profile; a backslash begins an escape there."""
     return _check_one_line(text).replace("\\", "\\\\")
 
 
-def ansible_value(text: str) -> str:
+def escape_ansible_value(text: str) -> str:
     """A text of an Ansible play, which is also a Jinja2 template."""
     if "{{" in text or "{%" in text or "{#" in text:
         raise ValueError(f"{text!r} would be run as a template by Ansible")
     return text
 
 
-def bare_word(text: str) -> str:
+def check_bare_word(text: str) -> str:
     """A word of a line that a shell splits at blanks and cannot unquote: the files of the network scripts."""
     if not text or quote(text) != text:
         raise ValueError(f"{text!r} is not one word without quotes")

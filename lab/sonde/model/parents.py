@@ -31,13 +31,13 @@ class TargetParents:
 
     def find_server(self, target: str) -> str | None:
         """Returns the server of a target."""
-        return self._part_of(target, servers=True)
+        return self._find_part_of(target, servers=True)
 
     def find_unit(self, target: str) -> str | None:
         """Returns the unit of a target."""
-        return self._part_of(target, servers=False)
+        return self._find_part_of(target, servers=False)
 
-    def _part_of(self, target: str, servers: bool) -> str | None:
+    def _find_part_of(self, target: str, servers: bool) -> str | None:
         name = strip_host_suffix(target)
         for level, parts in self.levels.items():
             if (level in (GENERIC_SERVER_LEVEL, *SERVER_LEVELS.values())) == servers:

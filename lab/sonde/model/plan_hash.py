@@ -36,7 +36,7 @@ def compute_plan_hash(
     A document that is not a valid plan (for example of a newer version) is hashed unchanged.
     """
     try:
-        content: Any = _canonicalize(Plan.from_document(document, "the plan of the record"))
+        content: Any = _canonicalize_plan(Plan.from_document(document, "the plan of the record"))
     except (UserError, ValueError, TypeError, KeyError, AttributeError):
         content = {"foreign": document}
     return hash_json([f"sonde-plan-hash/{HASH_VERSION}", content, processes, threads, nodes])
@@ -48,7 +48,7 @@ def hash_json(value: Any, length: int = 12) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
-def _canonicalize(plan: Plan) -> Any:
+def _canonicalize_plan(plan: Plan) -> Any:
     """Only what differs from a default, in base units, with each phase complete in itself."""
     schema = load_plan_schema()
     full = to_base_units(plan.resolve(), schema)
@@ -74,7 +74,7 @@ def _remove_calibrated(plan: dict[str, Any], path: str) -> None:
     _, table, member = path.split(".")
     for owner in (plan.get("data", {}), *plan["phases"]):
         if member in owner.get(table, {}):
-            owner[table] = _without(owner[table], member)
+            owner[table] = _drop_members(owner[table], member)
 
 
 def _canonicalize_data(data: Mapping[str, Any], paced: bool) -> Any:
@@ -83,7 +83,7 @@ def _canonicalize_data(data: Mapping[str, Any], paced: bool) -> Any:
     for name in ("paths", "across"):
         if name in files:
             files[name] = len(files[name])  # how many, not where
-    shared = {"files": files, "payload": _without(data.get("payload", {}), "seed")}
+    shared = {"files": files, "payload": _drop_members(data.get("payload", {}), "seed")}
     if paced:
         shared["paced"] = data.get("paced", {})
     return _strip_defaults(shared, load_plan_schema()["properties"]["data"])
@@ -104,7 +104,7 @@ def _canonicalize_phase(
     phase: Mapping[str, Any], position: int, phases: list[dict[str, Any]], seeds: _SeedNumbers
 ) -> dict[str, Any]:
     members = load_plan_schema()["properties"]
-    canonical = _without(phase, *_IGNORED_PHASE_MEMBERS)
+    canonical = _drop_members(phase, *_IGNORED_PHASE_MEMBERS)
     if phase["op"] == "write":
         canonical["open"] = phase["open"]
     if "operations_file" in phase:
@@ -114,7 +114,7 @@ def _canonicalize_phase(
         canonical["data_of"] = (
             position - phase_ids.index(phase["data_of"]) if phase["data_of"] in phase_ids else phase["data_of"]
         )
-    canonical["before"] = [_without(treatment, "need", "max_residency") for treatment in phase.get("before", ())]
+    canonical["before"] = [_drop_members(treatment, "need", "max_residency") for treatment in phase.get("before", ())]
     canonical["shift"] = _replace_seed(phase["shift"], phase["shift"]["by"] in ("random", "permute"), "shift", seeds)
     canonical = dict(_strip_defaults(canonical, members["phases"]["items"]))
     if "access" in phase:
@@ -128,8 +128,8 @@ def _canonicalize_phase(
 
 
 def _canonicalize_meta(meta: Mapping[str, Any], seeds: _SeedNumbers) -> Any:
-    canonical = _without(meta, *(() if meta["backend"] == "paced" else ("paced",)))
-    canonical["payload"] = _without(meta["payload"], "seed")
+    canonical = _drop_members(meta, *(() if meta["backend"] == "paced" else ("paced",)))
+    canonical["payload"] = _drop_members(meta["payload"], "seed")
     canonical["select"] = _replace_seed(meta["select"], meta["select"]["order"] != "creation", "select", seeds)
     if "newer_than_file" in canonical.get("find", {}):
         canonical["find"] = {**canonical["find"], "newer_than_file": "some file"}
@@ -138,11 +138,11 @@ def _canonicalize_meta(meta: Mapping[str, Any], seeds: _SeedNumbers) -> Any:
 
 def _replace_seed(table: Mapping[str, Any], is_random: bool, kind: str, seeds: _SeedNumbers) -> dict[str, Any]:
     """The table with the number of its seed, or without one where nothing is drawn."""
-    remaining = _without(table, "seed")
+    remaining = _drop_members(table, "seed")
     return remaining | {"drawn": seeds.number(kind, int(table["seed"]))} if is_random else remaining
 
 
-def _without(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _drop_members(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in table.items() if name not in names}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds, significant
+from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds, format_significant
 
 # A number and its unit stay on one line.
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
@@ -44,8 +44,8 @@ def display_binary_byte_rate(bytes_per_s: float) -> DisplayQuantity:
     """2**30 -> 1.00 GiB/s."""
     for factor, unit in ((2.0**40, "TiB/s"), (2.0**30, "GiB/s"), (2.0**20, "MiB/s"), (2.0**10, "KiB/s")):
         if bytes_per_s >= factor * 0.9995:
-            return DisplayQuantity(significant(bytes_per_s / factor), unit)
-    return DisplayQuantity(significant(bytes_per_s), "B/s")
+            return DisplayQuantity(format_significant(bytes_per_s / factor), unit)
+    return DisplayQuantity(format_significant(bytes_per_s), "B/s")
 
 
 def display_operation_rate(ops_per_s: float) -> DisplayQuantity:
@@ -57,8 +57,8 @@ def display_volume(count: float) -> DisplayQuantity:
     """Transferred bytes, decimal: 1.07 GB."""
     for factor, unit in _DECIMAL:
         if count >= factor * 0.9995:
-            return DisplayQuantity(significant(count / factor), unit)
-    return DisplayQuantity(significant(count), "B")
+            return DisplayQuantity(format_significant(count / factor), unit)
+    return DisplayQuantity(format_significant(count), "B")
 
 
 def display_size(count: float) -> DisplayQuantity:

@@ -126,7 +126,7 @@ class RecordReader:
             self._is_too_long = False
         pieces = (self._rest + data).split(b"\n")
         self._rest = pieces.pop()
-        lines = [line for piece in pieces if (line := self._take(piece)) is not None]
+        lines = [line for piece in pieces if (line := self._read_line(piece)) is not None]
         if len(self._rest) > MAX_LINE_BYTES:
             self._number += 1
             self.problems.append(
@@ -145,7 +145,7 @@ class RecordReader:
         except RecordError:
             self.problems.append("The record breaks off in the middle of its last line.")
             return []
-        line = self._take(remainder)
+        line = self._read_line(remainder)
         return [line] if line else []
 
     @property
@@ -162,7 +162,7 @@ class RecordReader:
     def all_findings(self) -> list[Finding]:
         return self.findings + [finding for phase in self.phases.values() for finding in phase.findings]
 
-    def _take(self, text: bytes) -> tuple[str, RecordLine] | None:
+    def _read_line(self, text: bytes) -> tuple[str, RecordLine] | None:
         self._number += 1
         if not text.strip():
             return None
@@ -171,10 +171,10 @@ class RecordReader:
         except RecordError as reason:
             self.problems.append(f"Line {self._number} of the record {reason}; it was skipped.")
             return None
-        self._keep(kind, line)
+        self._store_line(kind, line)
         return kind, line
 
-    def _keep(self, kind: str, line: RecordLine) -> None:
+    def _store_line(self, kind: str, line: RecordLine) -> None:
         match line:
             case RunLine():
                 self.run = self.run or line

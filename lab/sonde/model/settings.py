@@ -68,7 +68,7 @@ def set_member(document: dict[str, Any], path: str, value: Any) -> None:
 def _set_at_path(document: dict[str, Any], steps: list[str], value: Any, setting: str) -> None:
     container: Any = document
     for depth, step in enumerate(steps[:-1]):
-        container = _descend(container, step, steps[: depth + 1], setting)
+        container = _descend_to_member(container, step, steps[: depth + 1], setting)
     member = steps[-1]
     if isinstance(container, list):
         position = _find_position(container, member, steps, setting)
@@ -89,7 +89,7 @@ def _set_at_path(document: dict[str, Any], steps: list[str], value: Any, setting
         container.pop(_EXCLUSIVE_MEMBERS.get(member, ""), None)
 
 
-def _descend(container: Any, step: str, path: list[str], setting: str) -> Any:
+def _descend_to_member(container: Any, step: str, path: list[str], setting: str) -> Any:
     if isinstance(container, dict):
         return container.setdefault(step, {})
     if isinstance(container, list):

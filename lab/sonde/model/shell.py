@@ -61,7 +61,7 @@ def quote_command(arguments: Iterable[object]) -> str:
     return " ".join(quote(argument) for argument in arguments)
 
 
-def variable(name: str) -> Word:
+def refer_to_variable(name: str) -> Word:
     """The value of a shell variable, as one word."""
     return Word((_Expansion(f'"${check_identifier(name)}"'),))
 
@@ -74,17 +74,17 @@ def concatenate(*parts: Argument) -> Word:
 
 def substitute(*arguments: Argument) -> Word:
     """The output of a command, as one word."""
-    return Word((_Expansion(f'"$({_command_line(arguments)})"'),))
+    return Word((_Expansion(f'"$({_format_command_line(arguments)})"'),))
 
 
-def user_shell(text: str) -> Word:
+def accept_user_shell(text: str) -> Word:
     """Shell text that the user wrote as such, in a sites file. Raises ValueError for a second line."""
     if escape_line(text, len(text)) != text:
         raise ValueError(f"{text!r} is not one line of printable characters")
     return Word((_Expansion(text),))
 
 
-def comment_text(text: object) -> str:
+def format_comment(text: object) -> str:
     """`text` on one line without control characters, as the text after a `#`."""
     return escape_line(" ".join(str(text).split()), _LONGEST_COMMENT)
 
@@ -96,12 +96,12 @@ def check_identifier(name: str) -> str:
     return name
 
 
-def _encode(argument: Argument) -> str:
+def _encode_argument(argument: Argument) -> str:
     return concatenate(argument).text
 
 
-def _command_line(arguments: Sequence[Argument]) -> str:
-    return " ".join(_encode(argument) for argument in arguments)
+def _format_command_line(arguments: Sequence[Argument]) -> str:
+    return " ".join(_encode_argument(argument) for argument in arguments)
 
 
 class ShellScript:
@@ -128,7 +128,7 @@ class ShellScript:
 
     def comment(self, text: object) -> None:
         """Adds a comment of one line."""
-        self._add(f"# {comment_text(text)}")
+        self._add(f"# {format_comment(text)}")
 
     def literal(self, text: str) -> None:
         """Adds lines of shell that are a constant of our source code: no value is ever part of them."""
@@ -138,7 +138,7 @@ class ShellScript:
     def command(self, *arguments: Argument, warning: str = "", failure: str = "", quiet: bool = False) -> None:
         """Adds a command. When it fails, the script prints `warning` and continues, or runs `failure`, a
         constant of our source code. `quiet` discards the command's error messages and its failure."""
-        line = _command_line(arguments)
+        line = _format_command_line(arguments)
         if warning:
             line += f" || printf '%s\\n' {quote(escape_line(warning))} >&2"
         if failure:
@@ -149,19 +149,19 @@ class ShellScript:
 
     def pipeline(self, *commands: Sequence[Argument]) -> None:
         """Adds commands of which each runs when the one before has succeeded."""
-        self._add(" && ".join(_command_line(arguments) for arguments in commands))
+        self._add(" && ".join(_format_command_line(arguments) for arguments in commands))
 
     def repeat_until_failure(self, *arguments: Argument) -> None:
         """Adds a loop that repeats a command until it fails."""
-        self._add(f"while {_command_line(arguments)} 2>/dev/null; do :; done")
+        self._add(f"while {_format_command_line(arguments)} 2>/dev/null; do :; done")
 
     def assign(self, name: str, value: Argument) -> None:
         """Sets a shell variable."""
-        self._add(f"{check_identifier(name)}={_encode(value)}")
+        self._add(f"{check_identifier(name)}={_encode_argument(value)}")
 
     def export(self, name: str, value: Argument) -> None:
         """Sets an environment variable."""
-        self._add(f"export {check_identifier(name)}={_encode(value)}")
+        self._add(f"export {check_identifier(name)}={_encode_argument(value)}")
 
     def require_variable(self, name: str, meaning: str) -> None:
         """Ends the script with exit code 2 when its caller has not set a variable."""

@@ -32,7 +32,7 @@ _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII
 _LARGEST = 2**63 - 1
 
 
-def _split(text: str, quantity: str, example: str) -> tuple[Decimal, str]:
+def _split_number_and_unit(text: str, quantity: str, example: str) -> tuple[Decimal, str]:
     match = _NUMBER_AND_UNIT.fullmatch(text.strip().replace("µ", "u"))
     if match is None:
         if text.strip().startswith("-"):
@@ -41,7 +41,7 @@ def _split(text: str, quantity: str, example: str) -> tuple[Decimal, str]:
     return Decimal(match[1]), match[2]
 
 
-def _ambiguous(text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
+def _describe_ambiguity(text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
     """Returns the error text for a bare letter (4k) or wrong case (4kb), or None for any other unit."""
     bare = unit.upper().removesuffix("B").removesuffix("I")
     if bare not in ("K", "M", "G", "T", "P"):
@@ -50,12 +50,12 @@ def _ambiguous(text: str, number: Decimal, unit: str, suffix: str = "") -> str |
     binary_unit = bare + "iB"
     return (
         f'"{text}" does not say which unit is meant: write {number}{binary_unit}{suffix}'
-        f" ({_plain(number * BYTE_UNITS[binary_unit])} bytes) or {number}{decimal_unit}{suffix}"
-        f" ({_plain(number * BYTE_UNITS[decimal_unit])} bytes)."
+        f" ({_format_plain(number * BYTE_UNITS[binary_unit])} bytes) or {number}{decimal_unit}{suffix}"
+        f" ({_format_plain(number * BYTE_UNITS[decimal_unit])} bytes)."
     )
 
 
-def _plain(number: Decimal) -> str:
+def _format_plain(number: Decimal) -> str:
     return f"{number:,.0f}" if number == number.to_integral_value() else f"{number.normalize():,f}"
 
 
@@ -69,12 +69,12 @@ def parse_bytes(value: int | str) -> int:
         return value
     if not isinstance(value, str):
         raise UnitError(f"{value!s} is not a size; write a whole number of bytes, or a number and a unit, like 4KiB.")
-    number, unit = _split(value, "size", "4KiB or 10MB")
+    number, unit = _split_number_and_unit(value, "size", "4KiB or 10MB")
     if unit not in BYTE_UNITS:
         if unit == "":
             raise UnitError(f'"{value}" has no unit; write {value.strip()}B, {value.strip()}KiB or {value.strip()}MiB.')
         raise UnitError(
-            _ambiguous(value, number, unit)
+            _describe_ambiguity(value, number, unit)
             or f'"{value}" has the unknown unit "{unit}"; sizes end in one of {", ".join(BYTE_UNITS)}.'
         )
     size = number * BYTE_UNITS[unit]
@@ -93,7 +93,7 @@ def parse_duration(value: float | str) -> float:
         if not 0 <= value < float("inf"):
             raise UnitError(f"{value} is not a duration; durations are not negative and not infinite.")
         return float(value)
-    number, unit = _split(value, "duration", "10s or 500ms")
+    number, unit = _split_number_and_unit(value, "duration", "10s or 500ms")
     if unit not in DURATION_UNITS:
         units = ", ".join(DURATION_UNITS)
         if unit == "":
@@ -112,13 +112,13 @@ def parse_rate(value: float | str) -> float:
         if not 0 < value < float("inf"):
             raise UnitError(f"{value} is not a rate; a rate is larger than 0 bytes per second.")
         return float(value)
-    number, unit = _split(value, "rate", "100MB/s")
+    number, unit = _split_number_and_unit(value, "rate", "100MB/s")
     if not unit.endswith("/s"):
         raise UnitError(f'"{value}" is not a rate; a rate ends in "/s", like 100MB/s.')
     unit = unit.removesuffix("/s")
     if unit not in BYTE_UNITS:
         raise UnitError(
-            _ambiguous(value, number, unit, "/s")
+            _describe_ambiguity(value, number, unit, "/s")
             or f'"{value}" has the unknown unit "{unit}/s"; rates are written like 100MB/s or 1GiB/s.'
         )
     if number == 0:
@@ -133,7 +133,7 @@ def parse_link_rate(value: str) -> float:
     """
     if not isinstance(value, str):
         raise UnitError(f"{value!s} does not say bits or bytes; write a unit, like 200 Gbit/s or 2.4 GB/s.")
-    number, unit = _split(value, "rate", "200 Gbit/s or 2.4 GB/s")
+    number, unit = _split_number_and_unit(value, "rate", "200 Gbit/s or 2.4 GB/s")
     name = unit.removesuffix("/s")
     if unit.endswith("/s") and name in BIT_UNITS:
         if number == 0:
@@ -150,7 +150,7 @@ def parse_op_rate(value: str) -> float:
     """Returns the operations per second of ``"5500 op/s"``, ``"65 kop/s"`` or ``"1.2 Mop/s"``. Raises UnitError."""
     if not isinstance(value, str):
         raise UnitError(f"{value!s} has no unit; write operations per second like 5500 op/s.")
-    number, unit = _split(value, "rate of operations", "5500 op/s")
+    number, unit = _split_number_and_unit(value, "rate of operations", "5500 op/s")
     if not unit.endswith("/s") or unit.removesuffix("/s") not in OPERATION_UNITS:
         raise UnitError(f'"{value}" is not a rate of operations; write it like 5500 op/s, 65 kop/s or 1.2 Mop/s.')
     if number == 0:
@@ -174,7 +174,7 @@ def parse_share(value: float | str) -> float:
     return share
 
 
-def exact_bytes(size: int) -> str:
+def format_exact_bytes(size: int) -> str:
     """Returns the shortest text that `parse_bytes` converts back to `size`: 4096 -> "4KiB", 10**6 -> "1MB"."""
     best = f"{size}B"
     for unit, factor in BYTE_UNITS.items():
@@ -199,7 +199,7 @@ class FormattedNumber(str):
         return FormattedNumber, (str(self), self.value, self.unit)
 
 
-def _scaled(value: float, units: list[tuple[float, str]]) -> str:
+def _format_scaled(value: float, units: list[tuple[float, str]]) -> str:
     """Formats three significant digits with the largest unit that keeps the number at 1 or above; units ascend."""
     chosen = 0
     for position, (factor, _) in enumerate(units):
@@ -207,10 +207,10 @@ def _scaled(value: float, units: list[tuple[float, str]]) -> str:
         if value >= factor * 0.9995:
             chosen = position
     factor, name = units[chosen]
-    return f"{significant(value / factor)} {name}"
+    return f"{format_significant(value / factor)} {name}"
 
 
-def significant(value: float, digits: int = 3) -> str:
+def format_significant(value: float, digits: int = 3) -> str:
     """Three significant digits, or more, without an exponent: 0.00123, 1.23, 12.3, 123, 1230."""
     if value == 0:
         return "0"
@@ -238,7 +238,7 @@ def _format_bytes(size: float) -> str:
     for factor, unit in reversed(_BINARY):
         if size >= factor and size % factor == 0 and size / factor < 1024:
             return f"{size / factor:.0f} {unit}"
-    return f"{size:.0f} B" if size < 1024 else _scaled(size, _BINARY)
+    return f"{size:.0f} B" if size < 1024 else _format_scaled(size, _BINARY)
 
 
 def format_rate(bytes_per_s: float) -> FormattedNumber:
@@ -247,7 +247,7 @@ def format_rate(bytes_per_s: float) -> FormattedNumber:
 
 
 def _format_rate(bytes_per_s: float) -> str:
-    return _scaled(bytes_per_s, _DECIMAL) + "/s"
+    return _format_scaled(bytes_per_s, _DECIMAL) + "/s"
 
 
 def format_ops(ops_per_s: float) -> FormattedNumber:
@@ -257,11 +257,11 @@ def format_ops(ops_per_s: float) -> FormattedNumber:
 
 def _format_ops(ops_per_s: float) -> str:
     if ops_per_s >= 999_500:
-        return f"{significant(ops_per_s / 1e6)} million op/s"
+        return f"{format_significant(ops_per_s / 1e6)} million op/s"
     if ops_per_s >= 1000:
         digits = 10 ** (len(str(int(ops_per_s))) - 3)
         return f"{round(ops_per_s / digits) * digits:,} op/s"
-    return f"{significant(ops_per_s)} op/s"
+    return f"{format_significant(ops_per_s)} op/s"
 
 
 def format_latency(nanoseconds: float) -> FormattedNumber:
@@ -270,7 +270,7 @@ def format_latency(nanoseconds: float) -> FormattedNumber:
 
 
 def _format_latency(nanoseconds: float) -> str:
-    return _scaled(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
+    return _format_scaled(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
 
 
 def format_seconds(seconds: float) -> FormattedNumber:
@@ -282,7 +282,7 @@ def _format_seconds(seconds: float) -> str:
     if seconds < 0.9995:
         return format_latency(seconds * 1e9) if seconds > 0 else "0 s"
     if seconds < 59.95:
-        return f"{significant(seconds)} s"
+        return f"{format_significant(seconds)} s"
     whole_seconds = round(seconds)
     if whole_seconds < 3600:
         return f"{whole_seconds // 60} min {whole_seconds % 60:02d} s"

@@ -25,7 +25,7 @@ _STUDY = "study.html.j2"
 
 def draw_runs(folders: Sequence[Path], title: str | None = None) -> str:
     """Returns the report of these runs. Raises ReportError if one has no record."""
-    return _frame(render_report(folders, title))
+    return _make_frame(render_report(folders, title))
 
 
 def draw_phase(folder: Path, phase_id: str) -> str:
@@ -37,21 +37,21 @@ def draw_phase(folder: Path, phase_id: str) -> str:
     summary = assessed.summary
     facts = [("Rate", str(summary.rate))] if summary.rate else []
     study = Study(f"{phase_id}: {summary.access}", summary.details, facts, [], [StudySection("Charts", [], parts)])
-    return _frame(render_page(study, _STUDY))
+    return _make_frame(render_page(study, _STUDY))
 
 
 def draw_comparison(comparison: ArchiveComparison) -> str:
     """Returns the page of a comparison, as `sonde compare -o` writes it."""
     page = build_comparison_page(comparison.numbers, comparison.environment, {}, comparison.targets)
-    return _frame(render_page(page, _STUDY))
+    return _make_frame(render_page(page, _STUDY))
 
 
 def draw_trends(survey: Survey, measure: str, events: Sequence[Any]) -> str:
     """Returns the page of a survey, as `sonde trend -o` writes it."""
-    return _frame(render_page(build_survey_page(survey, measure, events), _STUDY))
+    return _make_frame(render_page(build_survey_page(survey, measure, events), _STUDY))
 
 
-def _frame(page: str) -> str:
+def _make_frame(page: str) -> str:
     """Returns an HTML element that shows the page. Its style does not reach the notebook, and it may run nothing."""
     style = "width: 100%; height: 40em; border: 0"
     return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page, style))

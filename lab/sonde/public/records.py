@@ -45,7 +45,9 @@ class PhaseSeries(Convertible):
             {
                 "start_s": index * self.slice_s,
                 "seconds": self.slice_s,
-                **{name: _value_at(getattr(self, name), index) for name in ("bytes", "ops", "active", "bytes_per_s")},
+                **{
+                    name: _get_or_none(getattr(self, name), index) for name in ("bytes", "ops", "active", "bytes_per_s")
+                },
             }
             for index in range(len(self))
         ]
@@ -176,10 +178,10 @@ def find_findings(folder: Path, document: Mapping[str, Any]) -> RunFindings:
     if stored and (folder / RECORD).is_file():
         run = read_recorded_run(folder)
         lines = {(line.id, line.phase, line.text): line for line in (*run.record.all_findings, *run.findings)}
-    return RunFindings([_to_finding(item, lines.get(_finding_key(item))) for item in stored])
+    return RunFindings([_to_finding(item, lines.get(_make_finding_key(item))) for item in stored])
 
 
-def _finding_key(item: Mapping[str, Any]) -> tuple[Any, ...]:
+def _make_finding_key(item: Mapping[str, Any]) -> tuple[Any, ...]:
     return item.get("id"), item.get("phase"), item.get("text")
 
 
@@ -194,5 +196,5 @@ def _to_finding(item: Mapping[str, Any], line: Finding | None) -> RunFinding:
     )
 
 
-def _value_at(values: tuple[Any, ...], index: int) -> Any:
+def _get_or_none(values: tuple[Any, ...], index: int) -> Any:
     return values[index] if index < len(values) else None

@@ -48,7 +48,7 @@ class RunListPage:
 def split_runs(runs: Any) -> Iterator[RunListPage]:
     """The pages of a table of all runs, sorted by start. Only the last page of a month changes when a run is added."""
     starts = runs["started_s"].to_pylist()
-    months = [_month(start) for start in starts]
+    months = [_name_month(start) for start in starts]
     begin = 0
     while begin < len(months):
         month = months[begin]
@@ -57,15 +57,15 @@ def split_runs(runs: Any) -> Iterator[RunListPage]:
             end += 1
         for number, first in enumerate(range(begin, end, _RUNS_A_PAGE), 1):
             rows = runs.slice(first, min(_RUNS_A_PAGE, end - first)).combine_chunks()
-            yield RunListPage(f"runs/{month}-{number}.html", month, rows, _digest(rows))
+            yield RunListPage(f"runs/{month}-{number}.html", month, rows, _hash_rows(rows))
         begin = end
 
 
-def _month(start: float | None) -> str:
+def _name_month(start: float | None) -> str:
     return f"{datetime.fromtimestamp(start or 0.0, UTC):%Y-%m}"
 
 
-def _digest(rows: Any) -> str:
+def _hash_rows(rows: Any) -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

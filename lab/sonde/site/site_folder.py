@@ -72,10 +72,10 @@ class SiteFolder:
 
     def write_page(self, name: str, key: str, render: Callable[[], str]) -> None:
         """Writes a page unless the page with this key is there."""
-        if self._old.get(name) == key and self._has(name):
+        if self._old.get(name) == key and self._has_file(name):
             self.unchanged += 1
         else:
-            self._write(name, render().encode())
+            self._write_file(name, render().encode())
             self.written.append(name)
         self._new[name] = key  # only now: an interrupted page must not count as written
 
@@ -97,9 +97,9 @@ class SiteFolder:
             with ConfinedDirectory.open(self.root) as directory:
                 directory.write_json(MANIFEST, {"schema": _FORMAT, "pages": pages})
         except OSError as error:
-            raise self._failure(error) from None
+            raise self._make_failure(error) from None
 
-    def _has(self, name: str) -> bool:
+    def _has_file(self, name: str) -> bool:
         folder, _, file = name.rpartition("/")
         try:
             with ConfinedDirectory.beneath(self.root, self.root / folder) as directory:
@@ -107,7 +107,7 @@ class SiteFolder:
         except (OSError, ValueError):
             return False
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write_file(self, name: str, content: bytes) -> None:
         folder, _, file = name.rpartition("/")
         try:
             with ConfinedDirectory.open(self.root) as root:
@@ -118,7 +118,7 @@ class SiteFolder:
                 with root.enter(folder, create=True) as directory, directory.replace_file(file) as stream:
                     stream.write(content)
         except OSError as error:
-            raise self._failure(error) from None
+            raise self._make_failure(error) from None
 
-    def _failure(self, error: OSError) -> MachineError:
+    def _make_failure(self, error: OSError) -> MachineError:
         return MachineError(f"The site in {self.root} cannot be written: {error.strerror}.")

@@ -55,13 +55,13 @@ class _SiteHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Sends a page."""
-        self._answer(with_body=True)
+        self._answer_request(with_body=True)
 
     def do_HEAD(self) -> None:
         """Sends the head of a page."""
-        self._answer(with_body=False)
+        self._answer_request(with_body=False)
 
-    def _answer(self, with_body: bool) -> None:
+    def _answer_request(self, with_body: bool) -> None:
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if host not in _HOSTS:
             self.send_error(HTTPStatus.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only")

@@ -152,7 +152,7 @@ class Archive:
     ) -> bool:
         """`commit`; false when somebody else found the run complete and made it visible first. Raises OSError."""
         tables.write_tables(directory, draft.id, reader, draft.facts)
-        if directory.has_file(MESSAGES) and directory.status_of(MESSAGES).st_size == 0:
+        if directory.has_file(MESSAGES) and directory.read_status_of(MESSAGES).st_size == 0:
             directory.remove_file(MESSAGES)
         for name in directory.names():
             if is_part(name):
@@ -339,7 +339,7 @@ def _is_ours(root: ConfinedDirectory, directory: ConfinedDirectory, marks: Colle
     Where others may rename entries of the archive, another user may have moved any directory of the caller there.
     """
     return (
-        root.only_caller_may_change_entries()
+        root.is_protected_from_others()
         or any(directory.has_file(name, trusted_only=True) for name in marks)
         or not directory.names()
     )

@@ -18,7 +18,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import ConfinedDirectory, json_text
+from sonde.model.confined_files import ConfinedDirectory, format_json_file
 from sonde.model.errors import MachineError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.model.plan_hash import HASH_VERSION
@@ -84,7 +84,7 @@ def _publish_runs(
             for run in batch:
                 with directory.create_directory(run.id()) as folder:
                     with folder.create_file(SUMMARY) as file:
-                        file.write(json_text(_make_summary(run, source)).encode())
+                        file.write(format_json_file(_make_summary(run, source)).encode())
                     if original is not None:
                         with (
                             original.open("rb") as content,

@@ -128,7 +128,7 @@ class Index:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
         with suppress(OSError), self._enter_index_folder(path) as folder:
-            for name in folder.names() if folder.only_caller_may_change_entries() else ():
+            for name in folder.names() if folder.is_protected_from_others() else ():
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
                 part = kind.removesuffix(".parquet")
@@ -193,7 +193,7 @@ class Index:
         name = f".{secrets.token_hex(6)}.clock"
         with suppress(OSError), self._open_index_folder() as folder:
             folder.create_file(name).close()
-            now = folder.status_of(name).st_mtime_ns
+            now = folder.read_status_of(name).st_mtime_ns
             folder.remove_file(name, missing_ok=True)
             return now
         return time.time_ns()
@@ -210,7 +210,7 @@ class Index:
             for path in self._list_index_folders():
                 with suppress(OSError), self._enter_index_folder(path, create=True) as folder:
                     folder.close_to_others()
-                    if folder.only_caller_may_change_entries() and os.access(path, os.W_OK | os.X_OK):
+                    if folder.is_protected_from_others() and os.access(path, os.W_OK | os.X_OK):
                         self._folder = path
                         break
         return self._folder

@@ -57,7 +57,7 @@ def is_recent(directory: ConfinedDirectory) -> bool:
     latest = directory.status().st_mtime
     for name in directory.names():
         with suppress(FileNotFoundError):
-            latest = max(latest, directory.status_of(name).st_mtime)
+            latest = max(latest, directory.read_status_of(name).st_mtime)
     return time.time() - latest < _SILENCE_S
 
 

@@ -80,7 +80,7 @@ def _iterate_run_files(
     try:
         with open_shard_of(folder) as shard, shard.enter(folder.name) as directory:
             for name in directory.names():
-                if name.startswith(".") or stat.S_ISDIR(directory.status_of(name).st_mode):
+                if name.startswith(".") or stat.S_ISDIR(directory.read_status_of(name).st_mode):
                     continue
                 try:
                     content = directory.open_file(name)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import json_text, read_json
+from sonde.model.confined_files import format_json_file, read_json
 from sonde.model.errors import MachineError, UserError
 from sonde.store.shards import open_shard_of
 
@@ -49,7 +49,7 @@ def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = (
                 return after
             try:
                 with month.create_file(part) as file:
-                    file.write(json_text({"tags": after}).encode())
+                    file.write(format_json_file({"tags": after}).encode())
                     file.flush()
                     os.fsync(file.fileno())
                 month.rename(part, run, NAME)

@@ -114,11 +114,11 @@ def load_telemetry(folder: Path) -> TelemetryData:
         versions = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in find_telemetry_files(folder))
     except OSError:
         versions = ()
-    return _load(folder, versions) if versions else TelemetryData(())
+    return _load_telemetry(folder, versions) if versions else TelemetryData(())
 
 
 @lru_cache(maxsize=8)
-def _load(folder: Path, versions: tuple[tuple[Path, int, int], ...]) -> TelemetryData:
+def _load_telemetry(folder: Path, versions: tuple[tuple[Path, int, int], ...]) -> TelemetryData:
     return TelemetryData(read_telemetry_files(folder))
 
 
@@ -158,10 +158,10 @@ def _make_series(
     if not times:
         return None
     array = np.array(values)
-    return CounterSeries(np.array(times), _without_resets(array) if is_counter else array)
+    return CounterSeries(np.array(times), _remove_resets(array) if is_counter else array)
 
 
-def _without_resets(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _remove_resets(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The counter as if its source had never restarted: after a fall it counts on from the value before.
 
     A fall to more than half counts as no change: the kernel corrects its idle times downwards (proc(5), iowait).

@@ -94,11 +94,11 @@ def _add_line(file: TelemetryFile, line: Any) -> None:
         }
         file.unavailable = {str(source): str(text) for source, text in line.get("unavailable", {}).items()}
     elif kind == "sample":
-        time = _number(line["time"])
+        time = _require_number(line["time"])
         for source, columns in file.columns.items():
             if source in line:
                 parts = {
-                    str(part): tuple(None if value is None else _number(value) for value in values)
+                    str(part): tuple(None if value is None else _require_number(value) for value in values)
                     for part, values in line[source].items()
                     if len(values) == len(columns)
                 }
@@ -107,7 +107,7 @@ def _add_line(file: TelemetryFile, line: Any) -> None:
         file.lost[str(line["source"])] = str(line["text"])
 
 
-def _number(value: Any) -> float:
+def _require_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError
     return float(value)
@@ -124,12 +124,12 @@ def write_telemetry(file: TelemetryFile) -> Iterator[bytes]:
         "sources": {source: list(columns) for source, columns in file.columns.items()},
         "unavailable": file.unavailable,
     }
-    yield _encode(header)
+    yield _encode_line(header)
     for sample in file.samples:
-        yield _encode({"type": "sample", "time": sample.time, sample.source: dict(sample.parts)})
+        yield _encode_line({"type": "sample", "time": sample.time, sample.source: dict(sample.parts)})
     for source, text in file.lost.items():
-        yield _encode({"type": "lost", "source": source, "text": text})
+        yield _encode_line({"type": "lost", "source": source, "text": text})
 
 
-def _encode(line: Mapping[str, Any]) -> bytes:
+def _encode_line(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"

@@ -133,7 +133,7 @@ class SurveyCache:
         with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create=True) as folder:
             folder.write_bytes(f"{key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
             names = [name for name in folder.names() if name.endswith(_ENDING)]
-            for old in sorted(names, key=lambda name: folder.status_of(name).st_mtime_ns)[:-_MOST_KEPT]:
+            for old in sorted(names, key=lambda name: folder.read_status_of(name).st_mtime_ns)[:-_MOST_KEPT]:
                 folder.remove_file(old, missing_ok=True)
 
     def _read_content(self, key: str) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from browser import browser, installed
 from darshan_builder import DarshanBuilder
 
-from sonde.advise.advice import JobAdvice, advise
+from sonde.advise.advice import JobAdvice, advise_job
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import FileIo
 from sonde.advise.slow_targets import survey_targets
@@ -43,30 +43,30 @@ def find_gain(result: JobAdvice, effect: CostKind) -> tuple[float, float, float]
 
 def test_small_writes_gain_the_time_beyond_the_storage_rate(tmp_path: Path) -> None:
     """1 GB took 50 s; at 50, 100 and 200 MB/s it takes 20, 10 and 5 s."""
-    result = advise(read_darshan_job(write_log(tmp_path)), RATES)
+    result = advise_job(read_darshan_job(write_log(tmp_path)), RATES)
     assert find_gain(result, CostKind.WRITES) == pytest.approx((30, 40, 45))
 
 
 def test_gain_of_parallel_ranks_is_that_of_the_slowest(tmp_path: Path) -> None:
-    result = advise(read_darshan_job(write_log(tmp_path, processes=4)), RATES)
+    result = advise_job(read_darshan_job(write_log(tmp_path, processes=4)), RATES)
     assert find_gain(result, CostKind.WRITES) == pytest.approx((30, 40, 45))
 
 
 def test_storage_faster_than_calls_never_gives_negative_gain(tmp_path: Path) -> None:
     slow = StorageRates("test", write=RateRange(1e6, 2e6, 4e6))
-    result = advise(read_darshan_job(write_log(tmp_path)), slow)
+    result = advise_job(read_darshan_job(write_log(tmp_path)), slow)
     assert find_gain(result, CostKind.WRITES) == (0, 0, 0)
 
 
 def test_unknown_storage_gives_only_an_upper_bound(tmp_path: Path) -> None:
-    (item, *_) = advise(read_darshan_job(write_log(tmp_path))).advice
+    (item, *_) = advise_job(read_darshan_job(write_log(tmp_path))).advice
     assert (item.gain.is_bound, item.gain.low, item.gain.high) == (True, 0, 50)
 
 
 def test_rates_come_from_large_calls_of_the_job(tmp_path: Path) -> None:
     log = DarshanBuilder(processes=1).counters("POSIX", "/lus/out", SMALL_WRITES, 0)
     log.calls("/lus/out", 0, writes=[(0, 2 << 20, 0.0, (2 << 20) / 1e8)] * 30 + [(0, 100, 0.0, 1.0)] * 30)
-    result = advise(read_darshan_job(log.write(tmp_path / "a.darshan")))
+    result = advise_job(read_darshan_job(log.write(tmp_path / "a.darshan")))
     assert result.rates.write is not None
     assert result.rates.write.value == pytest.approx(1e8)
     assert find_gain(result, CostKind.WRITES)[1] == pytest.approx(40)
@@ -76,14 +76,14 @@ def test_imbalance_gains_at_most_the_wait_for_the_slowest(tmp_path: Path) -> Non
     values = {"BYTES_READ": 100, "READS": 1, "SLOWEST_RANK_BYTES": 90, "F_READ_TIME": 40.0, "SLOWEST_RANK": 1}
     values |= {"F_SLOWEST_RANK_TIME": 25.0, "F_FASTEST_RANK_TIME": 5.0}
     log = DarshanBuilder(processes=4).counters("POSIX", "/lus/in", values)
-    result = advise(read_darshan_job(log.write(tmp_path / "a.darshan")))
+    result = advise_job(read_darshan_job(log.write(tmp_path / "a.darshan")))
     # Ranks take 10, 25, 10 and 10 s: 25 less their mean.
     assert find_gain(result, CostKind.BALANCE) == pytest.approx((0, 5.625, 11.25))
 
 
 def test_advice_is_ordered_by_gain(tmp_path: Path) -> None:
     log = DarshanBuilder(processes=1).counters("POSIX", "/lus/out", SMALL_WRITES | {"F_META_TIME": 31.0}, 0)
-    result = advise(read_darshan_job(log.write(tmp_path / "a.darshan")), RATES)
+    result = advise_job(read_darshan_job(log.write(tmp_path / "a.darshan")), RATES)
     gains = [item.gain.value for item in result.advice]
     assert gains == sorted(gains, reverse=True)
     assert {item.effect for item in result.advice} >= {CostKind.WRITES, CostKind.METADATA}
@@ -93,7 +93,7 @@ def test_only_files_of_one_rank_are_to_be_buffered(tmp_path: Path) -> None:
     log = DarshanBuilder(processes=2).counters("POSIX", "/lus/own", SMALL_WRITES, 0)
     log.counters("POSIX", "/lus/both", SMALL_WRITES, 0).counters("POSIX", "/lus/both", SMALL_WRITES, 1)
     log.counters("POSIX", "/lus/shared", SMALL_WRITES)
-    result = advise(read_darshan_job(log.write(tmp_path / "a.darshan")), RATES)
+    result = advise_job(read_darshan_job(log.write(tmp_path / "a.darshan")), RATES)
     texts = [setting.text for item in result.advice for setting in item.settings if "IOBUF" in setting.text]
     assert texts
     assert all("/lus/own:" in text and "both" not in text and "shared" not in text for text in texts)
@@ -102,7 +102,7 @@ def test_only_files_of_one_rank_are_to_be_buffered(tmp_path: Path) -> None:
 def test_large_shared_file_on_one_target_is_to_be_striped(tmp_path: Path) -> None:
     values = SMALL_WRITES | {"BYTES_WRITTEN": 1 << 40}
     log = DarshanBuilder(processes=64).counters("POSIX", "/lus/run/out", values).stripes("/lus/run/out", 1 << 20, [7])
-    result = advise(read_darshan_job(log.write(tmp_path / "a.darshan")), RATES)
+    result = advise_job(read_darshan_job(log.write(tmp_path / "a.darshan")), RATES)
     texts = [setting.text for item in result.advice for setting in item.settings]
     assert "lfs setstripe -c 8 -S 16M /lus/run" in texts
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sonde.advise.buffers import params_from_ffio, params_from_trace
+from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.cli.iobuf import command as iobuf
 from sonde.cli.report import command as report
 from sonde.cli.show import command as show
@@ -87,13 +87,13 @@ def test_show_takes_a_trace() -> None:
     ],
 )
 def test_words_of_ffio(text: str, params: str) -> None:
-    assert params_from_ffio(text) == params
+    assert convert_ffio_specification(text) == params
 
 
 @pytest.mark.parametrize("text", ["system", "cachea:x", "-F", "cachea:4096 -Q", "'"])
 def test_words_that_are_none_of_ffio(text: str) -> None:
     with pytest.raises(UserError, match="--ffio"):
-        params_from_ffio(text)
+        convert_ffio_specification(text)
 
 
 def make_file_counts(path: str, size: int, calls: int, consecutive: int) -> TracedFile:
@@ -111,10 +111,10 @@ def test_only_files_that_gain_are_buffered() -> None:
         make_file_counts("/scratch/rare", 1000, 20, 19),
     ):
         trace.files[file.path] = file
-    assert params_from_trace(trace) == "/scratch/small?stream:size=1048576:count=4:prefetch=2"
+    assert choose_iobuf_params(trace) == "/scratch/small?stream:size=1048576:count=4:prefetch=2"
     del trace.files["/scratch/small,stream"]
     with pytest.raises(UserError, match="Nothing in this trace"):
-        params_from_trace(trace)
+        choose_iobuf_params(trace)
 
 
 def fake_program(path: Path, *, machine: int = 62, loader: bool = True, sections: bytes = b"\0.text\0") -> Path:

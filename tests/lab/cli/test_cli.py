@@ -17,7 +17,7 @@ from typing import Any
 import click
 import pytest
 
-from sonde.cli.main import command, verbs
+from sonde.cli.main import command, list_verbs
 
 Fake = Callable[..., Path]
 
@@ -41,7 +41,7 @@ def ran(sonde: Any, fake: Fake, target: Path) -> Any:
 
 
 def test_every_verb_has_help_with_examples(sonde: Any) -> None:
-    for verb in verbs():
+    for verb in list_verbs():
         result = sonde(verb, "--help")
         assert result.code == 0
         assert "Examples:" in result.out
@@ -53,12 +53,12 @@ def test_the_command_alone_shows_help(sonde: Any) -> None:
     result = sonde()
     assert result.code == 0
     assert "sonde check /scratch" in result.out
-    for verb in verbs():
+    for verb in list_verbs():
         assert verb in result.out
 
 
 def test_every_option_has_help() -> None:
-    for verb in verbs():
+    for verb in list_verbs():
         verb_command = command.get_command(click.Context(command), verb)
         assert verb_command is not None
         assert verb_command.name == verb

@@ -90,10 +90,10 @@ def test_names_complete_in_real_shell(prefix: Path, shell: str, line: str, expec
 
 
 def test_every_verb_has_man_page(prefix: Path) -> None:
-    from sonde.cli.main import verbs
+    from sonde.cli.main import list_verbs
 
     names = {path.name for path in (prefix / "share" / "man" / "man1").iterdir()}
-    assert names == {"sonde.1", *(f"sonde-{verb}.1" for verb in verbs())}
+    assert names == {"sonde.1", *(f"sonde-{verb}.1" for verb in list_verbs())}
 
 
 def test_mandoc_finds_nothing_wrong(prefix: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 
-from sonde.cli.main import command, verbs
+from sonde.cli.main import command, list_verbs
 from sonde.terminal.topics import list_topics
 
 # Command lines of other tools keep their letters.
@@ -49,7 +49,7 @@ def test_help_groups_all_verbs_without_truncation(sonde: Any) -> None:
     output = sonde("--help").out
     overview = output[output.index("Measure:") :]
     assert not [line for line in overview.splitlines() if line.endswith(("…", "..."))]
-    for verb in verbs():
+    for verb in list_verbs():
         assert f"  {verb} " in overview or f"  {verb}\n" in overview, verb
     places = [overview.index(title) for title in ("Measure:", "View runs:", "Compare:", "This machine:")]
     assert places == sorted(places)
@@ -83,7 +83,7 @@ def test_overview_shows_first_verbs_and_names_all(sonde: Any) -> None:
         *("doctor", "check", "run", "show", "compare", "report")
     ]
     names = set(re.findall(r"[a-z0-9]+(?:-\s*[a-z0-9]+)*", output))
-    assert set(verbs()) <= {re.sub(r"\s", "", name) for name in names}
+    assert set(list_verbs()) <= {re.sub(r"\s", "", name) for name in names}
 
 
 @pytest.mark.parametrize(("name", "verb"), list(commands(command)), ids=[name for name, _ in commands(command)])
@@ -92,7 +92,7 @@ def test_verb_has_two_examples(name: str, verb: click.Command) -> None:
     assert len(examples) >= 2, verb.help
 
 
-@pytest.mark.parametrize("name", verbs())
+@pytest.mark.parametrize("name", list_verbs())
 def test_verb_links_to_existing_page(name: str) -> None:
     verb = command.get_command(click.Context(command), name)
     assert verb is not None

@@ -33,7 +33,7 @@ from sonde.design.routes.fabric import find_fabrics
 from sonde.design.routes.plan import plan_routes
 from sonde.design.routes.scripts import make_network_script_files, make_route_scripts
 from sonde.model.errors import EXIT_BAD_INPUT, UserError
-from sonde.model.system import system_from_document
+from sonde.model.system import make_system
 from sonde.model.system.description import PART_KINDS, SystemFile
 from sonde.model.tables.members import get_members
 
@@ -128,7 +128,7 @@ def network() -> dict[str, Any]:
 
 
 def layout_files(document: Mapping[str, Any]) -> dict[str, str]:
-    layout = plan_layout(system_from_document(document, "hostile.toml"))
+    layout = plan_layout(make_system(document, "hostile.toml"))
     others = {
         "csm-parts-xlv.txt": format_cray_x1_commands(layout.system, layout.file_systems),
         "layout.svg": draw_layout(layout.system, layout.file_systems),
@@ -137,7 +137,7 @@ def layout_files(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def route_files(document: Mapping[str, Any]) -> dict[str, str]:
-    system = system_from_document(document, "hostile.toml")
+    system = make_system(document, "hostile.toml")
     files = make_lnet_files(system)
     for each in find_fabrics(system):
         routes = plan_routes(each)
@@ -154,11 +154,11 @@ DOCUMENTS: Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[[Mapping[st
 
 
 def layout_scripts_only(document: Mapping[str, Any]) -> dict[str, str]:
-    return make_layout_scripts(plan_layout(system_from_document(document, "hostile.toml")))
+    return make_layout_scripts(plan_layout(make_system(document, "hostile.toml")))
 
 
 def route_scripts_only(document: Mapping[str, Any]) -> dict[str, str]:
-    planned = (plan_routes(each) for each in find_fabrics(system_from_document(document, "hostile.toml")))
+    planned = (plan_routes(each) for each in find_fabrics(make_system(document, "hostile.toml")))
     return {name: text for routes in planned for name, text in make_route_scripts(routes).items()}
 
 

@@ -13,13 +13,13 @@ from sonde.experiments.cells import prepare_cells
 from sonde.experiments.directories import Directories
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
-from sonde.model.experiment import Experiment, experiment_from_document
-from sonde.model.system import read_system, system_from_document
+from sonde.model.experiment import Experiment, make_experiment
+from sonde.model.system import make_system, read_system
 
 
 def experiment(**more: Any) -> Experiment:
     document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"phases": [{"id": "w", "op": "write"}]}}
-    return experiment_from_document({**document, **more}, "x.toml")
+    return make_experiment({**document, **more}, "x.toml")
 
 
 TWO = {"storage": {"file_systems": ["fs1", "fs2"]}}
@@ -70,7 +70,7 @@ def test_existing_mount_of_system_file_is_used(tmp_path: Path) -> None:
         "mounts": [{"id": "m1", "file_system": "fs1", "path": str(here), "on": "n"},
                    {"id": "m2", "file_system": "fs2", "path": "/nowhere", "on": "n"}],
     }  # fmt: skip
-    ready = prepare_cells(experiment(**TWO), Directories(system=system_from_document(document, "s.toml")), "g")
+    ready = prepare_cells(experiment(**TWO), Directories(system=make_system(document, "s.toml")), "g")
     assert [cell.directory for cell in ready] == [str(here), ""]
     assert ready[1].refusal == "Nothing says where this is to be measured; give --on fs2=DIR."
 

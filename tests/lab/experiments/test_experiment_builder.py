@@ -9,7 +9,7 @@ import pytest
 
 from sonde.experiments.experiment_builder import apply_command_line, experiment_from_plan, read_sweep
 from sonde.model.errors import UserError
-from sonde.model.experiment import experiment_from_document
+from sonde.model.experiment import make_experiment
 from sonde.model.plan import Plan
 
 PLAN = Plan.from_document(
@@ -19,7 +19,7 @@ PLAN = Plan.from_document(
 
 
 def test_experiment_from_plan_has_same_plan() -> None:
-    experiment = experiment_from_document(experiment_from_plan(PLAN), "p.toml")
+    experiment = make_experiment(experiment_from_plan(PLAN), "p.toml")
     (cell,) = experiment.cells
     assert cell.id == "base"
     document_built = experiment.build_plan(cell).document
@@ -30,7 +30,7 @@ def test_every_option_sets_its_member() -> None:
     document = apply_command_line(
         experiment_from_plan(PLAN), 5, 2, "make clean", ["data.access.transfer=4KiB,64KiB", "tasks.threads=1..8*2"]
     )
-    experiment = experiment_from_document(document, "p.toml")
+    experiment = make_experiment(document, "p.toml")
     assert len(experiment.cells) == 8
     assert experiment.file.repeat is not None
     assert (experiment.file.repeat.min, experiment.file.repeat.warmup) == (5, 2)
@@ -55,10 +55,10 @@ def test_repeat_option_overrides_profile(profile: str) -> None:
             "paths": {"repeat.min": 2, "repeat.max": 12, "repeat.warmup": 3, "repeat.seed": 9},
         },
     }
-    rule = experiment_from_document(apply_command_line(document, 7, 1), "p.toml", profile).file.repeat
+    rule = make_experiment(apply_command_line(document, 7, 1), "p.toml", profile).file.repeat
     assert rule is not None
     assert (rule.min, rule.max, rule.interval, rule.warmup, rule.seed) == (7, None, None, 1, 9)
-    default_rule = experiment_from_document(apply_command_line(document, None, 1), "p.toml", profile).file.repeat
+    default_rule = make_experiment(apply_command_line(document, None, 1), "p.toml", profile).file.repeat
     assert default_rule is not None
     assert (default_rule.min, default_rule.max, default_rule.warmup) == (2, 12, 1)
 

@@ -13,7 +13,7 @@ from sonde.experiments.directories import Directories
 from sonde.experiments.forecast import Forecast, Forecaster, sum_known_seconds
 from sonde.launch.engine import Engine
 from sonde.model.errors import UserError
-from sonde.model.experiment import experiment_from_document
+from sonde.model.experiment import make_experiment
 from sonde.model.units import parse_bytes
 
 GIB = 1 << 30
@@ -38,7 +38,7 @@ def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, *
     volume = more.pop("volume", "1GiB")
     data = {"access": {"transfer": "1MiB", "volume": volume}, "files": {"mapping": "per_task"}, **more.pop("data", {})}
     document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"data": data, "phases": phases}, **more}
-    (cell,) = prepare_cells(experiment_from_document(document, "x.toml"), Directories("/d"), "g")
+    (cell,) = prepare_cells(make_experiment(document, "x.toml"), Directories("/d"), "g")
     return Forecaster(Known(Path("/fake"), "test"), rate).forecast_cell(cell)
 
 

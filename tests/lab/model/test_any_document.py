@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.model.errors import ExperimentError, SystemFileError
-from sonde.model.experiment import experiment_from_document, find_contradictions
-from sonde.model.system import read_system, system_from_document
+from sonde.model.experiment import find_contradictions, make_experiment
+from sonde.model.system import make_system, read_system
 from sonde.model.system.dependencies import find_dependencies
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,7 +109,7 @@ def check_sentence(sentence: str) -> None:
 def test_any_system_is_right_or_one_sentence(data: st.DataObject, document: dict[str, Any]) -> None:
     changed = change(data, document)
     try:
-        system = system_from_document(changed, "any.toml")
+        system = make_system(changed, "any.toml")
     except SystemFileError as reason:
         check_sentence(str(reason))
         return
@@ -123,7 +123,7 @@ def test_any_system_is_right_or_one_sentence(data: st.DataObject, document: dict
 @given(st.data(), st.sampled_from(sorted(EXAMPLES)))
 def test_any_experiment_is_right_or_one_sentence(data: st.DataObject, name: str) -> None:
     try:
-        experiment = experiment_from_document(change(data, EXAMPLES[name]), "any.toml")
+        experiment = make_experiment(change(data, EXAMPLES[name]), "any.toml")
     except ExperimentError as reason:
         check_sentence(str(reason))
         return

@@ -133,11 +133,11 @@ def test_file_of_another_user_is_told_from_an_own_one(shared: Path) -> None:
         assert directory.read_json("theirs") == {}
         assert directory.read_json("theirs", trusted_only=True) is None
         assert directory.read_json("ours", trusted_only=True) == {}
-        assert not directory.only_caller_may_change_entries()
+        assert not directory.is_protected_from_others()
     os.chown(shared, NEIGHBOR, NEIGHBOR)
     shared.chmod(0o755)
     with ConfinedDirectory.open(shared) as directory:
-        assert not directory.only_caller_may_change_entries(), "its owner may rename what is in it"
+        assert not directory.is_protected_from_others(), "its owner may rename what is in it"
 
 
 @needs_two_users

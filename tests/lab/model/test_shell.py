@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.model.directives import (
-    ansible_value,
-    bare_word,
-    batch_value,
-    keyfile_value,
-    sysctl_value,
-    systemd_value,
+    check_bare_word,
+    check_sysctl_value,
+    escape_ansible_value,
+    escape_keyfile_value,
+    escape_systemd_value,
+    quote_batch_value,
 )
-from sonde.model.shell import ShellScript, comment_text, concatenate, substitute, user_shell, variable
+from sonde.model.shell import ShellScript, accept_user_shell, concatenate, format_comment, refer_to_variable, substitute
 
 SURROGATES: tuple[Literal["Cs"]] = ("Cs",)
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=SURROGATES))
@@ -36,7 +36,7 @@ def test_shell_reads_arguments_as_written(first: str, second: str) -> None:
     script = ShellScript()
     script.assign("value", second)
     with script.function("show"):
-        script.command("printf", "%s|", first, concatenate(first, "=", variable("value"), "=", second))
+        script.command("printf", "%s|", first, concatenate(first, "=", refer_to_variable("value"), "=", second))
     script.comment(first + second)
     script.literal("show")
     assert output_of(script) == f"{first}|{first}={second}={second}|"
@@ -44,7 +44,7 @@ def test_shell_reads_arguments_as_written(first: str, second: str) -> None:
 
 @given(st.text())
 def test_comment_is_one_line(text: str) -> None:
-    assert len(f"# {comment_text(text)}".splitlines()) == 1
+    assert len(f"# {format_comment(text)}".splitlines()) == 1
 
 
 def test_warning_and_failure_follow_a_failed_command() -> None:
@@ -74,7 +74,11 @@ def test_unset_variable_ends_the_script() -> None:
 
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "a;b", "a\n", "é"])
 def test_invalid_variable_name_is_rejected(name: str) -> None:
-    for call in (variable, lambda text: ShellScript().assign(text, ""), lambda text: ShellScript().export(text, "")):
+    for call in (
+        refer_to_variable,
+        lambda text: ShellScript().assign(text, ""),
+        lambda text: ShellScript().export(text, ""),
+    ):
         with pytest.raises(ValueError, match="is not the name of a shell variable"):
             call(name)
 
@@ -86,7 +90,15 @@ def test_nul_character_is_rejected() -> None:
 
 @pytest.mark.parametrize("text", ["a\nb", "a\rb", "a\x1bb", "a\u2028b"])
 @pytest.mark.parametrize(
-    "encode", [batch_value, sysctl_value, systemd_value, keyfile_value, bare_word, lambda text: user_shell(text).text]
+    "encode",
+    [
+        quote_batch_value,
+        check_sysctl_value,
+        escape_systemd_value,
+        escape_keyfile_value,
+        check_bare_word,
+        lambda text: accept_user_shell(text).text,
+    ],
 )
 def test_second_line_is_rejected(encode: Callable[[str], str], text: str) -> None:
     with pytest.raises(ValueError, match=r"is not one (line|word)|cannot quote"):
@@ -96,12 +108,12 @@ def test_second_line_is_rejected(encode: Callable[[str], str], text: str) -> Non
 @pytest.mark.parametrize(
     ("encode", "text", "encoded"),
     [
-        (batch_value, "gpu:2,mem=4", "gpu:2,mem=4"),
-        (systemd_value, "100%n", "100%%n"),
-        (keyfile_value, r"a\sb", r"a\\sb"),
-        (sysctl_value, "4096 87380", "4096 87380"),
-        (ansible_value, "clients", "clients"),
-        (bare_word, "fd00::/64", "fd00::/64"),
+        (quote_batch_value, "gpu:2,mem=4", "gpu:2,mem=4"),
+        (escape_systemd_value, "100%n", "100%%n"),
+        (escape_keyfile_value, r"a\sb", r"a\\sb"),
+        (check_sysctl_value, "4096 87380", "4096 87380"),
+        (escape_ansible_value, "clients", "clients"),
+        (check_bare_word, "fd00::/64", "fd00::/64"),
     ],
 )
 def test_value_is_encoded_for_its_format(encode: Callable[[str], str], text: str, encoded: str) -> None:
@@ -111,10 +123,10 @@ def test_value_is_encoded_for_its_format(encode: Callable[[str], str], text: str
 @pytest.mark.parametrize(
     ("encode", "text"),
     [
-        *((batch_value, text) for text in ('a"b', "a b", "$(a)", "`a`", "a;b", "", "[a|b]")),
-        *((ansible_value, text) for text in ("{{ a }}", "{% a %}", "{# a #}")),
-        *((bare_word, text) for text in ("a b", "", "*", "$a")),
-        (systemd_value, "a\\"),
+        *((quote_batch_value, text) for text in ('a"b', "a b", "$(a)", "`a`", "a;b", "", "[a|b]")),
+        *((escape_ansible_value, text) for text in ("{{ a }}", "{% a %}", "{# a #}")),
+        *((check_bare_word, text) for text in ("a b", "", "*", "$a")),
+        (escape_systemd_value, "a\\"),
     ],
 )
 def test_value_that_a_format_cannot_hold_is_rejected(encode: Callable[[str], str], text: str) -> None:

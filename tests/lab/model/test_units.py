@@ -17,19 +17,19 @@ from sonde.model.units import (
     BYTE_UNITS,
     DURATION_UNITS,
     counted,
-    exact_bytes,
     format_bytes,
+    format_exact_bytes,
     format_latency,
     format_ops,
     format_rate,
     format_seconds,
+    format_significant,
     format_wait,
     parse_bytes,
     parse_duration,
     parse_link_rate,
     parse_op_rate,
     parse_rate,
-    significant,
 )
 
 
@@ -65,7 +65,7 @@ def test_sizes(text: str | int, size: int | None) -> None:
 
 @given(st.integers(0, 2**63 - 1))
 def test_the_shortest_text_of_a_size_means_that_size(size: int) -> None:
-    assert parse_bytes(exact_bytes(size)) == size
+    assert parse_bytes(format_exact_bytes(size)) == size
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(BYTE_UNITS)), st.sampled_from(["", " ", "  "]))
@@ -237,8 +237,8 @@ def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
         (format_wait(90), "1 min 30 s"),
         (format_wait(950), "16 min"),
         (format_wait(7200), "2 h 00 min"),
-        (significant(0), "0"),
-        (significant(0.00123), "0.00123"),
+        (format_significant(0), "0"),
+        (format_significant(0.00123), "0.00123"),
     ],
 )
 def test_numbers_for_people(expected: str, text: str) -> None:
@@ -262,26 +262,26 @@ def test_a_shown_latency_is_the_latency_to_three_digits(nanoseconds: float) -> N
 @pytest.mark.parametrize(
     ("expected", "text"),
     [
-        (significant(0.0012345), "0.00123"),
-        (significant(0.99949), "0.999"),
-        (significant(0.9995), "1.00"),
-        (significant(9.994), "9.99"),
-        (significant(9.995), "10.0"),
-        (significant(99.94), "99.9"),
-        (significant(99.95), "100"),
-        (significant(1234.5), "1234"),
-        (significant(-0.5), "-0.500"),
-        (significant(-12.34), "-12.3"),
-        (significant(-150.2), "-150"),
-        (significant(-2.0), "-2.00"),
-        (exact_bytes(0), "0B"),
-        (exact_bytes(999), "999B"),
-        (exact_bytes(1000), "1kB"),
-        (exact_bytes(1024), "1KiB"),
-        (exact_bytes(2000), "2kB"),
-        (exact_bytes(1_024_000), "1024kB"),
-        (exact_bytes(3 << 50), "3PiB"),
-        (exact_bytes(10**15), "1PB"),
+        (format_significant(0.0012345), "0.00123"),
+        (format_significant(0.99949), "0.999"),
+        (format_significant(0.9995), "1.00"),
+        (format_significant(9.994), "9.99"),
+        (format_significant(9.995), "10.0"),
+        (format_significant(99.94), "99.9"),
+        (format_significant(99.95), "100"),
+        (format_significant(1234.5), "1234"),
+        (format_significant(-0.5), "-0.500"),
+        (format_significant(-12.34), "-12.3"),
+        (format_significant(-150.2), "-150"),
+        (format_significant(-2.0), "-2.00"),
+        (format_exact_bytes(0), "0B"),
+        (format_exact_bytes(999), "999B"),
+        (format_exact_bytes(1000), "1kB"),
+        (format_exact_bytes(1024), "1KiB"),
+        (format_exact_bytes(2000), "2kB"),
+        (format_exact_bytes(1_024_000), "1024kB"),
+        (format_exact_bytes(3 << 50), "3PiB"),
+        (format_exact_bytes(10**15), "1PB"),
         (format_bytes(1), "1 B"),
         (format_bytes(1024), "1 KiB"),
         (format_bytes(1023 * 1024), "1023 KiB"),

@@ -150,7 +150,7 @@ def test_who_interrupts_a_survey_leaves_what_was_found_out(
         yield step
 
     with monkeypatch.context() as patched:
-        patched.setattr("sonde.cli.trend.progress_bar", interrupted)
+        patched.setattr("sonde.cli.trend.open_progress_bar", interrupted)
         assert sonde("trend").code == 5
     assert len(list(surveyed_archive.glob(".index/*/trend/*"))) == 1, "nothing half written, and no survey"
     monkeypatch.setattr("sonde.trends.survey.find_segments", lambda *_: pytest.fail("this was known already"))

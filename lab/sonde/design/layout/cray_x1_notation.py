@@ -13,7 +13,7 @@ from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB, format_csm_size, parse_csm_layout
 from sonde.model.errors import UserError
-from sonde.model.shell import comment_text, quote, quote_command
+from sonde.model.shell import format_comment, quote, quote_command
 from sonde.model.system import System
 from sonde.model.system.storage import Enclosure, Slice
 
@@ -96,7 +96,7 @@ def _make_parts_file(system: System, lun: str) -> Iterator[str]:
             size_bytes, lun_bytes = system.compute_capacity(item.id) or 0, system.compute_capacity(lun) or 0
             size = "100%" if size_bytes > _ALL * lun_bytes else f"{size_bytes // MIB}M"
         raw = "-t raw " if table.use in ("swap", "log") or table.use.endswith("-log") else ""
-        yield f"part {number} {raw}{size}" + (f"  # {comment_text(table.use)}" if table.use else "")
+        yield f"part {number} {raw}{size}" + (f"  # {format_comment(table.use)}" if table.use else "")
     depth = getattr(system.item(lun).table, "queue_depth", None)
     queue = f"-q {int(depth)} " if depth is not None else ""
     yield f"/sbin/parts -w {queue}-v -c /etc/parts/{disk.rsplit('/', 1)[-1]}.cf {disk}"

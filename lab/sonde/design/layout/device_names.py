@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.model.ranges import RangeError, expand_names
-from sonde.model.shell import Argument, substitute, variable
+from sonde.model.shell import Argument, refer_to_variable, substitute
 from sonde.model.system import System
 from sonde.model.system.storage import Volume
 
@@ -45,7 +45,7 @@ class DeviceNames:
         name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part.upper())
         kind = {"drives": "drive", "luns": "LUN", "raid_groups": "RAID group", "volumes": "volume"}[item.kind]
         self.required_variables[name] = f"the device of {kind} {part}, like /dev/disk/by-id/..."
-        return variable(name)
+        return refer_to_variable(name)
 
     def _is_made_by_host(self, part: str) -> bool:
         return self.system.item(part).kind == "volumes" or self.system.find_reference(part, "controller") is None

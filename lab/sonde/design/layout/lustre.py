@@ -11,7 +11,7 @@ from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB
-from sonde.model.shell import Argument, Word, concatenate, variable
+from sonde.model.shell import Argument, Word, concatenate, refer_to_variable
 from sonde.model.system import System
 
 # obdfilter.*.brw_size in MiB: the default since Lustre 2.10, and the largest.
@@ -60,7 +60,7 @@ def make_nids(system: System, servers: tuple[str, ...], names: DeviceNames) -> l
             continue
         name = "NID_" + re.sub(r"[^A-Z0-9]", "_", server.upper())
         names.required_variables[name] = f"the LNet id of {server}, like 10.0.0.1@o2ib"
-        nids.append(variable(name))
+        nids.append(refer_to_variable(name))
     return nids
 
 
@@ -98,7 +98,7 @@ def _make_management_nodes(system: System, layout: FileSystemLayout, names: Devi
     servers = find_management_servers(system, layout)
     if not servers:
         names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
-        return [concatenate("--mgsnode=", variable("MGS_NID"))]
+        return [concatenate("--mgsnode=", refer_to_variable("MGS_NID"))]
     return [concatenate("--mgsnode=", nid) for nid in make_nids(system, servers, names)]
 
 

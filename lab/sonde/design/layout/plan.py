@@ -27,8 +27,8 @@ from sonde.design.layout.segments import add_segments
 from sonde.design.layout.slicing import SliceRequest, cut_slices
 from sonde.model.errors import UserError
 from sonde.model.ranges import expand_names
-from sonde.model.shell import comment_text
-from sonde.model.system import System, system_from_document
+from sonde.model.shell import format_comment
+from sonde.model.system import System, make_system
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.storage import Lun, RaidGroup
 from sonde.model.system.system_document import to_document
@@ -85,12 +85,12 @@ def plan_layout(
     for placed in placement.placed:
         writer.add(placed)
     writer.cut_shared()
-    grown = system_from_document(document, f"plan of {system.id}")
+    grown = make_system(document, f"plan of {system.id}")
     for name in (requirement.id for requirement in requirements):
         layout = compute_layout(grown, name)
         assert layout is not None
         _store_numbers(_find_entry(document, "file_systems", name), layout)
-    grown = replace_id(system_from_document(document, f"plan of {system.id}"), system)
+    grown = replace_id(make_system(document, f"plan of {system.id}"), system)
     return LayoutPlan(
         grown, tuple(compute_all_layouts(grown, tuple(without))), frozenset(writer.new_parts), tuple(placement.unmet),
         tuple(dict.fromkeys((*segment_notes, *placement.notes))),
@@ -307,5 +307,5 @@ def make_system_file(plan: LayoutPlan) -> dict[str, str]:
 
 def format_system_file(system: System, description: str) -> str:
     """Returns a system as the text of a system file, with `description` in its first line."""
-    head = f"# {comment_text(system.title or system.id)}: {description}.\n{_SYSTEM_FILE_HEAD}"
+    head = f"# {format_comment(system.title or system.id)}: {description}.\n{_SYSTEM_FILE_HEAD}"
     return head + tomli_w.dumps(to_document(system))

@@ -17,7 +17,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.errors import UserError
 from sonde.model.record import RecordReader
-from sonde.model.units import exact_bytes, format_bytes
+from sonde.model.units import format_bytes, format_exact_bytes
 from sonde.stats.ratio import RateRatio, compare_rates
 
 # Ratio of writing at stripe starts to writing inside stripes on parity RAID without a write cache: 271 to 136 MB/s were
@@ -132,15 +132,19 @@ def make_plan_document(target: str, stripe: StripeGeometry, volume: int | None =
     }  # fmt: skip
     phases = [
         {"id": f"{name}-{turn + 1}", "op": "write",
-         "access": {"transfer": exact_bytes(transfer), "volume": exact_bytes(amount), "offset": exact_bytes(offset)}}
+         "access": {
+              "transfer": format_exact_bytes(transfer),
+              "volume": format_exact_bytes(amount),
+              "offset": format_exact_bytes(offset),
+          }}
         for turn in range(repeats)
         # every second turn in reverse order, so that a drift affects all cases equally
         for name, (transfer, offset) in (cases.items() if turn % 2 == 0 else reversed(cases.items()))
     ]  # fmt: skip
     return {
         "schema": "sonde-plan/2", "id": "layout-verify", "title": "Aligned and misaligned, one stripe unit and all",
-        "target": {"path": target, "full_stripe": exact_bytes(stripe.stripe)}, "tasks": {"processes": 1},
-        "data": {"files": {"mapping": "per_task"}, "access": {"transfer": exact_bytes(stripe.stripe)},
+        "target": {"path": target, "full_stripe": format_exact_bytes(stripe.stripe)}, "tasks": {"processes": 1},
+        "data": {"files": {"mapping": "per_task"}, "access": {"transfer": format_exact_bytes(stripe.stripe)},
                  "io": {"direct": direct, "preallocate": "unwritten", "fsync": "end"}},
         "phases": phases,
     }  # fmt: skip

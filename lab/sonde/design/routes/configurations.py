@@ -13,7 +13,7 @@ import yaml
 from sonde.design.grammar import check_names
 from sonde.design.routes.plan import HostPlan, PlannedIpRoute, RoutePlan
 from sonde.design.routes.scripts import make_route_scripts
-from sonde.model.directives import ansible_value, keyfile_value, sysctl_value, systemd_value
+from sonde.model.directives import check_sysctl_value, escape_ansible_value, escape_keyfile_value, escape_systemd_value
 from sonde.model.errors import UserError
 from sonde.model.system import System
 from sonde.model.system.network import Network, Router
@@ -31,7 +31,7 @@ def make_networkd_files(host: HostPlan) -> dict[str, str]:
             f"Table={rule.table}\n"
         )
     for route in host.routes:
-        lines = ["[Route]", f"Destination={systemd_value(route.destination)}"]
+        lines = ["[Route]", f"Destination={escape_systemd_value(route.destination)}"]
         if route.table != "main":
             lines.append(f"Table={route.table}")
         if route.metric is not None:
@@ -39,9 +39,11 @@ def make_networkd_files(host: HostPlan) -> dict[str, str]:
         if not route.hops:
             lines.append("Scope=link")
         elif len(route.hops) == 1:
-            lines.append(f"Gateway={systemd_value(route.hops[0].via)}")
+            lines.append(f"Gateway={escape_systemd_value(route.hops[0].via)}")
         else:
-            lines += [f"MultiPathRoute={systemd_value(f'{hop.via}@{hop.device}')} {hop.weight}" for hop in route.hops]
+            lines += [
+                f"MultiPathRoute={escape_systemd_value(f'{hop.via}@{hop.device}')} {hop.weight}" for hop in route.hops
+            ]
         if route.hops and host.mtu is not None:
             lines.append(f"MTUBytes={host.mtu}")
         sections.append("\n".join(lines) + "\n")
@@ -78,10 +80,12 @@ def make_keyfile_files(host: HostPlan) -> dict[str, str]:
         section[f"routing-rule{rule_number}"] = f"priority {rule.preference} fwmark {rule.mark} table {rule.table}"
     profile = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     profile.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
-    device = keyfile_value(host.host_class.device)
+    device = escape_keyfile_value(host.host_class.device)
     name = f"{host.host_class.device}{host.qualifier}" + ("-ipv6" if host.version == 6 else "")
-    profile["connection"] = {"id": f"routes-{keyfile_value(name)}", "type": "generic", "interface-name": device}
-    profile["ipv6" if host.version == 6 else "ipv4"] = {name: keyfile_value(text) for name, text in section.items()}
+    profile["connection"] = {"id": f"routes-{escape_keyfile_value(name)}", "type": "generic", "interface-name": device}
+    profile["ipv6" if host.version == 6 else "ipv4"] = {
+        name: escape_keyfile_value(text) for name, text in section.items()
+    }
     text = io.StringIO()
     profile.write(text, space_around_delimiters=False)
     return {
@@ -141,12 +145,12 @@ def make_ansible_files(plans: Sequence[RoutePlan]) -> dict[str, str]:
 def _make_plays(names: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     plays: list[dict[str, Any]] = []
     for class_name, script in names:
-        unit = ansible_value(_make_unit(class_name, script))
+        unit = escape_ansible_value(_make_unit(class_name, script))
         service = script.removesuffix(".sh")
         plays.append(
             {
-                "name": f"Routes of {ansible_value(class_name)}",
-                "hosts": ansible_value(class_name),
+                "name": f"Routes of {escape_ansible_value(class_name)}",
+                "hosts": escape_ansible_value(class_name),
                 "become": True,
                 "tasks": [
                     {
@@ -180,11 +184,12 @@ def _make_plays(names: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
 def _make_unit(class_name: str, script: str) -> str:
     """The systemd unit that applies the routes at boot."""
     return (
-        f"[Unit]\nDescription=Routes of {systemd_value(class_name)}\n"
+        f"[Unit]\nDescription=Routes of {escape_systemd_value(class_name)}\n"
         "After=network-online.target\nWants=network-online.target\n\n"
         f"[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-        f"ExecStart=/bin/sh {_SCRIPT_FOLDER}/{systemd_value(script)} apply\n"
-        f"ExecStop=/bin/sh {_SCRIPT_FOLDER}/{systemd_value(script)} remove\n\n[Install]\nWantedBy=multi-user.target\n"
+        f"ExecStart=/bin/sh {_SCRIPT_FOLDER}/{escape_systemd_value(script)} apply\n"
+        f"ExecStop=/bin/sh {_SCRIPT_FOLDER}/{escape_systemd_value(script)} remove\n\n"
+        "[Install]\nWantedBy=multi-user.target\n"
     )
 
 
@@ -226,7 +231,7 @@ def _find_lnet_name(system: System, network: str) -> str:
 
 
 def _make_sysctl_file(settings: Mapping[str, str]) -> str:
-    return "".join(f"{sysctl_value(name)} = {sysctl_value(value)}\n" for name, value in settings.items())
+    return "".join(f"{check_sysctl_value(name)} = {check_sysctl_value(value)}\n" for name, value in settings.items())
 
 
 def _format_yaml(document: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.plan import HostPlan, PlannedIpRoute, RoutePlan, Rule
-from sonde.model.directives import bare_word
+from sonde.model.directives import check_bare_word
 from sonde.model.shell import ShellScript
 
 # Protocol number of these routes in the kernel's tables, which distinguishes them from others; unassigned in rt_protos.
@@ -109,7 +109,7 @@ def make_network_script_files(host: HostPlan) -> dict[str, str]:
 
     Their names follow from the device, so the texts of several fabrics of one device belong into the same files.
     """
-    device = bare_word(host.host_class.device)
+    device = check_bare_word(host.host_class.device)
     suffix = "6" if host.version == 6 else ""
     rules = [" ".join(make_rule_arguments(rule)) for rule in host.rules]
     routes = [_format_legacy_route(route, host.mtu) for route in host.routes]
@@ -122,17 +122,19 @@ def make_network_script_files(host: HostPlan) -> dict[str, str]:
 
 def _format_legacy_route(route: PlannedIpRoute, mtu: int | None) -> str:
     """A route in the order of such files: the range, the next hops, the table last."""
-    to, device = bare_word(route.destination), bare_word(route.device) if route.device else ""
+    to, device = check_bare_word(route.destination), check_bare_word(route.device) if route.device else ""
     table_suffix = f" table {route.table}" if route.table != "main" else ""
     metric = f" metric {route.metric}" if route.metric is not None else ""
     metric += f" mtu {mtu}" if mtu is not None and route.hops else ""
     if not route.hops:
         return f"{to} dev {device} scope link{table_suffix}"
     if len(route.hops) == 1:
-        return f"{to} via {bare_word(route.hops[0].via)} dev {bare_word(route.hops[0].device)}{metric}{table_suffix}"
+        via, via_device = check_bare_word(route.hops[0].via), check_bare_word(route.hops[0].device)
+        return f"{to} via {via} dev {via_device}{metric}{table_suffix}"
     weighted = len({hop.weight for hop in route.hops}) > 1
     hops = " \\\n".join(
-        f"nexthop dev {bare_word(hop.device)} via {bare_word(hop.via)}" + (f" weight {hop.weight}" if weighted else "")
+        f"nexthop dev {check_bare_word(hop.device)} via {check_bare_word(hop.via)}"
+        + (f" weight {hop.weight}" if weighted else "")
         for hop in route.hops
     )
     return f"{to} scope global{metric} \\\n{hops}"

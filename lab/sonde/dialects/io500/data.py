@@ -77,7 +77,7 @@ def _remove_files(parent: ConfinedDirectory, name: str, part: str) -> None:
     with suppress(OSError):  # what cannot be removed is told as left
         with parent.enter(name) as directory:
             for entry in directory.names():
-                if stat.S_ISDIR(directory.status_of(entry).st_mode):
+                if stat.S_ISDIR(directory.read_status_of(entry).st_mode):
                     wanted = _FOLDERS[part]
                     if wanted is not None and wanted.fullmatch(entry):
                         _remove_files(directory, entry, part)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.model.units import exact_bytes, format_bytes, parse_duration
+from sonde.model.units import format_bytes, format_exact_bytes, parse_duration
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -111,7 +111,7 @@ def build_calibration_plan(target: str, volume: int, evict: str, direct: bool) -
         "title": "Calibration: how large the volumes of the check must be",
         "target": {"path": target},
         "data": {
-            "access": {"transfer": exact_bytes(TRANSFER), "volume": exact_bytes(volume)},
+            "access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(volume)},
             "io": {"fsync": "end_timed_separately"},
         },
         "phases": phases,
@@ -175,7 +175,7 @@ def _make_sequential_part(
         "target": {"path": target},
         "tasks": {"threads": tasks},
         "data": {
-            "access": {"transfer": exact_bytes(TRANSFER), "volume": exact_bytes(per_task)},
+            "access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(per_task)},
             "io": {"fsync": "end_timed_separately"},
         },
         "phases": phases,
@@ -191,7 +191,11 @@ def _make_random_part(
     queued = machine.direct and machine.io_uring
     tasks = 1 if queued else QUEUE_DEPTH
     per_task = max(MIB, volume // tasks // MIB * MIB)
-    small: dict[str, Any] = {"transfer": exact_bytes(SMALL), "volume": exact_bytes(per_task), "order": "random_permute"}
+    small: dict[str, Any] = {
+        "transfer": format_exact_bytes(SMALL),
+        "volume": format_exact_bytes(per_task),
+        "order": "random_permute",
+    }
     phases: list[dict[str, Any]] = [{"id": "lay-out", "op": "write", "measure": False, "io": {"fsync": "end"}}]
     for depth in (1, QUEUE_DEPTH) if queued else (1,):
         for op in ("read", "write"):
@@ -217,7 +221,7 @@ def _make_random_part(
         "title": f"Random, {format_bytes(SMALL)} transfers",
         "target": {"path": target},
         "tasks": {"threads": tasks},
-        "data": {"access": {"transfer": exact_bytes(TRANSFER), "volume": exact_bytes(per_task)}},
+        "data": {"access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(per_task)}},
         "phases": phases,
         "limits": _time_limits(phase_seconds, len(phases)),
     }
@@ -263,7 +267,7 @@ def _make_small_files_document(target: str, count: int, fsync: str) -> dict[str,
         "target": {"path": target},
         "data": {
             "files": {"mapping": "many", "count": count, "directories": "per_task"},
-            "access": {"transfer": exact_bytes(SMALL), "segments": 1},
+            "access": {"transfer": format_exact_bytes(SMALL), "segments": 1},
             "io": {"fsync": fsync},
         },
         "limits": {"time": "60s"},

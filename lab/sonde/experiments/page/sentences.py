@@ -9,7 +9,7 @@ from sonde.charts.curves import format_value
 from sonde.experiments.claims.verdicts import ClaimResult, ComparisonResult, ContextResult
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.quantities import count_noun
-from sonde.model.units import significant
+from sonde.model.units import format_significant
 from sonde.stats.bounds import BoundedValue
 
 _MOST_CELLS = 3
@@ -19,7 +19,7 @@ def format_number(value: float, digits: int = 3) -> str:
     """Formats a number with significant digits, and a letter for a power of 1000 if it is large."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{significant(value / size, digits)} {letter}"
+            return f"{format_significant(value / size, digits)} {letter}"
     return f"{value:.{digits}g}"
 
 

@@ -7,15 +7,15 @@
 
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.experiment import Cell, Experiment
-from sonde.model.experiment.experiment_reader import experiment_from_document, read_experiment, with_settings
+from sonde.model.experiment.experiment_reader import make_experiment, read_experiment, with_settings
 from sonde.model.experiment.system_contradictions import find_contradictions
 
 __all__ = [
     "Cell",
     "ClaimVerdict",
     "Experiment",
-    "experiment_from_document",
     "find_contradictions",
+    "make_experiment",
     "read_experiment",
     "with_settings",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from sonde.model.errors import UnitError, UserError
 from sonde.model.experiment.description import ExperimentFile, Sweep
-from sonde.model.units import exact_bytes, parse_bytes
+from sonde.model.units import format_exact_bytes, parse_bytes
 
 # Axes that every experiment may have besides those of its sweeps.
 RESERVED_AXES = (
@@ -128,4 +128,4 @@ def expand_values(declared: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
             raise AxisError(f"has more than {MAX_VALUES} values, which cannot be meant.")
         current = current * factor if factor is not None else current + (step or 1)
     normalized = [int(value) if float(value).is_integer() else value for value in values]
-    return [exact_bytes(int(value)) for value in normalized] if has_sizes else normalized
+    return [format_exact_bytes(int(value)) for value in normalized] if has_sizes else normalized

@@ -276,13 +276,13 @@ def _check_control(experiment: Experiment, location: str, path: str) -> None:
         )
 
 
-def _axes_by_name(experiment: Experiment) -> dict[str, SweepAxis | None]:
+def _map_axes_by_name(experiment: Experiment) -> dict[str, SweepAxis | None]:
     axes: dict[str, SweepAxis | None] = {axis.name: axis for axis in experiment.axes}
     return axes | ({"plan": None} if experiment.file.plans else {})
 
 
 def _check_metric(experiment: Experiment, path: str, metric: Metric) -> None:
-    axes = _axes_by_name(experiment)
+    axes = _map_axes_by_name(experiment)
     for name, value in metric.coordinates.items():
         axis = axes.get(name)
         if name not in axes:
@@ -304,7 +304,7 @@ def _check_metric(experiment: Experiment, path: str, metric: Metric) -> None:
 
 
 def _check_function(experiment: Experiment, path: str, options: Mapping[str, Any]) -> None:
-    axes = _axes_by_name(experiment)
+    axes = _map_axes_by_name(experiment)
     over = options.get("over")
     if over is None:
         return
@@ -318,7 +318,7 @@ def _check_function(experiment: Experiment, path: str, options: Mapping[str, Any
 
 def _check_figures_and_tables(experiment: Experiment) -> None:
     axes = [
-        *_axes_by_name(experiment),
+        *_map_axes_by_name(experiment),
         "phase",
         "plan",
         "variant",
@@ -359,7 +359,7 @@ def _check_figures_and_tables(experiment: Experiment) -> None:
 
 
 def _check_selected_cells(experiment: Experiment, path: str, selection: Mapping[str, Any]) -> None:
-    axes = _axes_by_name(experiment)
+    axes = _map_axes_by_name(experiment)
     for name, value in selection.items():
         if name not in axes:
             raise _make_error(experiment, f"{path}.where", _describe_unknown_name("axis", name, axes))

@@ -76,20 +76,23 @@ class Experiment:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell, in the order of the file: the last axis runs fastest."""
-        return tuple(cell for plan in self.plans for cell in self._cells_of(plan))
+        return tuple(cell for plan in self.plans for cell in self._make_cells_of_plan(plan))
 
     @cached_property
     def claims(self) -> Mapping[str, Claim]:
         """Claim of each expectation by its id."""
         return {expectation.id: parse_claim(expectation.claim) for expectation in self.file.expect}
 
-    def _cells_of(self, plan: str) -> Iterator[Cell]:
+    def _make_cells_of_plan(self, plan: str) -> Iterator[Cell]:
         axes = [axis for axis in self.axes if not axis.plans or plan in axis.plans]
         combined_axes = [axis for axis in axes if not axis.is_one_at_a_time]
         single_axes = [axis for axis in axes if axis.is_one_at_a_time]
         # values that the plan already has on axes that vary one at a time
         base_values = {
-            axis.name: axis_value for axis in single_axes for axis_value in axis.values if self._base(plan, axis_value)
+            axis.name: axis_value
+            for axis in single_axes
+            for axis_value in axis.values
+            if self._is_base_value(plan, axis_value)
         }
         for combination in itertools.product(*(axis.values for axis in combined_axes)):
             value_by_axis = dict(zip((axis.name for axis in combined_axes), combination, strict=True)) | base_values
@@ -100,11 +103,11 @@ class Experiment:
                 ]
                 yield from (_build_cell(plan, {**value_by_axis, axis.name: axis_value}) for axis_value in other_values)
 
-    def _base(self, plan: str, axis_value: AxisValue) -> bool:
+    def _is_base_value(self, plan: str, axis_value: AxisValue) -> bool:
         """Returns whether the plan already has the values that this axis value sets."""
-        return all(_get_at_path(self._whole_plan(plan), path) == value for path, value in axis_value.settings)
+        return all(_get_at_path(self._merge_whole_plan(plan), path) == value for path, value in axis_value.settings)
 
-    def _whole_plan(self, plan: str) -> Mapping[str, Any]:
+    def _merge_whole_plan(self, plan: str) -> Mapping[str, Any]:
         experiment_members = {name: self.document[name] for name in EXPERIMENT_MEMBERS if name in self.document}
         return {**self.plans[plan], **experiment_members}
 
@@ -114,7 +117,7 @@ class Experiment:
         Raises PlanError, and ExperimentError for a wrong value of `clients` or `storage`.
         """
         document = copy.deepcopy(dict(self.plans[cell.plan]))
-        for path, value in self._settings_of(cell):
+        for path, value in self._list_settings_of_cell(cell):
             if path.partition(".")[0] not in EXPERIMENT_MEMBERS:
                 set_member(document, path, value)
         document.setdefault("id", f"{self.id}.{cell.plan}" if cell.plan else self.id)
@@ -124,25 +127,25 @@ class Experiment:
 
     def resolve_clients(self, cell: Cell) -> Clients:
         """Returns the clients of a cell. Raises ExperimentError."""
-        return self._own_part(cell, "clients", Clients)
+        return self._read_own_part(cell, "clients", Clients)
 
     def resolve_storage(self, cell: Cell) -> Storage:
         """Returns the storage of a cell: pool, units, targets. Raises ExperimentError."""
-        return self._own_part(cell, "storage", Storage)
+        return self._read_own_part(cell, "storage", Storage)
 
     def find_swept_paths(self) -> frozenset[str]:
         """Returns the paths of the members whose values distinguish cells: those of axes and of variants."""
         paths = {path for cell in self.cells for path, _ in cell.settings}
         return frozenset(paths.union(*(variant.set or {} for variant in self.file.variants)))
 
-    def _own_part(self, cell: Cell, name: str, cls: type[T]) -> T:
+    def _read_own_part(self, cell: Cell, name: str, cls: type[T]) -> T:
         document = {name: copy.deepcopy(self.document.get(name, {}))}
-        for path, value in self._settings_of(cell):
+        for path, value in self._list_settings_of_cell(cell):
             if path.partition(".")[0] == name:
                 set_member(document, path, value)
         return read_table(cls, document[name], ReadContext(ExperimentError, self.origin, (name,)))
 
-    def _settings_of(self, cell: Cell) -> tuple[tuple[str, Any], ...]:
+    def _list_settings_of_cell(self, cell: Cell) -> tuple[tuple[str, Any], ...]:
         """Returns the settings of a cell by path: those of its variant first, then those of its axes."""
         variant = next(
             (candidate for candidate in self.file.variants if candidate.id == cell.coordinates.get("variant")), None

@@ -29,10 +29,10 @@ def read_experiment(path: Path | str, profile: str = "", finder: PlanFinder | No
         document = read_document(str(path))
     except PlanError as error:
         raise ExperimentError(str(error).replace("plan file", "experiment file")) from None
-    return experiment_from_document(document, str(path), profile, finder)
+    return make_experiment(document, str(path), profile, finder)
 
 
-def experiment_from_document(
+def make_experiment(
     document: Mapping[str, Any], origin: str, profile: str = "", finder: PlanFinder | None = None
 ) -> Experiment:
     """Returns the checked experiment in a parsed document. Raises ExperimentError."""

@@ -8,6 +8,6 @@ resolved form for C++ (`system.resolve()`).
 
 from sonde.model.system.file_problems import find_file_problems
 from sonde.model.system.system import System
-from sonde.model.system.system_reader import read_system, system_from_document
+from sonde.model.system.system_reader import make_system, read_system
 
-__all__ = ["System", "find_file_problems", "read_system", "system_from_document"]
+__all__ = ["System", "find_file_problems", "make_system", "read_system"]

@@ -28,7 +28,7 @@ class CapacityCalculator:
         """Returns the bytes of the part with that id."""
         if name not in self._known:
             self._known[name] = None  # the reader rejects a volume that contains itself
-            self._known[name] = self._compute(self._index.item(name))
+            self._known[name] = self._compute_part(self._index.item(name))
         return self._known[name]
 
     def compute_full_stripe(self, table: SystemPart) -> int | None:
@@ -37,25 +37,25 @@ class CapacityCalculator:
             return None
         return int(table.segment) * int(table.data)
 
-    def _compute(self, item: PartItem) -> int | None:
+    def _compute_part(self, item: PartItem) -> int | None:
         table = item.table
         if isinstance(table, Drive):
             return None if table.capacity is None else int(table.capacity)
         if isinstance(table, RaidGroup):
-            return self._group(item, table)
+            return self._compute_group(item, table)
         if isinstance(table, Lun):
-            return int(table.size) if table.size is not None else self._remainder(item, "raid_group")
+            return int(table.size) if table.size is not None else self._compute_remainder(item, "raid_group")
         if isinstance(table, Slice):
-            return self._slice(item, table)
+            return self._compute_slice(item, table)
         if isinstance(table, Volume):
-            return self._volume(item, table)
+            return self._compute_volume(item, table)
         if isinstance(table, Target):
-            return int(table.capacity) if table.capacity is not None else self._sum(item, "on")
+            return int(table.capacity) if table.capacity is not None else self._compute_sum(item, "on")
         if isinstance(table, FileSystem):
-            return self._file_system(item, table)
+            return self._compute_file_system(item, table)
         return None
 
-    def _group(self, item: PartItem, table: RaidGroup) -> int | None:
+    def _compute_group(self, item: PartItem, table: RaidGroup) -> int | None:
         if table.usable is not None:
             return int(table.usable)
         sizes = [self.compute(drive) for drive in self._index.find_part_references(item, "drives")]
@@ -69,13 +69,13 @@ class CapacityCalculator:
             return int(len(sizes) * smallest * spare * int(table.data) / (int(table.data) + int(table.parity)))
         return len(sizes) * smallest if table.level in ("0", "none") else None
 
-    def _slice(self, item: PartItem, table: Slice) -> int | None:
+    def _compute_slice(self, item: PartItem, table: Slice) -> int | None:
         if table.size is not None:
             return int(table.size)
         if table.share is not None:
             capacity = self.compute(self._index.find_part_references(item, "on")[0])
             return None if capacity is None else int(capacity * float(table.share))
-        return self._remainder(item, "on")
+        return self._compute_remainder(item, "on")
 
     def _cut_from(self, container: str, kind: str) -> list[PartItem]:
         if self._parts_of is None:
@@ -86,7 +86,7 @@ class CapacityCalculator:
                         self._parts_of.setdefault(f"{piece_kind} {name}", []).append(piece)
         return self._parts_of.get(f"{kind} {container}", [])
 
-    def _remainder(self, item: PartItem, member: str) -> int | None:
+    def _compute_remainder(self, item: PartItem, member: str) -> int | None:
         containers = self._index.find_part_references(item, member)
         size = self.compute(containers[0]) if containers else None
         if size is None:
@@ -96,11 +96,11 @@ class CapacityCalculator:
         ]
         return None if None in piece_sizes else size - sum(piece for piece in piece_sizes if piece is not None)
 
-    def _sum(self, item: PartItem, member: str) -> int | None:
+    def _compute_sum(self, item: PartItem, member: str) -> int | None:
         sizes = [self.compute(part_id) for part_id in self._index.find_part_references(item, member)]
         return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
 
-    def _volume(self, item: PartItem, table: Volume) -> int | None:
+    def _compute_volume(self, item: PartItem, table: Volume) -> int | None:
         if table.usable is not None:
             return int(table.usable)
         sizes = [self.compute(member) for member in self._index.find_part_references(item, "members")]
@@ -111,7 +111,7 @@ class CapacityCalculator:
             return min(known_sizes) * len(known_sizes)
         return min(known_sizes) if table.kind == "mirror" else sum(known_sizes)
 
-    def _file_system(self, item: PartItem, table: FileSystem) -> int | None:
+    def _compute_file_system(self, item: PartItem, table: FileSystem) -> int | None:
         if table.capacity is not None:
             return int(table.capacity)
         if table.device:

@@ -55,7 +55,7 @@ class PartIndex:
         self._source: dict[int, PartSource] = {}
         self._references: dict[tuple[int, str], tuple[str, ...]] = {}
         for source in self.sources:
-            self._add(source)
+            self._add_source(source)
         for source in self.sources:
             group = source.table.group
             if group in self._items and self._groups[group] != [group]:
@@ -63,7 +63,7 @@ class PartIndex:
                     "group", f'is "{group}", which is the id of a part; a group needs a name of its own.'
                 )
 
-    def _add(self, source: PartSource) -> None:
+    def _add_source(self, source: PartSource) -> None:
         try:
             names = expand_names(source.table.id)
         except RangeError as error:
@@ -95,7 +95,9 @@ class PartIndex:
         try:
             return self._items[name]
         except KeyError:
-            raise SystemFileError(f'The system has no part "{name}".{suggest_name(name, self._near(name))}') from None
+            raise SystemFileError(
+                f'The system has no part "{name}".{suggest_name(name, self._iterate_near_names(name))}'
+            ) from None
 
     def items(self, kind: str) -> Sequence[PartItem]:
         """Returns all parts of a kind, in the order of the files."""
@@ -123,12 +125,12 @@ class PartIndex:
         names = expand_names(text)
         missing_ids = [name for name in names if name not in self._items]
         if missing_ids:
-            hint = suggest_name(missing_ids[0], self._near(missing_ids[0]))
+            hint = suggest_name(missing_ids[0], self._iterate_near_names(missing_ids[0]))
             description = f'"{missing_ids[0]}"' if len(names) == 1 else f"{fold_names(missing_ids[:1000])} of {text}"
             raise SystemFileError(f"names {description}, which nothing in the system has as its id or group.{hint}")
         return names
 
-    def _near(self, name: str) -> Iterator[str]:
+    def _iterate_near_names(self, name: str) -> Iterator[str]:
         # a site has too many ids to compare them all: group names, then ids with the same first letters
         yield from self._groups
         prefix = name[:2].lower()
@@ -174,12 +176,12 @@ class PartIndex:
         if not names:
             return ()
         if member == "spares":
-            return self._spares(item, names)
+            return self._find_spares(item, names)
         declaration = get_members(type(item.table))[member]
         if declaration.is_shared:
             return names
         return (
-            self._run(item, member, names)
+            self._select_run(item, member, names)
             if declaration.allows_several
             else (self._find_reference(item, member, names),)
         )
@@ -194,7 +196,7 @@ class PartIndex:
             )  # fmt: skip
         return names[item.position // (item.total // len(names))]
 
-    def _run(self, item: PartItem, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _select_run(self, item: PartItem, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(names) % item.total:
             raise self.get_source(item.table).make_error(
                 member, f"names {len(names)} parts for {item.total}, which is no equal share for each; "
@@ -203,7 +205,7 @@ class PartIndex:
         count_per_part = len(names) // item.total
         return names[item.position * count_per_part : (item.position + 1) * count_per_part]
 
-    def _spares(self, item: PartItem, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _find_spares(self, item: PartItem, names: tuple[str, ...]) -> tuple[str, ...]:
         blocks_quantity = getattr(item.table, "blocks", None)
         blocks = int(blocks_quantity) if blocks_quantity is not None else 1
         if item.total % blocks or len(names) % blocks:

@@ -20,7 +20,7 @@ from sonde.model.system.storage import Controller, Drive, Enclosure, Lun, RaidGr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
-    """A checked system. Create one with `read_system` or `system_from_document`.
+    """A checked system. Create one with `read_system` or `make_system`.
 
     The lists hold tables as written; one table may describe many parts (`items` returns each part).
     """
@@ -103,9 +103,9 @@ class System:
                 for target_id in self.items("targets")
                 if name in self.index.find_part_references(target_id, "server")
             ]
-        return tuple(target_id for target_id in target_ids if not kind or self._target(target_id).kind == kind)
+        return tuple(target_id for target_id in target_ids if not kind or self._get_target(target_id).kind == kind)
 
-    def _target(self, name: str) -> Target:
+    def _get_target(self, name: str) -> Target:
         table = self.item(name).table
         assert isinstance(table, Target)
         return table
@@ -135,11 +135,11 @@ class System:
         if isinstance(part.table, Pool) and part.table.units:
             return self.index.find_part_references(part, "units")
         if part.kind == "servers":
-            return self._units_with("servers", {name})
+            return self._list_units_with("servers", {name})
         target_ids = {name} if part.kind == "targets" else set(self.find_targets(name))
-        return self._units_with("targets", target_ids)
+        return self._list_units_with("targets", target_ids)
 
-    def _units_with(self, member: str, member_ids: set[str]) -> tuple[str, ...]:
+    def _list_units_with(self, member: str, member_ids: set[str]) -> tuple[str, ...]:
         return tuple(
             unit.id
             for unit in self.items("units")

@@ -16,34 +16,34 @@ _UNITLESS_KINDS = ("count", "number", "share")
 
 
 def to_document(system: System) -> dict[str, Any]:
-    """Returns the document of a system, including its included files; `system_from_document` restores it."""
+    """Returns the document of a system, including its included files; `make_system` restores it."""
     head: dict[str, Any] = {"schema": SYSTEM_FORMAT, "id": system.id}
     head |= {name: value for name, value in (("title", system.title), ("notes", list(system.notes))) if value}
     for kind in PART_KINDS:
         tables = getattr(system, kind)
         if tables:
-            head[kind] = [_table_to_document(table) for table in tables]
+            head[kind] = [_convert_table(table) for table in tables]
     return head
 
 
-def _table_to_document(table: Any, inherited: tuple[str, str] = ("", "")) -> dict[str, Any]:
+def _convert_table(table: Any, inherited: tuple[str, str] = ("", "")) -> dict[str, Any]:
     source = getattr(table, "source", "") or inherited[0]
     status = getattr(table, "status", "") or inherited[1]
     members_by_name = {}
     for name, member in get_members(type(table)).items():
         value = getattr(table, name)
         if value != get_default(type(table), name) or member.required:
-            members_by_name[name] = _value_to_document(member, value, (source, status))
+            members_by_name[name] = _convert_value(member, value, (source, status))
     return members_by_name
 
 
-def _value_to_document(member: TableMember, value: Any, inherited: tuple[str, str]) -> Any:
+def _convert_value(member: TableMember, value: Any, inherited: tuple[str, str]) -> Any:
     if isinstance(value, Quantity):
-        return _quantity_to_document(member.kind, value, inherited)
+        return _convert_quantity(member.kind, value, inherited)
     if isinstance(value, Rates):
         rates_by_direction = {"read": value.read, "write": value.write}
         written_rates = {
-            direction: _quantity_to_document("rate", item, inherited)
+            direction: _convert_quantity("rate", item, inherited)
             for direction, item in rates_by_direction.items()
             if item is not None
         }
@@ -55,13 +55,13 @@ def _value_to_document(member: TableMember, value: Any, inherited: tuple[str, st
     if member.kind == "parameters":
         known_parameters = member.parameters or {}
         return {
-            name: _quantity_to_document(known_parameters.get(name, ("number",))[0], item, inherited)
+            name: _convert_quantity(known_parameters.get(name, ("number",))[0], item, inherited)
             for name, item in value.items()
         }
     if member.kind == "table":
-        return _table_to_document(value, inherited)
+        return _convert_table(value, inherited)
     if member.kind == "tables":
-        return [_table_to_document(item, inherited) for item in value]
+        return [_convert_table(item, inherited) for item in value]
     if member.kind in ("ids", "texts") and len(value) == 1:
         return value[0]
     if isinstance(value, tuple):
@@ -69,7 +69,7 @@ def _value_to_document(member: TableMember, value: Any, inherited: tuple[str, st
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _quantity_to_document(kind: str, value: Quantity, inherited: tuple[str, str]) -> Any:
+def _convert_quantity(kind: str, value: Quantity, inherited: tuple[str, str]) -> Any:
     written: Any = value.text
     if kind in _UNITLESS_KINDS and kind in NUMBER_KINDS:
         written = int(value.value) if kind == "count" else value.value

@@ -22,10 +22,10 @@ _MAX_FILE_BYTES = 256 << 20
 def read_system(path: Path | str) -> System:
     """Reads and checks a system file in TOML or JSON. Raises SystemFileError with one sentence."""
     files = _read_with_includes(Path(path), ())
-    return _assemble(files, Path(path).stem)
+    return _assemble_parts(files, Path(path).stem)
 
 
-def system_from_document(document: Mapping[str, Any], origin: str) -> System:
+def make_system(document: Mapping[str, Any], origin: str) -> System:
     """Returns the checked system in a parsed document, which cannot include files. Raises SystemFileError."""
     context = ReadContext(SystemFileError, origin)
     file = _read_system_file(document, context)
@@ -33,10 +33,10 @@ def system_from_document(document: Mapping[str, Any], origin: str) -> System:
         raise context.enter("include").make_error(
             "names files, but this system does not come from a file; read it from one."
         )
-    return _assemble([(origin, file)], "system")
+    return _assemble_parts([(origin, file)], "system")
 
 
-def _assemble(files: list[tuple[str, SystemFile]], stem: str) -> System:
+def _assemble_parts(files: list[tuple[str, SystemFile]], stem: str) -> System:
     main_file = files[0][1]
     sources = [
         PartSource(kind, table, origin)

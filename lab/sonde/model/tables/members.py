@@ -37,62 +37,62 @@ class TableMember:
     find_problem: Callable[[Any], str | None] | None = None  # raw: returns the problem of a value, or None
 
 
-def _declare(kind: str, meaning: str, *, required: bool = False, default: Any = None, **options: Any) -> Any:
+def _declare_member(kind: str, meaning: str, *, required: bool = False, default: Any = None, **options: Any) -> Any:
     metadata = {"member": TableMember(kind, meaning, required=required, **options)}
     return field(metadata=metadata) if required else field(default=default, metadata=metadata)
 
 
 def text(meaning: str, *, required: bool = False, pattern: str = "") -> Any:
     """A text, empty when absent. `pattern` is a regular expression for the whole text."""
-    return _declare("text", meaning, required=required, default="", pattern=pattern)
+    return _declare_member("text", meaning, required=required, default="", pattern=pattern)
 
 
 def texts(meaning: str) -> Any:
     """A text or a list of texts, stored as a tuple."""
-    return _declare("texts", meaning, default=())
+    return _declare_member("texts", meaning, default=())
 
 
 def flag(meaning: str) -> Any:
     """true or false; None when absent."""
-    return _declare("flag", meaning)
+    return _declare_member("flag", meaning)
 
 
 def choice(meaning: str, choices: tuple[str, ...], *, required: bool = False, default: str = "") -> Any:
     """One word of a list."""
-    return _declare("choice", meaning, required=required, default=default, choices=choices)
+    return _declare_member("choice", meaning, required=required, default=default, choices=choices)
 
 
 def choices(meaning: str, allowed: tuple[str, ...]) -> Any:
     """Some words of a list, stored as a tuple."""
-    return _declare("choices", meaning, default=(), choices=allowed)
+    return _declare_member("choices", meaning, default=(), choices=allowed)
 
 
 def quantity(kind: str, meaning: str, *, required: bool = False, least: int | None = None) -> Any:
     """A Quantity of one kind of number."""
-    return _declare(kind, meaning, required=required, least=least)
+    return _declare_member(kind, meaning, required=required, least=least)
 
 
 def plain_number(kind: str, meaning: str, *, default: float | None = None, least: int | None = None) -> Any:
     """A number without a source: float, or int for counts and sizes; `default` is in base units."""
-    return _declare(kind, meaning, default=default, least=least, is_plain=True)
+    return _declare_member(kind, meaning, default=default, least=least, is_plain=True)
 
 
 def raw(
     meaning: str, form: Mapping[str, Any], complaint: Callable[[Any], str | None], *, required: bool = False
 ) -> Any:
     """An unparsed value; `form` is its JSON Schema, `complaint` returns the problem of a value, or None."""
-    return _declare("raw", meaning, required=required, form=form, find_problem=complaint)
+    return _declare_member("raw", meaning, required=required, form=form, find_problem=complaint)
 
 
 def rates(meaning: str) -> Any:
     """Rates: one rate for both directions, or {read = …, write = …}."""
-    return _declare("rates", meaning)
+    return _declare_member("rates", meaning)
 
 
 def ids(meaning: str, *refers: str, allows_several: bool = False, shared: bool = False, required: bool = False) -> Any:
     """Names of other parts: ids, ranges, groups. One per part; several with `many`; all for every part with
     `shared`."""
-    return _declare(
+    return _declare_member(
         "ids",
         meaning,
         required=required,
@@ -105,22 +105,22 @@ def ids(meaning: str, *refers: str, allows_several: bool = False, shared: bool =
 
 def table(meaning: str, cls: type[Any]) -> Any:
     """A nested table."""
-    return _declare("table", meaning, table=cls)
+    return _declare_member("table", meaning, table=cls)
 
 
 def tables(meaning: str, cls: type[Any], *, required: bool = False) -> Any:
     """A list of tables."""
-    return _declare("tables", meaning, required=required, default=(), table=cls)
+    return _declare_member("tables", meaning, required=required, default=(), table=cls)
 
 
 def settings(meaning: str) -> Any:
     """Free names with texts, numbers or booleans: sysctls, mount options."""
-    return _declare("settings", meaning, default=None)
+    return _declare_member("settings", meaning, default=None)
 
 
 def parameters(meaning: str, allowed: Mapping[str, tuple[str, str]]) -> Any:
     """Numbers by name, from a list that grows: name -> Quantity. Names that begin with "x-" are site-defined."""
-    return _declare("parameters", meaning, default=None, parameters=allowed)
+    return _declare_member("parameters", meaning, default=None, parameters=allowed)
 
 
 def get_members(cls: type[Any]) -> Mapping[str, TableMember]:

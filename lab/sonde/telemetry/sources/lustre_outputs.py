@@ -23,7 +23,7 @@ _MARK = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\
 _SNAPSHOT_TIME = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
 
 
-def _without_time(parse: Callable[[str], Readings]) -> Callable[[str], tuple[float | None, Readings]]:
+def _parse_without_time(parse: Callable[[str], Readings]) -> Callable[[str], tuple[float | None, Readings]]:
     return lambda text: (None, parse(text))
 
 
@@ -31,14 +31,14 @@ def _without_time(parse: Callable[[str], Readings]) -> Callable[[str], tuple[flo
 _Reader = tuple[str, tuple[str, ...], Callable[[str], tuple[float | None, Readings]]]
 _READERS: dict[str, _Reader] = {
     "job_stats": ("lustre-jobs", lustre_jobs.COLUMNS, lustre_jobs.parse_job_stats),
-    "brw_stats": ("lustre-brw", lustre_histograms.COLUMNS, _without_time(lustre_histograms.parse_histograms)),
-    "rpc_stats": ("lustre-rpc", lustre_histograms.COLUMNS, _without_time(lustre_histograms.parse_histograms)),
+    "brw_stats": ("lustre-brw", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),
+    "rpc_stats": ("lustre-rpc", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),
     "recovery_status": (
         "lustre-recovery",
         lustre_health.RECOVERY_COLUMNS,
-        _without_time(lambda text: {"": lustre_health.parse_recovery(text)}),
+        _parse_without_time(lambda text: {"": lustre_health.parse_recovery(text)}),
     ),
-    "health_check": ("lustre-health", lustre_health.HEALTH_COLUMNS, _without_time(lustre_health.parse_health)),
+    "health_check": ("lustre-health", lustre_health.HEALTH_COLUMNS, _parse_without_time(lustre_health.parse_health)),
 }
 
 

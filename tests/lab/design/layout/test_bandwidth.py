@@ -13,7 +13,7 @@ from sonde.design.layout.bandwidth import REBUILD_SHARE, BandwidthEstimate
 from sonde.design.layout.file_system_layout import compute_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
-from sonde.model.system import System, read_system, system_from_document
+from sonde.model.system import System, make_system, read_system
 
 
 def rates(system: System, name: str, *without: str) -> BandwidthEstimate:
@@ -137,7 +137,7 @@ def _known_member(name: str, rate: dict[str, str] | None) -> dict[str, Any]:
 @settings(max_examples=60, deadline=None)
 @given(machines(), st.data())
 def test_estimate_never_exceeds_a_stage_or_gains_by_a_loss(document: dict[str, Any], data: st.DataObject) -> None:
-    system = system_from_document(document, "drawn")
+    system = make_system(document, "drawn")
     intact = rates(system, "fs")
     part = data.draw(st.sampled_from([entry["id"] for kind in ("links", "controllers") for entry in document[kind]]))
     less = rates(system, "fs", part)
@@ -166,5 +166,5 @@ def test_mirror_of_two_volumes_writes_everything_twice() -> None:
     volume = {"id": "both", "kind": "mirror", "members": ["d[0-1]"]}
     document = {"schema": "sonde-system/2", "drives": [drives], "volumes": [volume],
                 "file_systems": [{"id": "fs", "kind": "ext4", "device": "both"}]}  # fmt: skip
-    estimate = rates(system_from_document(document, "made"), "fs")
+    estimate = rates(make_system(document, "made"), "fs")
     assert (estimate.read, estimate.write) == (200e6, 100e6)

@@ -39,7 +39,7 @@ from sonde.design.layout.live.sysfs_disks import read_blocks
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, UserError
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 from sonde.model.system.storage import RaidGroup, Volume
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "layout"
@@ -533,7 +533,7 @@ def test_any_planned_layout_has_no_faults(requirements_drawn: list[tuple[str, st
         for index, (purpose, kind, size) in enumerate(requirements_drawn)
     ]
     try:
-        plan = plan_layout(system_from_document(build_lun_system(file_systems=requirements), "made"))
+        plan = plan_layout(make_system(build_lun_system(file_systems=requirements), "made"))
     except UserError:
         return
     clean(plan)

@@ -17,7 +17,7 @@ from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.scripts import make_layout_scripts
 from sonde.design.layout.segments import choose_segment
 from sonde.model.bundled_files import find_system_file
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 
 
 def build_lustre(segment: str = "1 MiB", separate_mgt: bool = False) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def build_lustre(segment: str = "1 MiB", separate_mgt: bool = False) -> dict[str
 
 
 def make_scripts(document: dict[str, Any]) -> dict[str, str]:
-    return make_layout_scripts(plan_layout(system_from_document(document, "made.toml")))
+    return make_layout_scripts(plan_layout(make_system(document, "made.toml")))
 
 
 def find_commands(script: str, program: str) -> list[list[str]]:
@@ -134,7 +134,7 @@ def test_pool_sets_no_queue_of_an_array() -> None:
     document["links"] = []
     for group in document["raid_groups"]:
         group.pop("controller")
-    layout = plan_layout(system_from_document(document, "made.toml"))
+    layout = plan_layout(make_system(document, "made.toml"))
     pool = layout.of("tank")
     names = DeviceNames(layout.system)
     settings = [setting for base in pool.devices for _, setting in list_queue_settings(pool, base, names)]
@@ -146,7 +146,7 @@ def test_stated_queue_depth_of_luns_is_set() -> None:
     document = build_lun_system(file_systems=[make_requirement("fs", "scratch", "xfs", capacity="4 GB")])
     for lun in document["luns"]:
         lun["queue_depth"] = 32
-    (script,) = make_layout_scripts(plan_layout(system_from_document(document, "made.toml"))).values()
+    (script,) = make_layout_scripts(plan_layout(make_system(document, "made.toml"))).values()
     assert ["queue", "device/queue_depth", "32"] in [tokens[:3] for tokens in find_commands(script, "queue ")]
 
 
@@ -158,7 +158,7 @@ def test_groups_have_spares_of_their_own_while_drives_are_free(free_drives: int)
                     "rate": "200 MB/s"}],
         "file_systems": [make_requirement("fs", "scratch", "xfs", capacity="60 TB")],
     }  # fmt: skip
-    plan = plan_layout(system_from_document(document, "made.toml"), parse_geometry("8+1"), members=2)
+    plan = plan_layout(make_system(document, "made.toml"), parse_geometry("8+1"), members=2)
     (script,) = make_layout_scripts(plan).values()
     assert len(find_commands(script, "mdadm --create /dev/md/fs-g")) == 2
     assert script.count("--spare-devices=1") == free_drives

@@ -24,7 +24,7 @@ from sonde.design.layout.placement import list_requirements
 from sonde.design.layout.plan import LayoutPlan, make_system_file, plan_layout
 from sonde.model.bundled_files import find_bundled_files, find_system_file
 from sonde.model.errors import UserError
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 from sonde.model.system.system_document import to_document
 
 # Systems in which something lies on something.
@@ -32,7 +32,7 @@ LAID = [name for name in find_bundled_files("systems") if name not in ("cumulus"
 
 
 def planned(*requirements: dict[str, Any], **more: Any) -> LayoutPlan:
-    return plan_layout(system_from_document(build_lun_system(file_systems=list(requirements)), "made"), **more)
+    return plan_layout(make_system(build_lun_system(file_systems=list(requirements)), "made"), **more)
 
 
 def shipped_plan(name: str) -> LayoutPlan:
@@ -148,7 +148,7 @@ def test_required_lustre_gets_targets_on_servers() -> None:
                 "servers": [{"id": "oss[1-2]", "roles": "oss", "rate": "6 GB/s"}],
                 "drives": [{"id": "d[0-59]", "kind": "hdd", "capacity": "8 TB", "rate": "200 MB/s", "server": "oss1"}],
                 "file_systems": [make_requirement("fs", "scratch", "lustre", capacity="250 TB")]}  # fmt: skip
-    plan = plan_layout(system_from_document(document, "made"))
+    plan = plan_layout(make_system(document, "made"))
     layout = plan.of("fs")
     assert len(layout.targets) == 4
     assert [plan.system.find_reference(target, "server") for target in layout.targets] == ["oss1", "oss2"] * 2
@@ -206,7 +206,7 @@ def sound(plan: LayoutPlan) -> None:
         assert (repeated.unit, repeated.width, repeated.log_size, repeated.capacity) == (
             other.unit, other.width, other.log_size, other.capacity,
         )  # fmt: skip
-    assert system_from_document(to_document(system), "again").resolve() == system.resolve()
+    assert make_system(to_document(system), "again").resolve() == system.resolve()
 
 
 @pytest.mark.parametrize("name", LAID)
@@ -258,7 +258,7 @@ def test_any_requirements_on_drives_give_sound_plans(
                 "drives": [{"id": f"d[0-{drives - 1}]", "kind": kind, "enclosure": "box", "capacity": "4 TB",
                             "rate": "200 MB/s"}]}  # fmt: skip
     try:
-        plan = plan_layout(system_from_document(document, "made"))
+        plan = plan_layout(make_system(document, "made"))
     except UserError as reason:
         if "No storage is left for fs" not in str(reason):
             raise
@@ -356,7 +356,7 @@ _WRONG: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("document", "sentence"), [case[1:] for case in _WRONG], ids=[case[0] for case in _WRONG])
 def test_impossible_plan_is_one_sentence(document: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as reason:
-        plan_layout(system_from_document({"schema": "sonde-system/2", "id": "wrong"} | document, "wrong.toml"))
+        plan_layout(make_system({"schema": "sonde-system/2", "id": "wrong"} | document, "wrong.toml"))
     assert sentence in str(reason.value)
     assert "\n" not in str(reason.value)
 

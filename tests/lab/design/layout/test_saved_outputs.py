@@ -17,7 +17,7 @@ from sonde.design.layout.check_system import check_described_storage
 from sonde.design.layout.live.collector import make_collector
 from sonde.design.layout.live.saved_output import read_files, read_output
 from sonde.model.bundled_files import find_system_file
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 
 MDSTAT = """Personalities : [raid6] [raid5] [raid4] [raid10]
 md5 : active raid6 sdc[2] sdb[1] sda[0] sdd[3](S) sde[4](F)
@@ -164,7 +164,7 @@ def build_striped(members: list[str], **volume: Any) -> dict[str, Any]:
 
 
 def review(document: dict[str, Any]) -> set[str]:
-    faults = check_described_storage(system_from_document(document, "made.toml")).faults
+    faults = check_described_storage(make_system(document, "made.toml")).faults
     return {fault.kind for fault in faults} - {"no spare"}
 
 

@@ -20,7 +20,7 @@ from sonde.design.layout.live.superblocks import query_xfs_geometry
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.design.layout.scripts import make_layout_scripts
 from sonde.model.bundled_files import find_bundled_files, find_system_file
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 
 GIB = 1 << 30
 ENV = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
@@ -47,7 +47,7 @@ def planned_machine(loops: Callable[[int], str], tmp_path: Path) -> tuple[Layout
     document["drives"] = [drive for drive in document["drives"] if drive["id"].partition("d[")[0] in groups]
     document["mounts"] = [{"id": f"on-{name}", "file_system": name, "path": str(tmp_path / name), "on": "host"}
                           for name in ("home", "scratch")]  # fmt: skip
-    plan = plan_layout(system_from_document(document, "made"), members=1)
+    plan = plan_layout(make_system(document, "made"), members=1)
     (script,) = make_layout_scripts(plan).values()
     path = tmp_path / "layout.sh"
     path.write_text(script, encoding="utf-8")
@@ -143,7 +143,7 @@ def test_scripts_of_described_systems_are_valid_shell(name: str, tmp_path: Path)
 
 
 def commands(document: dict[str, Any], **more: Any) -> str:
-    (text,) = make_layout_scripts(plan_layout(system_from_document(document, "made"), **more)).values()
+    (text,) = make_layout_scripts(plan_layout(make_system(document, "made"), **more)).values()
     return text
 
 

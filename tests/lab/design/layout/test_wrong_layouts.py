@@ -14,7 +14,7 @@ from storage_builders import build_lun_system, make_requirement
 from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.scripts import make_layout_scripts
 from sonde.model.errors import UserError
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 
 _SCRATCH = make_requirement("scratch", "scratch", capacity="8 GB")
 _SLICE = {"id": "s1", "on": "b1g0-lun", "size": "1 GB"}
@@ -168,7 +168,7 @@ def test_unchanged_machine_is_accepted() -> None:
     """What is changed above is right before."""
     for document in (fs(), more("slices", _SLICE), more("volumes", _VOLUME)):
         path_free = copy.deepcopy(document)
-        assert plan_layout(system_from_document(path_free, "made")).file_systems
+        assert plan_layout(make_system(path_free, "made")).file_systems
 
 
 def test_triple_parity_is_rejected_for_md() -> None:
@@ -177,4 +177,4 @@ def test_triple_parity_is_rejected_for_md() -> None:
                 "drives": [{"id": "d[0-10]", "kind": "hdd", "capacity": "4 TB"}],
                 "file_systems": [{"id": "fs", "kind": "xfs", "device": "g"}]}  # fmt: skip
     with pytest.raises(UserError, match="md has two at most"):
-        make_layout_scripts(plan_layout(system_from_document(document, "made")))
+        make_layout_scripts(plan_layout(make_system(document, "made")))

@@ -37,7 +37,7 @@ from sonde.design.routes.scripts import (
 from sonde.design.routes.table_reader import parse_host_tables, read_host_tables
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
-from sonde.model.system import read_system, system_from_document
+from sonde.model.system import make_system, read_system
 
 ROOT = Path(__file__).resolve().parents[4]
 LISTINGS = ROOT / "tests" / "data" / "routes"
@@ -232,7 +232,7 @@ def test_unplannable_system_is_one_sentence(change: dict[str, object], message: 
         else:
             del client_end["device"]
     with pytest.raises(UserError) as reason:
-        find_fabrics(system_from_document(document, "made.toml"))
+        find_fabrics(make_system(document, "made.toml"))
     assert message in str(reason.value)
     assert "\n" not in str(reason.value)
 

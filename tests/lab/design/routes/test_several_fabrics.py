@@ -21,7 +21,7 @@ from sonde.design.routes.plan_files import FORMATS, make_plan_files
 from sonde.design.routes.scripts import make_host_script
 from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import UserError
-from sonde.model.system import System, read_system, system_from_document
+from sonde.model.system import System, make_system, read_system
 
 SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
 IP_FORMATS = [name for name in FORMATS if name != "ansible"]
@@ -51,7 +51,7 @@ def build_site(**router_members: Any) -> System:
             for number in (1, 2)
         ],
     }  # fmt: skip
-    return system_from_document(document, "site.toml")
+    return make_system(document, "site.toml")
 
 
 def make_interfaces(network: str, device: str, number: int, first: int) -> list[dict[str, Any]]:

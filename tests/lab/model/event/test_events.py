@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from sonde.model.errors import EXIT_BAD_INPUT, EventError
 from sonde.model.event import Event, Interval, find_matching_events, read_events
 from sonde.model.event.times import EventTimeError, parse_time_interval, parse_zone
-from sonde.model.system import system_from_document
+from sonde.model.system import make_system
 
-SYSTEM = system_from_document(
+SYSTEM = make_system(
     {
         "schema": "sonde-system/2",
         "drives": [{"id": "d[1-4]", "group": "drives"}],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import ExperimentError
-from sonde.model.experiment import experiment_from_document, with_settings
+from sonde.model.experiment import make_experiment, with_settings
 from sonde.model.experiment.axes import AxisError, AxisValue, SweepAxis, build_axes, expand_values, get_axis_name
 from sonde.model.experiment.checks import MAX_CELLS, MAX_CHECKED_CELLS
 from sonde.model.experiment.description import (
@@ -32,14 +32,14 @@ SIZES = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
 def build_experiment(**members: Any) -> Experiment:
     """Of one plan; a member that is None is left out."""
     document = {"schema": "sonde-experiment/2", "plan": PLAN} | members
-    return experiment_from_document({name: value for name, value in document.items() if value is not None}, "x.toml")
+    return make_experiment({name: value for name, value in document.items() if value is not None}, "x.toml")
 
 
 def plans(**members: Any) -> Experiment:
     """Of two plans, the second of which has one phase more."""
     two = {"phases": [*PHASES, {"id": "s", "op": "stat"}]}
     document = {"schema": "sonde-experiment/2", "plans": [{"id": "a", "plan": PLAN}, {"id": "b", "plan": two}]}
-    return experiment_from_document(document | members, "x.toml")
+    return make_experiment(document | members, "x.toml")
 
 
 def claim(text: str, **more: Any) -> dict[str, Any]:

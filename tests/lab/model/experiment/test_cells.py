@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.model.errors import ExperimentError, UserError
-from sonde.model.experiment import experiment_from_document, with_settings
+from sonde.model.experiment import make_experiment, with_settings
 from sonde.model.experiment.axes import expand_values
 from sonde.model.experiment.experiment import Experiment
 
@@ -21,7 +21,7 @@ PLAN: dict[str, Any] = {
 
 
 def build_experiment(**members: Any) -> Experiment:
-    return experiment_from_document({"schema": "sonde-experiment/2", "plan": PLAN, **members}, "made.toml")
+    return make_experiment({"schema": "sonde-experiment/2", "plan": PLAN, **members}, "made.toml")
 
 
 def sweep(path: str, values: Any, **more: Any) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def test_clients_for_each_target_follow_the_pool() -> None:
 
 def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
     other = {"phases": [{"id": "rewrite", "op": "write"}]}
-    experiment = experiment_from_document(
+    experiment = make_experiment(
         {
             "schema": "sonde-experiment/2",
             "plans": [{"id": "one", "plan": PLAN}, {"id": "two", "plan": other}],
@@ -161,12 +161,12 @@ def test_a_profile_changes_members_and_values_of_an_axis() -> None:
         "expect": [{"id": "e", "level": "measured", "claim": 'bandwidth(read, transfer="64KiB") > 1'}],
         "profiles": {"ci": {"clients.nodes": 1, "sweep.transfer": ["4KiB"], "data.access.segments": 1}},
     }
-    small = experiment_from_document(document, "made.toml", "ci")
+    small = make_experiment(document, "made.toml", "ci")
     assert [cell.id for cell in small.cells] == ["transfer=4KiB"]
     plan = small.build_plan(small.cells[0])
     assert (plan.processes, plan.document["data"]["access"]["segments"]) == (1, 1)
     assert small.find_missing_cell(small.claims["e"]) == "transfer=64KiB"
-    complete = experiment_from_document(document, "made.toml")
+    complete = make_experiment(document, "made.toml")
     assert complete.find_missing_cell(complete.claims["e"]) is None
     assert complete.build_plan(complete.cells[0]).processes == 8
 
@@ -222,7 +222,7 @@ def test_every_value_of_a_large_sweep_is_validated() -> None:
 
 def test_a_profile_changes_data_where_there_is_data() -> None:
     names = {"meta": {"tree": {"items_per_task": 5}}, "phases": [{"id": "tree", "op": "mktree"}]}
-    experiment = experiment_from_document(
+    experiment = make_experiment(
         {
             "schema": "sonde-experiment/2",
             "plans": [{"id": "bytes", "plan": PLAN}, {"id": "names", "plan": names}],

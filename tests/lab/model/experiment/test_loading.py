@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import ExperimentError, PlanError
-from sonde.model.experiment import experiment_from_document, read_experiment
+from sonde.model.experiment import make_experiment, read_experiment
 from sonde.model.experiment.experiment_reader import with_settings
 
 PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time": "2s"}}]
@@ -40,10 +40,10 @@ def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(plan_beside: P
         return str(ready)
 
     for plan, title in (("plan.json", "beside"), ("known", "ready")):
-        experiment = experiment_from_document(HEAD | {"plan": plan}, str(plan_beside), finder=finder)
+        experiment = make_experiment(HEAD | {"plan": plan}, str(plan_beside), finder=finder)
         assert experiment.plans[""]["title"] == title
         several = HEAD | {"plans": [{"id": "a", "plan": plan}, {"id": "b", "plan": {"phases": PHASES}}]}
-        assert experiment_from_document(several, str(plan_beside), finder=finder).plans["a"]["title"] == title
+        assert make_experiment(several, str(plan_beside), finder=finder).plans["a"]["title"] == title
         assert several["plans"][0]["plan"] == plan, "the document that was given stays as it is"
 
 
@@ -58,7 +58,7 @@ def test_plan_next_to_plans_gives_common_members() -> None:
         ],
         "profiles": {"ci": {"plans.a.tasks.threads": 1, "data.io.fsync": "none"}},
     }
-    experiment = experiment_from_document(document, "x.toml")
+    experiment = make_experiment(document, "x.toml")
     assert experiment.plans == {
         "a": {"title": "A", **common},
         "b": {
@@ -68,14 +68,14 @@ def test_plan_next_to_plans_gives_common_members() -> None:
         },
     }
     assert document["plan"] == common, "the document that was given stays as it is"
-    small = experiment_from_document(document, "x.toml", "ci").plans
+    small = make_experiment(document, "x.toml", "ci").plans
     assert [plan["tasks"]["threads"] for plan in small.values()] == [1, 2], "plans do not share tables"
     assert [plan["data"]["io"]["fsync"] for plan in small.values()] == ["none", "none"]
 
 
 def test_named_plan_gives_common_members_too(plan_beside: Path) -> None:
     document = HEAD | {"plan": "plan.json", "plans": [{"id": "a", "plan": {"title": "A"}}]}
-    assert experiment_from_document(document, str(plan_beside)).plans == {"a": {"title": "A", "phases": PHASES}}
+    assert make_experiment(document, str(plan_beside)).plans == {"a": {"title": "A", "phases": PHASES}}
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_named_plan_gives_common_members_too(plan_beside: Path) -> None:
 )  # fmt: skip
 def test_a_plan_that_cannot_be_read(members: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document(HEAD | members, "x.toml")
+        make_experiment(HEAD | members, "x.toml")
     assert str(caught.value) == sentence
 
 
 def test_what_a_finder_does_not_know_is_told_with_the_experiment() -> None:
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document(HEAD | {"plan": "other"}, "x.toml", finder=find_ready_plan)
+        make_experiment(HEAD | {"plan": "other"}, "x.toml", finder=find_ready_plan)
     assert str(caught.value) == 'x.toml: plan names "other": no plan other.'
 
 
@@ -111,36 +111,34 @@ def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> No
     file.write_text(json.dumps(HEAD | {"plan": {"phases": PHASES}}), encoding="utf-8")
     read = read_experiment(file)
     assert (read.id, read.title, read.origin) == ("my-test-2", "my-test-2", str(file))
-    experiment = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "id": "e", "title": "T"}, "-.toml")
+    experiment = make_experiment(HEAD | {"plan": {"phases": PHASES}, "id": "e", "title": "T"}, "-.toml")
     assert (experiment.id, experiment.title) == ("e", "T")
-    assert experiment_from_document(HEAD | {"plan": {"phases": PHASES}}, "--.toml").id == "experiment"
+    assert make_experiment(HEAD | {"plan": {"phases": PHASES}}, "--.toml").id == "experiment"
     with pytest.raises(ExperimentError) as caught:
         read_experiment(tmp_path / "none.toml")
     assert str(caught.value) == f"There is no experiment file {tmp_path}/none.toml."
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document({"plan": {"phases": PHASES}}, "x.toml")
+        make_experiment({"plan": {"phases": PHASES}}, "x.toml")
     assert str(caught.value) == ('x.toml: schema is missing; an experiment begins with schema = "sonde-experiment/2".')
 
 
 def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
     document = HEAD | {"plan": {"phases": PHASES}, "profiles": {"ci": {}, "laptop": {"repeat.min": 1}}}
-    assert experiment_from_document(document, "x.toml").profiles == ("ci", "laptop")
-    small = experiment_from_document(document, "x.toml", "laptop")
+    assert make_experiment(document, "x.toml").profiles == ("ci", "laptop")
+    small = make_experiment(document, "x.toml", "laptop")
     assert small.origin == "x.toml, profile laptop"
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document(document, "x.toml", "lap")
+        make_experiment(document, "x.toml", "lap")
     assert str(caught.value) == 'x.toml has no profile "lap"; it has ci, laptop. Did you mean "laptop"?'
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document(HEAD | {"plan": {"phases": PHASES}}, "x.toml", "lap")
+        make_experiment(HEAD | {"plan": {"phases": PHASES}}, "x.toml", "lap")
     assert str(caught.value) == 'x.toml has no profile "lap"; it has none.'
 
 
 def test_claims_about_cells_removed_by_settings_are_valid() -> None:
     sweep = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
     claim = {"id": "e", "level": "measured", "claim": 'time(w, transfer="64KiB") > 1'}
-    complete = experiment_from_document(
-        HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml"
-    )
+    complete = make_experiment(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml")
     less = {"sweep.transfer": ["4KiB"]}
     assert with_settings(complete, less, complete).find_missing_cell(complete.claims["e"]) == "transfer=64KiB"
     assert complete.find_missing_cell(complete.claims["e"]) is None
@@ -152,14 +150,14 @@ def test_claims_about_cells_removed_by_settings_are_valid() -> None:
                                                (["1s", "9s"], ["base", "limit=1s", "limit=9s"])])  # fmt: skip
 def test_base_value_is_found_through_the_phase_id(values: list[str], cells: list[str]) -> None:
     sweep = {"name": "limit", "paths": "phases.r.stop.time", "values": values, "kind": "one_at_a_time"}
-    experiment = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep]}, "x.toml")
+    experiment = make_experiment(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep]}, "x.toml")
     assert [cell.id for cell in experiment.cells] == cells
 
 
 def test_a_place_of_the_experiments_own_members_is_the_plans_own_too() -> None:
     sweep = {"paths": "storage.pool", "values": ["p", "q"], "kind": "one_at_a_time"}
     document = HEAD | {"plan": {"phases": PHASES}, "storage": {"pool": "p"}, "sweep": [sweep]}
-    assert [cell.id for cell in experiment_from_document(document, "x.toml").cells] == ["pool=p", "pool=q"]
+    assert [cell.id for cell in make_experiment(document, "x.toml").cells] == ["pool=p", "pool=q"]
 
 
 @pytest.mark.parametrize("package", ["experiment", "event", "system"])

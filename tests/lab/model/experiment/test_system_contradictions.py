@@ -10,7 +10,7 @@ import pytest
 
 from sonde.model.bundled_files import find_bundled_files, find_system_file
 from sonde.model.errors import UserError
-from sonde.model.experiment import experiment_from_document, find_contradictions, read_experiment
+from sonde.model.experiment import find_contradictions, make_experiment, read_experiment
 from sonde.model.system import read_system
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[4] / "schema" / "experiment" / "examples").glob("*.toml"))
@@ -40,7 +40,7 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
 def test_what_the_system_does_not_have_is_told(members: dict[str, Any], text: str) -> None:
     document = {"schema": "sonde-experiment/2", "plan": {"phases": [{"id": "w", "op": "write"}]}, **members}
     contradictions = find_contradictions(
-        experiment_from_document(document, "x.toml"), read_system(find_system_file("hpcs-demo"))
+        make_experiment(document, "x.toml"), read_system(find_system_file("hpcs-demo"))
     )
     assert len(contradictions) == 1
     assert contradictions[0].startswith("x.toml: ")

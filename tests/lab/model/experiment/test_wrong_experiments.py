@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import EXIT_BAD_INPUT, ExperimentError
-from sonde.model.experiment import experiment_from_document, read_experiment
+from sonde.model.experiment import make_experiment, read_experiment
 
 RIGHT = """
 schema = "sonde-experiment/2"
@@ -236,7 +236,7 @@ def changed(change: Change) -> dict[str, Any]:
 
 
 def test_the_experiment_without_a_slip_is_right() -> None:
-    experiment = experiment_from_document(tomllib.loads(RIGHT), "right.toml")
+    experiment = make_experiment(tomllib.loads(RIGHT), "right.toml")
     # two variants, two file systems, three transfer sizes, and the second pool beside each
     assert len(experiment.cells) == 2 * 2 * 3 * 2
 
@@ -249,7 +249,7 @@ def test_there_are_enough_kinds_of_slips() -> None:
 def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str) -> None:
     change, fragments = WRONG[name]
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document(changed(change), "site.toml")
+        make_experiment(changed(change), "site.toml")
     message = str(caught.value)
     assert caught.value.exit_code == EXIT_BAD_INPUT
     assert message.startswith("site.toml")
@@ -262,7 +262,7 @@ def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str) -> None:
 
 def test_a_profile_that_is_not_there_gets_the_nearest_name() -> None:
     with pytest.raises(ExperimentError, match='Did you mean "ci"'):
-        experiment_from_document(tomllib.loads(RIGHT), "right.toml", "cii")
+        make_experiment(tomllib.loads(RIGHT), "right.toml", "cii")
 
 
 @pytest.mark.parametrize(

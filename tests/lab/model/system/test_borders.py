@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import SystemFileError
-from sonde.model.system import System, read_system, system_from_document
+from sonde.model.system import System, make_system, read_system
 from sonde.model.system.changes import apply_changes, split_change_path
 
 Kinds = dict[str, list[dict[str, Any]]]
 
 
 def build_system(kinds: Kinds) -> System:
-    return system_from_document({"schema": "sonde-system/2", **kinds}, "x.toml")
+    return make_system({"schema": "sonde-system/2", **kinds}, "x.toml")
 
 
 def drives(count: int) -> Kinds:
@@ -240,7 +240,7 @@ def test_what_is_no_system_file(tmp_path: Path) -> None:
     other.write_text("[]", encoding="utf-8")
     assert read_problem(other) == "site.JSON: a system file is a table of members, not list."
     with pytest.raises(SystemFileError) as caught:
-        system_from_document({"schema": "sonde-system/2", "include": "x"}, "made.toml")
+        make_system({"schema": "sonde-system/2", "include": "x"}, "made.toml")
     assert str(caught.value) == (
         "made.toml: include names files, but this system does not come from a file; read it from one."
     )

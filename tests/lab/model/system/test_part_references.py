@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.model.errors import SystemFileError
-from sonde.model.system import System, read_system, system_from_document
+from sonde.model.system import System, make_system, read_system
 from sonde.model.system.capacity import is_mirrored
 from sonde.model.system.dependencies import find_dependencies
 from sonde.model.system.storage import RaidGroup
 
 
 def build_system(**kinds: list[dict[str, Any]]) -> System:
-    return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
+    return make_system({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
@@ -94,7 +94,7 @@ def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> No
 
 
 def test_number_source_falls_back_to_table_and_file() -> None:
-    system = system_from_document(
+    system = make_system(
         {
             "schema": "sonde-system/2",
             "source": "file",
@@ -202,7 +202,7 @@ def test_parity_counts_copies_in_mirrors_only(level: str, copies: bool) -> None:
     group: dict[str, Any] = {"id": "g", "level": level, "drives": "d[1-4]", "data": 2, "parity": 2}
     if level in ("0", "none"):
         group |= {"data": 4, "parity": 0}
-    site = system_from_document(
+    site = make_system(
         {"schema": "sonde-system/2", "drives": [{"id": "d[1-4]", "capacity": "1 kB"}], "raid_groups": [group]}, "site"
     )
     table = site.item("g").table

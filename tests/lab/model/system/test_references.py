@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.system import System, system_from_document
+from sonde.model.system import System, make_system
 from sonde.model.system.dependencies import find_dependencies
 from sonde.model.system.description import PART_KINDS
 from sonde.model.tables.members import get_members
@@ -43,7 +43,7 @@ def test_every_member_that_names_parts_is_of_one_of_three_sorts() -> None:
 
 
 def build_system(**kinds: list[dict[str, Any]]) -> System:
-    return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
+    return make_system({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 NETWORKS = [{"id": "a", "kind": "ethernet"}, {"id": "b", "kind": "ethernet"}]

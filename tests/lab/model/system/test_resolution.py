@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from sonde.model.system import System, system_from_document
+from sonde.model.system import System, make_system
 from sonde.model.system.dependencies import find_dependencies
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.resolved_schema import build_resolved_schema
@@ -51,7 +51,7 @@ SITE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def site() -> System:
-    return system_from_document(SITE, "site.toml")
+    return make_system(SITE, "site.toml")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import SystemFileError
-from sonde.model.system import System, system_from_document
+from sonde.model.system import System, make_system
 from sonde.model.system.index import PartItem
 
 SITE: dict[str, Any] = {
@@ -43,7 +43,7 @@ SITE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def site() -> System:
-    return system_from_document(SITE, "site.toml")
+    return make_system(SITE, "site.toml")
 
 
 OSTS = tuple(f"ost{index}" for index in range(8))
@@ -155,7 +155,7 @@ def test_a_part_that_is_not_there_is_refused_with_the_nearest(site: System) -> N
 
 
 def build_system(**kinds: list[dict[str, Any]]) -> System:
-    return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
+    return make_system({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 DRIVES = [{"id": "d[1-4]", "capacity": "1 kB"}, {"id": "e"}]

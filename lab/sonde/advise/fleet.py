@@ -70,7 +70,7 @@ from jobs
 
 
 @dataclass(frozen=True)
-class FleetSurvey:
+class FleetLosses:
     """What the jobs of a fleet have in common; each list holds the largest loss first.
 
     Hours are process-hours: seconds of a job times its processes. What a job loses is the largest gain that one change
@@ -87,7 +87,7 @@ class FleetSurvey:
     library: Sequence[Mapping[str, Any]]
 
 
-def survey_fleet(table: Path) -> FleetSurvey:
+def rank_fleet_losses(table: Path) -> FleetLosses:
     """Ranks what the table of logs holds. Raises UserError when it holds nothing."""
     rows = open_table(table)
     if rows is None:
@@ -98,7 +98,7 @@ def survey_fleet(table: Path) -> FleetSurvey:
         library = {"reads": CostKind.READS.value, "writes": CostKind.WRITES.value, "library": _LIBRARY_SETTING}
         accesses = _fetch_rows(connection, _ACCESSES)
         hours = sum(row["process_hours"] for row in accesses)
-        return FleetSurvey(
+        return FleetLosses(
             storage=_fetch_rows(connection, "select any_value(storage) as storage from newest")[0]["storage"],
             mix=_fetch_rows(connection, _MIX)[0],
             refused=_fetch_rows(connection, "select log, refused from newest where refused is not null order by log"),
@@ -110,7 +110,7 @@ def survey_fleet(table: Path) -> FleetSurvey:
         )
 
 
-def build_fleet_document(survey: FleetSurvey) -> dict[str, Any]:
+def build_fleet_document(survey: FleetLosses) -> dict[str, Any]:
     """The survey as JSON."""
     return {"schema": SCHEMA} | {name: getattr(survey, name) for name in survey.__dataclass_fields__}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sonde.advise.fleet import FleetSurvey
+from sonde.advise.fleet import FleetLosses
 from sonde.model.units import counted, format_bytes
 from sonde.terminal.screen import make_plain_table
 
@@ -16,7 +16,7 @@ _MOST_ROWS = 10
 _DIRECTIONS = (("read_bytes", "read"), ("written_bytes", "written"))
 
 
-def print_fleet(console: Console, survey: FleetSurvey) -> None:
+def print_fleet(console: Console, survey: FleetLosses) -> None:
     """Prints the mix, then what costs most by application, user, change and access pattern."""
     for name, value in describe_mix(survey):
         console.print(f"{name:<10} {value}", soft_wrap=True)
@@ -38,7 +38,7 @@ def print_fleet(console: Console, survey: FleetSurvey) -> None:
         )
 
 
-def describe_mix(survey: FleetSurvey) -> list[tuple[str, str]]:
+def describe_mix(survey: FleetLosses) -> list[tuple[str, str]]:
     """Names and values that describe the fleet as a whole."""
     mix = survey.mix
     calls = mix["calls"]

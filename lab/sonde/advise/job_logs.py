@@ -9,7 +9,7 @@ from pathlib import Path
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.dftracer_trace import is_dftracer_trace, read_dftracer_job
 from sonde.advise.job_io import JobIo
-from sonde.advise.reader_process import TIMEOUT_S, ReaderProcess
+from sonde.advise.reader_process import TIMEOUT_S, IsolatedLogReader
 from sonde.advise.trace_job import read_trace_job
 from sonde.model.confined_files import open_file
 from sonde.model.errors import UserError
@@ -19,7 +19,7 @@ DARSHAN_SUFFIX = ".darshan"
 _DARSHAN_MAGIC = 6567223  # after the version of the format, in the byte order of the writer
 
 
-def read_job(path: Path, process: ReaderProcess) -> JobIo:
+def read_job(path: Path, process: IsolatedLogReader) -> JobIo:
     """Reads a Darshan log or a trace of Sonde or DFTracer. Raises UserError when it is neither, or damaged."""
     if is_darshan_log(path):
         return process.read(read_darshan_job, path)
@@ -43,7 +43,7 @@ def read_jobs(
     Calls `on_log` before each log. Raises UserError when no log can be read.
     """
     jobs, refused = [], []
-    with ReaderProcess(timeout_s) as process:
+    with IsolatedLogReader(timeout_s) as process:
         for path in paths:
             on_log(path)
             try:

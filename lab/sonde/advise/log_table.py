@@ -22,7 +22,7 @@ from sonde.advise.advice import advise_job, identify_job
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.advise.job_logs import find_logs
-from sonde.advise.reader_process import ReaderProcess
+from sonde.advise.reader_process import IsolatedLogReader
 from sonde.advise.settings import ReadySetting
 from sonde.advise.storage_rates import StorageRates
 from sonde.model.errors import UserError
@@ -187,9 +187,9 @@ def _count_processors() -> int:
 def _read_rows(paths: list[Path], make_row: Callable[[Path], dict[str, Any]], workers: int) -> Iterator[dict[str, Any]]:
     """The rows in the order in which they are finished. Each worker starts one process, which reads its logs."""
     with ExitStack() as stack:
-        idle: queue.SimpleQueue[ReaderProcess] = queue.SimpleQueue()
+        idle: queue.SimpleQueue[IsolatedLogReader] = queue.SimpleQueue()
         for _ in range(min(workers, len(paths))):
-            idle.put(stack.enter_context(ReaderProcess(_TIMEOUT_S)))
+            idle.put(stack.enter_context(IsolatedLogReader(_TIMEOUT_S)))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         remaining, running = iter(paths), set[Future[dict[str, Any]]]()
@@ -202,7 +202,7 @@ def _read_rows(paths: list[Path], make_row: Callable[[Path], dict[str, Any]], wo
 
 
 def _read_row(
-    idle: queue.SimpleQueue[ReaderProcess], make_row: Callable[[Path], dict[str, Any]], path: Path
+    idle: queue.SimpleQueue[IsolatedLogReader], make_row: Callable[[Path], dict[str, Any]], path: Path
 ) -> dict[str, Any]:
     process = idle.get()
     state = _get_state(path)

@@ -22,7 +22,7 @@ _ADDRESS_SPACE = 4 << 30
 TIMEOUT_S = 600.0
 
 
-class ReaderProcess:
+class IsolatedLogReader:
     """One process that reads one log after the other; it is started again after a crash. Close it with `close`."""
 
     def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
@@ -56,7 +56,7 @@ class ReaderProcess:
                     process.kill()
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def __enter__(self) -> ReaderProcess:
+    def __enter__(self) -> IsolatedLogReader:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis
-from sonde.charts.plot import Chart, Panel, Tip, format_coordinate, render_table
+from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_table
 from sonde.model.escaping import escape_line
 from sonde.model.units import format_ops, format_rate
 
@@ -141,14 +141,14 @@ def _find_value(curve: Curve, position: float, unit: str) -> str | None:
     )
 
 
-def _make_tooltips(figure: Curves, places: Sequence[float], axis: Axis) -> list[Tip]:
+def _make_tooltips(figure: Curves, places: Sequence[float], axis: Axis) -> list[ChartTooltip]:
     positions = [axis.scale(value) for value in places]
     edges = [0.0, *((previous + following) / 2 for previous, following in itertools.pairwise(positions)), 1.0]
     tips = []
     for number, position in enumerate(places):
         values = [(curve.name, _find_value(curve, position, figure.unit)) for curve in figure.curves]
         rows = [figure.name_of(position), *(f"{name}: {value}" for name, value in values if value is not None)]
-        tips.append(Tip(edges[number], edges[number + 1], "\n".join(rows)))
+        tips.append(ChartTooltip(edges[number], edges[number + 1], "\n".join(rows)))
     return tips
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, format_rate_in
 from sonde.charts.dates import build_date_axis, format_day
-from sonde.charts.plot import Chart, Panel, Tip, format_coordinate, format_share, render_table
+from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, format_share, render_table
 from sonde.model import quantities
 
 # Dots that fall on the same half pixel of a wide screen are drawn once.
@@ -140,7 +140,7 @@ def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
             last = position
 
 
-def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[Tip]:
+def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
     """One tip for each interval of the time axis that holds runs or events."""
     times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
     edges = np.linspace(axis.low, axis.high, min(_MOST_TIPS, max(2, len(times))) + 1)
@@ -155,7 +155,7 @@ def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[Tip]:
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
             text = "\n".join(filter(None, (text, *events)))
-            tips.append(Tip(axis.scale(float(left_edge)), axis.scale(float(right_edge)), text))
+            tips.append(ChartTooltip(axis.scale(float(left_edge)), axis.scale(float(right_edge)), text))
     return tips
 
 

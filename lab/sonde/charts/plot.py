@@ -39,7 +39,7 @@ def make_rectangle_path(left: float, right: float, top: float, bottom: float) ->
 
 
 @dataclass(frozen=True)
-class Tip:
+class ChartTooltip:
     """What pointing at (or tapping) a part of a chart shows. `start` and `end` are shares of the width."""
 
     start: float
@@ -57,7 +57,7 @@ class Panel:
     name: str = ""
     marks: list[Markup] = field(default_factory=list)
     labels: list[Markup] = field(default_factory=list)
-    tips: Sequence[Tip] = ()
+    tips: Sequence[ChartTooltip] = ()
     rows: int = 0
 
     def scale_x(self, value: float) -> float:
@@ -164,7 +164,7 @@ class Panel:
         ).format(title, self.height, ROW * self.rows, scale, svg, Markup("").join(self.labels), tips)
 
 
-def _render_tooltip(tip: Tip) -> Markup:
+def _render_tooltip(tip: ChartTooltip) -> Markup:
     # Tips of the right half open to the left, so that they stay on the page.
     return Markup('<i class="{}" style="left:{};width:{}" data-tip="{}"></i>').format(
         "r" if tip.start > 0.5 else "l",

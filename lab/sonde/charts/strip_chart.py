@@ -16,7 +16,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_in
-from sonde.charts.plot import Chart, Panel, Tip, format_coordinate, render_table
+from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_table
 from sonde.model import quantities
 from sonde.stats.density import estimate_log_density
 from sonde.stats.spread import compute_variation
@@ -80,7 +80,7 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
     for index, item in enumerate(result):
         _draw_period(panel, index, item)
     panel.tips = [
-        Tip(index / len(result), (index + 1) / len(result), "\n".join(_describe_period(period, unit)))
+        ChartTooltip(index / len(result), (index + 1) / len(result), "\n".join(_describe_period(period, unit)))
         for index, period in enumerate(result)
     ]
     medians = [float(np.median(period.values)) for period in result]

@@ -112,7 +112,7 @@ def _read_rates(storage: str | None) -> StorageRates | None:
 
 def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str | None, as_json: bool) -> int:
     """Reads what the table of the fleet lacks, and ranks the jobs unless only a part was asked for."""
-    from sonde.advise.fleet import build_fleet_document, survey_fleet
+    from sonde.advise.fleet import build_fleet_document, rank_fleet_losses
     from sonde.advise.fleet_text import print_fleet
     from sonde.advise.log_table import FleetPart, extract_logs
 
@@ -130,7 +130,7 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
         f"{folder}: {count.total:,} logs, {count.added:,} read now, {count.refused:,} of them refused.", soft_wrap=True
     )
     if part is None:
-        survey = survey_fleet(folder)
+        survey = rank_fleet_losses(folder)
         if as_json:
             print_json(build_fleet_document(survey))
         else:

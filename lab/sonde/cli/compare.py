@@ -21,8 +21,8 @@ from sonde.terminal.screen import get_messages_console, get_results_console, mak
 from sonde.trends.archive_comparison import compare_archive_sides
 from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison
 from sonde.trends.comparison_text import (
-    describe_origin,
     describe_shared_runs,
+    describe_simulated_runs,
     format_change_interval,
     format_change_percent,
     format_number_name,
@@ -208,7 +208,7 @@ def _format_scatter(number: NumberComparison) -> str:
 
 
 def _describe_side(side: ComparedSide) -> str:
-    runs, origin = side.runs, describe_origin(side)
+    runs, origin = side.runs, describe_simulated_runs(side)
     first_day, last_day = runs[0].started[:10], runs[-1].started[:10]
     period = first_day if first_day == last_day else f"{first_day} to {last_day}"
     return f"{side.name}: {counted(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")

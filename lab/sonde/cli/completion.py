@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from sonde.model.bundled_files import find_bundled_files
+from sonde.model.bundled_files import find_bundled_toml_files
 
 # Every verb has these types, and only the completion of a name needs the archive: it is imported where it is used.
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _list_runs(archive: Archive) -> Iterator[str]:
 
 def _list_plans(archive: Archive) -> Iterator[str]:
     """Shipped plans and experiments: verbs take both."""
-    yield from find_bundled_files("experiments", include_subfolders=True)
+    yield from find_bundled_toml_files("experiments", include_subfolders=True)
 
 
 def _list_diagnosis_experiments(archive: Archive) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _list_diagnosis_experiments(archive: Archive) -> Iterator[str]:
 
 
 def _list_systems(archive: Archive) -> Iterator[str]:
-    yield from find_bundled_files("systems")
+    yield from find_bundled_toml_files("systems")
 
 
 def _list_recent_phases(archive: Archive) -> Iterator[str]:

@@ -9,7 +9,7 @@ import click
 
 from sonde.launch.mounted_machine import read_active_faults, send_fault_line
 from sonde.model.errors import EXIT_OK, UserError
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 
 
 @click.command("fault")
@@ -38,7 +38,7 @@ def command(directory: Path, fault: tuple[str, ...], list_faults: bool, end: boo
     faults = read_active_faults(directory)
     if list_faults:
         for active_fault in faults:
-            echo(active_fault)
+            print_plain_text(active_fault)
         return EXIT_OK
     send_fault_line(directory, "clear" if clear else ("end " if end else "") + " ".join(fault))
     return EXIT_OK

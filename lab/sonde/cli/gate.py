@@ -17,7 +17,7 @@ from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK, User
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.summary import Summary
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.archive_gate import GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
@@ -58,7 +58,7 @@ class GateOutput:
             except OSError as error:
                 raise UserError(f"{self.junit} cannot be written: {error.strerror}.") from None
         if self.annotate and (text := ANNOTATIONS[self.annotate](cases, sentences)):
-            echo(text)
+            print_plain_text(text)
 
 
 @click.command("gate")

@@ -29,7 +29,7 @@ from sonde.model.plan import Plan
 from sonde.model.units import counted
 from sonde.store.archive import Archive, make_run_id
 from sonde.store.shards import REPORTS
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.screen import get_messages_console
 
@@ -61,7 +61,7 @@ class _TerminalView:
 
     def show(self, text: str) -> None:
         self._display.close()
-        echo(text)
+        print_plain_text(text)
 
     def say(self, text: str) -> None:
         self._display.close()
@@ -148,11 +148,11 @@ def command(
         return EXIT_OK
     config = _build_config(ini, debug_short, verbosity if verbosity is not None else louder or None)
     if config_hash:
-        echo(f"config-hash     = {config.hash}")
+        print_plain_text(f"config-hash     = {config.hash}")
         return EXIT_OK
     if result_file is not None:
         verdict = verify_result(config, result_file)
-        echo(verdict.text)
+        print_plain_text(verdict.text)
         return EXIT_OK if verdict.is_intact else EXIT_FAILED
     _require_no_launcher(ini, debug_short)
     display = make_display(get_messages_console(), quiet)
@@ -185,7 +185,7 @@ def command(
 
 def _print_default_ini(mandatory_only: bool) -> None:
     head = "# Supported and current values of the ini file" + " (Mandatory Phases Only)" * mandatory_only
-    echo(f"{head}:\n{format_settings(DEFAULTS, about=True, extra=not mandatory_only)}", end="")
+    print_plain_text(f"{head}:\n{format_settings(DEFAULTS, about=True, extra=not mandatory_only)}", end="")
 
 
 def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
@@ -232,7 +232,7 @@ def _print_conclusion(
     folders = [run.folder for run in stored_runs]
     console = get_messages_console()
     if folders and not quiet:
-        echo(format_sonde_table(outcome.rows))
+        print_plain_text(format_sonde_table(outcome.rows))
     if folders and not order.cleanup:
         result = Path(order.places.results) / "result.txt"
         result_folder = store_result(

@@ -13,7 +13,7 @@ from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.launch.preload import check_program, check_settings, find_library, find_starter, make_preload_environment
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.screen import get_messages_console
 
 CHOSEN_BY_MEASUREMENT = "*:auto"
@@ -61,7 +61,7 @@ def command(
     More: sonde help tasks/small-io
     """
     if starter:
-        echo(str(find_starter()))
+        print_plain_text(str(find_starter()))
         return 0
     if sum(source is not None for source in (params, ffio, trace)) > 1:
         raise UserError("--params, --ffio and --from each choose the settings: give one of them.")
@@ -78,7 +78,7 @@ def command(
     if lines is not None:
         variables["SONDE_IOBUF_LINES"] = str(_make_lines_folder(lines))
     if dry_run:
-        echo("\n".join(f"{name}={value}" for name, value in variables.items()))
+        print_plain_text("\n".join(f"{name}={value}" for name, value in variables.items()))
         return 0
     if not command_line:
         raise UserError("Name the program to run after --: sonde iobuf -- ./solver input.nml")

@@ -30,7 +30,7 @@ from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.report.facts import list_shared_facts
 from sonde.store.archive import Archive, make_run_id
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console
 
@@ -59,7 +59,7 @@ def command(
     """
     settings = parse_arguments(arguments)
     if settings.version:
-        echo(make_version_lines(sonde.__version__))
+        print_plain_text(make_version_lines(sonde.__version__))
         return EXIT_OK
     cells = (
         [IozoneCell(size, record, count) for count in settings.children for size, record in list_grid_cells(settings)]
@@ -72,9 +72,9 @@ def command(
     for note in settings.notes if not quiet else ():
         get_messages_console().print(f"sonde: {note}", soft_wrap=True)
     began = datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Y")
-    echo(make_heading(settings, arguments, sonde.__version__, began))
+    print_plain_text(make_heading(settings, arguments, sonde.__version__, began))
     if not settings.children:
-        echo(make_table_heading(), end="")
+        print_plain_text(make_table_heading(), end="")
     rates: dict[IozoneCell, dict[str, float]] = {}
     runs: dict[IozoneCell, RecordedRun] = {}
     group = make_run_id("iozone") if len(cells) > 1 else None
@@ -98,7 +98,7 @@ def command(
             worst = result
             break
     display.close()
-    echo("\niozone test complete.")
+    print_plain_text("\niozone test complete.")
     for words_of_caution in find_cautions(runs) if not quiet else ():
         get_messages_console().print(f"sonde: {words_of_caution}", soft_wrap=True)
     _write_page(rates, runs, arguments, page, archive, group, quiet)
@@ -114,10 +114,10 @@ def _print_cell(
     cell: IozoneCell, result: RunResult, settings: IozoneSettings, rates: dict[IozoneCell, dict[str, float]]
 ) -> None:
     if cell.children:
-        echo(make_throughput_blocks(cell, result.record, settings), end="")
+        print_plain_text(make_throughput_blocks(cell, result.record, settings), end="")
     else:
         rates[cell] = compute_rates(result.record, settings)
-        echo(make_table_row(cell, rates[cell], settings), end="")
+        print_plain_text(make_table_row(cell, rates[cell], settings), end="")
 
 
 def _write_page(

@@ -28,7 +28,7 @@ def print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_p
         console.print(name, style="bold", soft_wrap=True, highlight=False)
         facts = [f"{size} on {location}", f"unit / width {stripe}; {groups} allocation groups; log {log}"]
         facts.append(f"read {read}, write {write}; limit: {limit}")
-        unknown_stages = layout_tables.list_unknown_stages(file_system)
+        unknown_stages = layout_tables.list_stages_without_rate(file_system)
         if unknown_stages:
             facts.append(f"Not known, so not counted: rates of {', '.join(unknown_stages)}.")
         for fact in facts:

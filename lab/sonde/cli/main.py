@@ -32,7 +32,7 @@ from sonde.cli.output_options import (
 )
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_name
 from sonde.model.version import __version__
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.screen import open_output_session
 
 # Modules of this folder that are not verbs.
@@ -149,7 +149,7 @@ class VerbGroup(click.Group):
         if args[:1] == ["help"]:  # `sonde help VERB`, as in git
             args = [*args[1:], "--help"]
             if args == ["--help"]:
-                echo(ctx.get_help())
+                print_plain_text(ctx.get_help())
                 ctx.exit()
             if args[0] not in list_verbs():
                 _print_help_topic(args[0])
@@ -209,7 +209,7 @@ def _print_overview(ctx: click.Context) -> None:
     formatter.write(
         "`sonde --help` says what each does. `sonde help TOPIC` reads a page; `sonde help topics` lists them.\n"
     )
-    echo(formatter.getvalue().rstrip("\n"))
+    print_plain_text(formatter.getvalue().rstrip("\n"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -230,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
-        echo(error.format_message(), err=True)
+        print_plain_text(error.format_message(), err=True)
         return EXIT_BAD_INPUT
     except click.ClickException as error:
         return _report_error(_make_usage_message(error), EXIT_BAD_INPUT)
@@ -265,7 +265,7 @@ def _treat_signals_as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
 
 def _report_error(sentence: str, code: int) -> int:
     if sentence:
-        echo(f"sonde: {sentence}", err=True)
+        print_plain_text(f"sonde: {sentence}", err=True)
     return code
 
 

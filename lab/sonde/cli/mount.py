@@ -13,7 +13,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.system import read_system
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 
 
 @click.command("mount")
@@ -115,8 +115,8 @@ def command(
         ):
             arguments += [flag] if is_set else []
         if foreground:
-            echo(f"{directory} is {machine.id} until it is unmounted or interrupted.", err=True)
+            print_plain_text(f"{directory} is {machine.id} until it is unmounted or interrupted.", err=True)
         code = mount_machine(arguments, foreground)
     if not foreground:
-        echo(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", err=True)
+        print_plain_text(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", err=True)
     return code or EXIT_OK

@@ -55,7 +55,7 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
     """
     survey = read_survey(arguments, os.environ)
     lines = [f"{_format_current_time()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]
-    encoding.echo(lines[0])
+    encoding.print_plain_text(lines[0])
     folders = [Path(target).is_dir() for target in survey.targets]
     try:
         if folders and all(folders):
@@ -69,7 +69,7 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
     finally:
         if survey.rslt:
             write_file(Path(f"{survey.rslt}.summary"), "\n".join(lines) + "\n")
-    encoding.echo("done!")
+    encoding.print_plain_text("done!")
     return EXIT_OK
 
 
@@ -84,7 +84,7 @@ def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, li
             display.begin(plan.title, number, len(points), plan)
             result = conduct_run(plan, setup, display.line, plan.id, {"group": group})
             lines.append(make_line_head(survey, point) + make_line_tail(compute_results(result.record, survey)))
-            encoding.echo(lines[-1])
+            encoding.print_plain_text(lines[-1])
             if result.exit_code != EXIT_OK:
                 raise make_failure(result.exit_code, result.text)
     finally:
@@ -117,7 +117,7 @@ def _survey_by_objects(survey: SurveySettings, archive: Archive, system: System 
             began, clock = datetime.now(UTC), time.monotonic()
             figures = echo.run(point, clients)
             lines.append(make_line_head(full_survey, point) + make_line_tail(figures))
-            encoding.echo(lines[-1])
+            encoding.print_plain_text(lines[-1])
             run = to_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
             add_imported(archive, [run], {"file": "lctl"}, None, lambda done: None)
 

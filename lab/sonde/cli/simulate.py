@@ -31,14 +31,14 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
 from sonde.model.plan import Plan, read_document
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console
 
 
 def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: bool) -> None:
     if is_requested and not ctx.resilient_parsing:
-        echo(list_known_faults(find_simulator()), end="")
+        print_plain_text(list_known_faults(find_simulator()), end="")
         ctx.exit(EXIT_OK)
 
 

@@ -20,7 +20,7 @@ from sonde.launch.launchers.rank_detection import detect_launcher_rank
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console
 
@@ -106,7 +106,7 @@ def _pass_through(line: ToolCommand, setup: RunSetup) -> int:
 
 
 def _print_result(result: ToolResult, report: bool, quiet: bool) -> None:
-    echo(result.output, end="")
+    print_plain_text(result.output, end="")
     console = get_messages_console()
     for remark in result.engine_messages.splitlines() if not quiet else ():
         # main prints the final error message once.

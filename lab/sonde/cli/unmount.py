@@ -9,7 +9,7 @@ import click
 
 from sonde.launch.mounted_machine import unmount_machine
 from sonde.model.errors import EXIT_OK
-from sonde.terminal.encoding import echo
+from sonde.terminal.encoding import print_plain_text
 
 
 @click.command("unmount")
@@ -25,5 +25,5 @@ def command(directory: Path) -> int:
     More: sonde help concepts/mount
     """
     unmount_machine(directory)
-    echo(f"{directory} is unmounted.", err=True)
+    print_plain_text(f"{directory} is unmounted.", err=True)
     return EXIT_OK

@@ -23,7 +23,7 @@ _FORMAT = "sonde-diagnosis/1"
 
 
 @dataclass(frozen=True)
-class StoredResult:
+class DiagnosisResult:
     """A result with its origin (`model`, `hand` or the id of a run), and whether it confirms a fix."""
 
     result: ExperimentResult
@@ -41,7 +41,7 @@ class StoredResult:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> StoredResult:
+    def from_json(cls, document: Mapping[str, Any]) -> DiagnosisResult:
         runs = tuple(RunMeasurement.from_json(run) for run in document["runs"])
         result = ExperimentResult(
             str(document["experiment"]), runs, float(document["reference_sd"]), float(document.get("part_sd", 0))
@@ -61,7 +61,7 @@ class DiagnosisState:
     seed: int = 1
     noise: NoiseModel = field(default_factory=NoiseModel)
     truth: ModeledTruth | None = None
-    results: tuple[StoredResult, ...] = ()
+    results: tuple[DiagnosisResult, ...] = ()
     environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
 
     @property
@@ -71,7 +71,7 @@ class DiagnosisState:
 
     def add(self, result: ExperimentResult, origin: str, confirms: bool = False) -> DiagnosisState:
         """Returns the state with one more result."""
-        return replace(self, results=(*self.results, StoredResult(result, origin, confirms)))
+        return replace(self, results=(*self.results, DiagnosisResult(result, origin, confirms)))
 
     def to_json(self) -> dict[str, Any]:
         """The state as a document."""
@@ -102,7 +102,7 @@ class DiagnosisState:
             raise ValueError(f'its schema is not "{_FORMAT}"')
         stored = document["truth"]
         truth = stored and make_truth(stored["faults"], stored["cause"], stored["strength"], stored["seed"])
-        results = tuple(StoredResult.from_json(item) for item in document["results"])
+        results = tuple(DiagnosisResult.from_json(item) for item in document["results"])
         names = {item.id for item in list_experiments()}
         for item in results:
             if item.result.experiment not in names:

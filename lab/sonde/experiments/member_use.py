@@ -175,7 +175,7 @@ def _is_cyclic(nodes: Sequence[int]) -> bool:
     return all(node == rounds[index % count] for index, node in enumerate(rounds)) and len(rounds) > count
 
 
-def _check_group(
+def _check_nodes_belong_to_group(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     if not clients.group:
@@ -267,7 +267,7 @@ _Check = Callable[[Clients, Storage, RecordReader, Plan, System | None], Iterato
 CHECKS: Mapping[str, _Check] = {
     "clients.nodes": _check_nodes,
     "clients.mapping": _check_mapping,
-    "clients.group": _check_group,
+    "clients.group": _check_nodes_belong_to_group,
     "clients.origin": _check_origin,
     "clients.pin": _check_pin,
     "storage.kind": _check_kind,

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.model.bundled_files import find_bundled_files, is_file_reference
+from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
 from sonde.model.errors import PlanError, suggest_name
 from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
 
 def list_shipped_plans() -> dict[str, Path]:
     """Returns name and file of each shipped plan."""
-    return {name: file for name, file in find_bundled_files("experiments").items() if not _is_experiment(file)}
+    return {name: file for name, file in find_bundled_toml_files("experiments").items() if not _is_experiment(file)}
 
 
 def list_shipped_experiments() -> dict[str, Path]:
     """Returns name and file of each shipped experiment, also from folders (one folder for each source document)."""
     return {
         name: file
-        for name, file in find_bundled_files("experiments", include_subfolders=True).items()
+        for name, file in find_bundled_toml_files("experiments", include_subfolders=True).items()
         if _is_experiment(file)
     }
 
@@ -33,7 +33,7 @@ def resolve_plan_source(name: str) -> str:
 
     Raises PlanError.
     """
-    files_by_name = find_bundled_files("experiments", include_subfolders=True)
+    files_by_name = find_bundled_toml_files("experiments", include_subfolders=True)
     if name == "-" or is_file_reference(name, files_by_name):
         return name
     if name in files_by_name:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.stats.imbalance import compute_slow_factor
+from sonde.stats.imbalance import compute_straggler_threshold
 from sonde.stats.ranks import Floats
 
 # Runs in which a node must be slow.
@@ -62,7 +62,7 @@ def _find_slow_nodes(shares: Floats) -> tuple[tuple[int, int], ...]:
     low = np.zeros(shares.shape, dtype=bool)
     for column in range(shares.shape[1]):
         known_values = shares[:, column][~np.isnan(shares[:, column])]
-        low[:, column] = shares[:, column] < 1 / compute_slow_factor(known_values)
+        low[:, column] = shares[:, column] < 1 / compute_straggler_threshold(known_values)
     counts = low.sum(axis=1)
     order = np.argsort(-counts, kind="stable")
     return tuple((int(row), int(counts[row])) for row in order if counts[row] >= AGAIN)

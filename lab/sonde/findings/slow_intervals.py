@@ -15,7 +15,7 @@ from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.stats.bins import pad_with_zeros, rebin
-from sonde.stats.imbalance import compute_slow_factor
+from sonde.stats.imbalance import compute_straggler_threshold
 
 # A middle needs company.
 FEWEST_NODES = 3
@@ -79,7 +79,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     known_values = shares[np.isfinite(shares) & (shares > 0)]
     if known_values.size < FEWEST_NODES * _FEWEST_CELLS:
         return []
-    limit = 1 / max(_LEAST_FACTOR, compute_slow_factor(known_values))
+    limit = 1 / max(_LEAST_FACTOR, compute_straggler_threshold(known_values))
     width = length * result[0].slice_s / cells
     stretches = [
         built

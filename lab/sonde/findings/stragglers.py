@@ -12,7 +12,7 @@ from sonde.model.json_access import get_column, join_tables
 from sonde.model.lines import TableLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.stats.imbalance import compute_slow_factor
+from sonde.stats.imbalance import compute_straggler_threshold
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def compute_straggler_limit(rates: Sequence[float]) -> float:
     """The rate below which a member is slow; 0 where nobody can be: fewer than three, or a middle that stands still."""
     moving = [rate for rate in rates if rate > 0]
     middle = statistics.median(rates) if rates else 0.0
-    return middle / compute_slow_factor(moving) if len(rates) >= 3 and middle > 0 else 0.0
+    return middle / compute_straggler_threshold(moving) if len(rates) >= 3 and middle > 0 else 0.0
 
 
 def find_stragglers(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:

@@ -97,11 +97,11 @@ class LevelChanges:
         if judged and not sentences:
             sentences.append(_describe_no_change(self, judged))
         if (more := len(self.differing) - _MOST_NAMED) > 0:
-            sentences.append(f"So {'does' if more == 1 else 'do'} {_format_count(more, self.level)} more.")
+            sentences.append(f"So {'does' if more == 1 else 'do'} {_format_part_count(more, self.level)} more.")
         silent = [part for part in self.parts if part.verdict == "not known"]
         for why in dict.fromkeys(item.reason for item in silent):
             count = sum(item.reason == why for item in silent)
-            sentences.append(f"Not compared: {_format_count(count, self.level)} ({why}).")
+            sentences.append(f"Not compared: {_format_part_count(count, self.level)} ({why}).")
         for side, names in (("before", self.only_before), ("after", self.only_after)):
             if names:
                 displayed = ", ".join(escape_line(name, 40) for name in names[:_MOST_NAMED])
@@ -142,7 +142,7 @@ def compare_phase_targets(
         return PhaseChanges((), ())
     if len({name for side in known_values for _, phase in side for name in _list_target_names(phase)}) < 2:
         return PhaseChanges((), ())  # one drive: what it did is what the phase did
-    unknown = [*_describe_missing_targets(sides, known_values), *_compute_unknown_share(known_values)]
+    unknown = [*_describe_runs_without_target_figures(sides, known_values), *_compute_unknown_share(known_values)]
     kinds = [_choose_operation_kind(side) for side in known_values]
     if not all(known_values):
         return PhaseChanges((), tuple(unknown))
@@ -286,7 +286,7 @@ def _compute_figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> l
     return [*change, *(statistics.median(side) if side else None for side in (*means, *moved))]
 
 
-def _describe_missing_targets(
+def _describe_runs_without_target_figures(
     sides: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
     sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
 ) -> list[str]:
@@ -312,8 +312,8 @@ def _describe_no_change(changes: LevelChanges, judged: Sequence[PartChange]) -> 
     """That none differs, and what could not have been seen: the widest interval of any of them."""
     widest = max(LEAST_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
     return (
-        f"Of {_format_count(len(judged), changes.level)} none answered otherwise than before, held against the others"
-        f" (a change by less than a factor of {widest:.1f} would not show)."
+        f"Of {_format_part_count(len(judged), changes.level)} none answered otherwise than before, held against the"
+        f" others (a change by less than a factor of {widest:.1f} would not show)."
     )
 
 
@@ -325,7 +325,7 @@ def _choose_noun(level: str) -> str:
     return level if level == TARGET else escape_line(level, 40)
 
 
-def _format_count(count: int, level: str) -> str:
+def _format_part_count(count: int, level: str) -> str:
     """ "3 targets", "3 OSS": short names of levels have no plural."""
     noun = _choose_noun(level)
     return quantities.count_noun(count, noun) if noun[-1:].islower() else f"{count:,} {noun}"

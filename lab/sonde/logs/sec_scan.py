@@ -43,7 +43,7 @@ def scan_with_sec_rules(
         engine = SecEngine([file.rules for file in files], defaults.zone)
         for path, file in zip(family, open_logs(family), strict=True):
             report = LogReport(path)
-            outputs = list(_scan_file(report, file, engine, defaults))
+            outputs = list(_apply_rules_to_log(report, file, engine, defaults))
             documents += [_make_document(output, f"{path}, rules {names}") for output in outputs]
             problems += report.describe_problems()
         if engine.dropped_events:
@@ -51,7 +51,7 @@ def scan_with_sec_rules(
     return documents, problems
 
 
-def _scan_file(
+def _apply_rules_to_log(
     report: LogReport, opened: BinaryIO | OSError, engine: SecEngine, defaults: LogDefaults
 ) -> Iterator[SecOutput]:
     path, clock = report.path, 0

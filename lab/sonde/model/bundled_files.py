@@ -13,7 +13,7 @@ from sonde.model.errors import UserError, suggest_name
 TOML_SUFFIX = ".toml"
 
 
-def find_bundled_files(folder: str, include_subfolders: bool = False) -> dict[str, Path]:
+def find_bundled_toml_files(folder: str, include_subfolders: bool = False) -> dict[str, Path]:
     """Returns path by name of the TOML files in `folder` ("experiments", "systems") of the package and source tree.
 
     With `include_subfolders`, files in its direct subfolders are included, also by their bare name.
@@ -63,7 +63,7 @@ def find_system_file(name: str) -> str:
 
     Raises UserError with the nearest name.
     """
-    systems = find_bundled_files("systems")
+    systems = find_bundled_toml_files("systems")
     if is_file_reference(name, systems):
         return name
     if name in systems:

@@ -171,7 +171,7 @@ def _to_histogram(line: HistogramLine) -> Histogram:
     return Histogram(line.phase, line.kind, line.count, line.min_ns, line.max_ns, mean, line.overflow, buckets)
 
 
-def find_findings(folder: Path, document: Mapping[str, Any]) -> RunFindings:
+def read_stored_findings(folder: Path, document: Mapping[str, Any]) -> RunFindings:
     """Returns the findings of run.json, with evidence and advice from the record where it has them."""
     stored = [item for item in document.get("findings") or () if isinstance(item, Mapping)]
     lines: dict[tuple[Any, ...], Finding] = {}

@@ -19,10 +19,10 @@ from sonde.public.records import (
     Histogram,
     PhaseSeries,
     RunFindings,
-    find_findings,
     find_histograms,
     find_series,
     read_recorded_run,
+    read_stored_findings,
 )
 from sonde.public.tables import MOST_ROWS, Table
 from sonde.store.archive import RECORD
@@ -106,7 +106,7 @@ class Run:
     @cached_property
     def findings(self) -> RunFindings:
         """What was noticed about the run and its phases."""
-        return find_findings(self.folder, self.document)
+        return read_stored_findings(self.folder, self.document)
 
     def _repr_html_(self) -> str:
         """The report of the run, for notebooks; of a result of another tool a table."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, build_count_axis, build_latency_axis
-from sonde.charts.plot import Chart, Panel, Tip, render_table
+from sonde.charts.plot import Chart, ChartTooltip, Panel, render_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.stragglers import MemberRate, compute_straggler_limit
 from sonde.model import quantities
@@ -105,10 +105,10 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
         panel.note("left" if leftward else "", position, name, row)
 
 
-def _make_latency_tip(axis: Axis, item: tuple[float, float, float]) -> Tip:
+def _make_latency_tip(axis: Axis, item: tuple[float, float, float]) -> ChartTooltip:
     start, stop, count = item
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
-    return Tip(axis.scale(start), axis.scale(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
+    return ChartTooltip(axis.scale(start), axis.scale(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
 
 
 def _make_bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
@@ -180,17 +180,17 @@ def _reduce_steps(values: Sequence[float]) -> tuple[list[float], list[float | No
     return edges, heights
 
 
-def _make_member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[Tip]:
+def _make_member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[ChartTooltip]:
     count = len(ordered)
     group = max(1, -(-count // 80))
-    tips: list[Tip] = []
+    tips: list[ChartTooltip] = []
     for index in range(0, count, group):
         stop = min(index + group, count)
         item = ordered[index]
         name = item.name + (f" on {item.host}" if item.host else "")
         if stop - index > 1:
             name = f"{index + 1} to {stop} of {quantities.display_count(count)}\nfrom {name}"
-        tips.append(Tip(index / count, stop / count, f"{name}\n{format_phase_rate(item.value, operations)}"))
+        tips.append(ChartTooltip(index / count, stop / count, f"{name}\n{format_phase_rate(item.value, operations)}"))
     return tips
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, build_members_axis, build_time_axis
-from sonde.charts.plot import WIDTH, Chart, Panel, Tip, make_rectangle_path, render_table
+from sonde.charts.plot import WIDTH, Chart, ChartTooltip, Panel, make_rectangle_path, render_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
@@ -132,12 +132,12 @@ def _make_active_panel(profile: Profile, axis: Axis) -> Panel:
     return panel
 
 
-def _make_tooltips(profile: Profile, unit: str) -> list[Tip]:
+def _make_tooltips(profile: Profile, unit: str) -> list[ChartTooltip]:
     """One tip for every drawn interval, or for groups of them when there are many."""
     total = profile.edges[-1]
     count = len(profile.active)
     group = max(1, -(-count // MOST_TIPS))
-    tips: list[Tip] = []
+    tips: list[ChartTooltip] = []
     for index in range(0, count, group):
         stop = min(index + group, count)
         start_s, stop_s = profile.edges[index], profile.edges[stop]
@@ -155,7 +155,7 @@ def _make_tooltips(profile: Profile, unit: str) -> list[Tip]:
             moved = sum(chosen[i] * (profile.edges[i + 1] - profile.edges[i]) for i in range(index, stop))
             rows.append(format_phase_rate(moved / max(stop_s - start_s, 1e-12), unit == "op/s"))
         rows.append(f"{quantities.count_noun(profile.active[middle], 'task')} at work")
-        tips.append(Tip(start_s / total, stop_s / total, "\n".join(rows)))
+        tips.append(ChartTooltip(start_s / total, stop_s / total, "\n".join(rows)))
     return tips
 
 
@@ -276,13 +276,13 @@ def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
 
 def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
     panel = Panel(axis, Axis(0.0, 1.0), 34, "")
-    tips: list[Tip] = []
+    tips: list[ChartTooltip] = []
     for index, (item, start, stop) in enumerate(timeds, start=1):
         phase, result = item.phase, item.summary
         for line in phase.treatments:
             begun = max(0.0, line.t - (line.seconds or 0.0))
             _draw_bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
-            tips.append(Tip(axis.scale(begun), axis.scale(line.t), f"{line.kind}: {line.outcome}"))
+            tips.append(ChartTooltip(axis.scale(begun), axis.scale(line.t), f"{line.kind}: {line.outcome}"))
         _draw_bar(
             panel,
             f"span {choose_style_class(result.classification)}{'' if phase.begin.measured else ' prepare'}",
@@ -296,7 +296,7 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
             panel.name_bar(css, start, stop, f"{index} {phase.id}" if room > 0.12 else f"{index}")
         rate = f"{result.rate}\n" if result.rate else ""
         tips.append(
-            Tip(
+            ChartTooltip(
                 axis.scale(start),
                 axis.scale(stop),
                 f"{index} {phase.id}\n{rate}{quantities.display_seconds(stop - start)}",

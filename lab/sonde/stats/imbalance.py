@@ -20,7 +20,7 @@ MAX_STRAGGLER_SHARE = 0.1
 _MIN_GAIN = 0.05
 
 
-def compute_slow_factor(values: ArrayLike) -> float:
+def compute_straggler_threshold(values: ArrayLike) -> float:
     """Returns the factor relative to the median above which a member is a straggler.
 
     Used for tasks, nodes and streams. `values` are times or rates above 0; they are compared as logarithms, on which
@@ -48,7 +48,7 @@ def find_stragglers(seconds: ArrayLike) -> Stragglers | None:
     """
     times = _to_times(seconds)
     middle = float(np.median(times))
-    slow_limit = middle * compute_slow_factor(times)
+    slow_limit = middle * compute_straggler_threshold(times)
     max_count = max(1, int(MAX_STRAGGLER_SHARE * times.size))
     order = np.argsort(-times, kind="stable")
     slow_positions = [int(position) for position in order if times[position] > slow_limit]

@@ -39,7 +39,7 @@ def _escape_for_json(character: str) -> str:
     return json.dumps(character, ensure_ascii=True)[1:-1] if character != "\x7f" else "\\u007f"
 
 
-def echo(text: str, err: bool = False, end: str = "\n") -> None:
+def print_plain_text(text: str, err: bool = False, end: str = "\n") -> None:
     """Text without layout, like the output of another tool, on standard output or standard error."""
     stream = sys.stderr if err else sys.stdout
     stream.write(encode_text(text) + end)

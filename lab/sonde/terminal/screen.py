@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.segment import Segment
 
 from sonde.model.errors import UserError
-from sonde.terminal.encoding import echo, encode_json, encode_text
+from sonde.terminal.encoding import encode_json, encode_text, print_plain_text
 from sonde.terminal.fitting_table import FittingTable
 
 # Results that go into a file or a pipe are not cut to the width of some terminal.
@@ -111,7 +111,7 @@ def print_json(document: Any) -> None:
     """The machine form, and nothing else, on standard output."""
     if _settings.export_format:
         raise UserError("--json and --export exclude each other; give one of them.")
-    echo(encode_json(document))
+    print_plain_text(encode_json(document))
 
 
 def make_plain_table(show_header: bool = True) -> FittingTable:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from sonde.model.errors import UserError
 from sonde.model.units import FormattedNumber
-from sonde.terminal.encoding import echo, encode_line
+from sonde.terminal.encoding import encode_line, print_plain_text
 from sonde.terminal.fitting_table import FittingTable
 
 FORMATS = ("csv", "json", "md", "parquet")
@@ -79,11 +79,11 @@ def write_tables(tables: Sequence[FittingTable], file_format: str) -> None:
     if file_format == "parquet":
         _write_parquet(exported)
     elif file_format == "json":
-        echo(json.dumps([_make_document(table) for table in exported], indent=2))
+        print_plain_text(json.dumps([_make_document(table) for table in exported], indent=2))
     elif file_format == "csv":
-        echo("\n".join(_format_csv(table) for table in exported), end="")
+        print_plain_text("\n".join(_format_csv(table) for table in exported), end="")
     else:
-        echo("\n".join(_format_markdown(table) for table in exported), end="")
+        print_plain_text("\n".join(_format_markdown(table) for table in exported), end="")
 
 
 def _merge_tables(tables: Sequence[ExportedTable]) -> list[ExportedTable]:

@@ -10,7 +10,7 @@ from sonde.model.system import System
 from sonde.store.archive import Archive
 from sonde.trends.comparison import MIN_CHANGE, Comparison, compare_sides
 from sonde.trends.environment import EnvironmentDifference, compare_environments
-from sonde.trends.sides import find_side, separate_simulated
+from sonde.trends.sides import find_side, keep_runs_of_one_origin
 from sonde.trends.target_comparison import TargetComparison, compare_targets
 
 
@@ -39,7 +39,7 @@ def compare_archive_sides(
     """
     old, new = find_side(archive, before, step), find_side(archive, after, step)
     if not with_simulated:
-        old, new = separate_simulated(old, new, hint)
+        old, new = keep_runs_of_one_origin(old, new, hint)
     comparison = compare_sides(old, new, smallest_change)
     environment = compare_environments(comparison.before.runs, comparison.after.runs)
     return ArchiveComparison(comparison, environment, compare_targets(comparison, machine))

@@ -17,7 +17,7 @@ from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN, Summary, read_summary
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline
-from sonde.trends.sides import BASELINE, ComparedSide, find_side, separate_simulated
+from sonde.trends.sides import BASELINE, ComparedSide, find_side, keep_runs_of_one_origin
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit
 
 _SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
@@ -59,7 +59,7 @@ def gate_against_baseline(
     )
     if not reference.runs:
         raise UserError(f"{reference.name} holds no other run than the one to be judged.")
-    reference, now = separate_simulated(reference, now, _SIMULATED_HINT)
+    reference, now = keep_runs_of_one_origin(reference, now, _SIMULATED_HINT)
 
     def check(side: ComparedSide) -> GateVerdict[GateCheck]:
         return GateVerdict(side, check_against_baseline(reference, side), reference)

@@ -19,10 +19,10 @@ UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
 def join_repeats(stored: Sequence[stored_history.Series], kind: ProbeValue = "delivered") -> list[History]:
     """The stored series, the repeats of each probe (runs of one group) joined: their median is what users get
     ("delivered"), the best ones tell what the system can do ("capability")."""
-    return [_join_rows(series, kind) for series in stored]
+    return [_convert_to_history(series, kind) for series in stored]
 
 
-def _join_rows(item: stored_history.Series, kind: ProbeValue) -> History:
+def _convert_to_history(item: stored_history.Series, kind: ProbeValue) -> History:
     key = item.key
     labels = {
         "system": key.system,

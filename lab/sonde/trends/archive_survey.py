@@ -50,7 +50,7 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
     cache = SurveyCache(catalog.find_cache_folder("trend"))
     stamps = catalog.stamps()
     if stamps is not None and not needs_values:
-        remembered = cache.load_survey(index_key(stamps, *request.settings))
+        remembered = cache.load_cached_survey(index_key(stamps, *request.settings))
         if remembered is not None:
             return remembered
     return read_survey_and_histories(catalog, request, progress)[0]
@@ -80,7 +80,7 @@ def read_survey_and_histories(
     measured, simulated = _select_measured(catalog, request)
     histories = join_repeats(measured, request.measure)
     key = make_histories_key(histories, *request.settings[1:])
-    computed = cache.load_survey(key, histories)
+    computed = cache.load_cached_survey(key, histories)
     if computed is None:
         computed = _compute_survey(cache, histories, request, progress)
         cache.store(key, computed)

@@ -21,8 +21,8 @@ from sonde.model.units import counted
 from sonde.stats.imbalance import describe_stragglers
 from sonde.trends.comparison import Comparison, NumberComparison
 from sonde.trends.comparison_text import (
-    describe_origin,
     describe_shared_runs,
+    describe_simulated_runs,
     format_change_interval,
     format_change_percent,
     format_value,
@@ -80,7 +80,7 @@ def build_comparison_page(
 
 def _describe_side(side: ComparedSide) -> str:
     dates = format_date_span(side.runs[0].started[:10], side.runs[-1].started[:10])
-    origin = describe_origin(side)
+    origin = describe_simulated_runs(side)
     return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}" + (f", {origin}" if origin else "")
 
 

@@ -64,7 +64,7 @@ def format_verdict(number: NumberComparison, doubtful: bool = False) -> Text:
     return Text(text, style=VERDICT_STYLES[number.verdict])
 
 
-def describe_origin(side: ComparedSide) -> str:
+def describe_simulated_runs(side: ComparedSide) -> str:
     """What is special about the runs of a side: they are simulated, or simulated ones were left out; else empty."""
     if side.left_out:
         return f"{counted(side.left_out, 'simulated run')} left out"

@@ -36,7 +36,7 @@ class ComparedSide:
 
     name: str
     runs: tuple[Summary, ...]
-    left_out: int = 0  # simulated runs that `separate_simulated` removed
+    left_out: int = 0  # simulated runs that `keep_runs_of_one_origin` removed
 
     @property
     def is_simulated(self) -> bool:
@@ -101,7 +101,7 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
     return ComparedSide(text, tuple(sorted(runs, key=lambda run: (parse_epoch_seconds(run.started), run.id))))
 
 
-def separate_simulated(before: ComparedSide, after: ComparedSide, hint: str) -> tuple[ComparedSide, ComparedSide]:
+def keep_runs_of_one_origin(before: ComparedSide, after: ComparedSide, hint: str) -> tuple[ComparedSide, ComparedSide]:
     """Both sides with runs of one origin: all simulated, else measured runs only.
 
     Raises UserError, with the sentence `hint`, if one side is simulated and the other is not.

@@ -229,7 +229,7 @@ def _calibrate_settings(
 ) -> Calibration:
     tries = 0
 
-    def tried() -> None:
+    def report_try() -> None:
         # nobody knows how many it takes: each goes a tenth of what is left
         nonlocal tries
         tries += 1
@@ -237,7 +237,7 @@ def _calibrate_settings(
 
     return result_cache.answer(
         f"settings {compute_digest(repr(budget), repr(settings), *(estimate.values for estimate in learned))}",
-        lambda: calibrate_detector([estimate.residuals for estimate in learned], budget, settings, step=tried),
+        lambda: calibrate_detector([estimate.residuals for estimate in learned], budget, settings, step=report_try),
         Calibration.from_json,
         asdict,
     )

@@ -92,7 +92,7 @@ class SurveyCache:
 
     folder: Path | None
 
-    def load_survey(self, key: str, series: Sequence[History] | None = None) -> Survey | None:
+    def load_cached_survey(self, key: str, series: Sequence[History] | None = None) -> Survey | None:
         """The survey with this key, None if absent. Its histories come from `series`, else they are outlines."""
         try:
             return _survey_from_json(self._read(key), series)

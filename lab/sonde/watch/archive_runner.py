@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.launch.session import LineObserver
-from sonde.model.bundled_files import find_bundled_files, is_file_reference
+from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.file_trust import require_unshared_file
 from sonde.model.plan import Plan, read_document
@@ -32,7 +32,7 @@ def load_probe_plan(probe: ProbeEntry, name: str) -> Plan:
     """The plan of a probe on its directory. Raises PlanError or UserError."""
     if not Path(probe.on).is_dir():
         raise UserError(f"There is no directory {probe.on}, on which the probe {probe.id} runs.")
-    bundled = find_bundled_files("experiments")
+    bundled = find_bundled_toml_files("experiments")
     if is_file_reference(name, bundled) or name not in bundled:
         require_unshared_file(Path(name), "plan")
         document = read_document(name)

@@ -82,7 +82,7 @@ class Watcher:
         `is_forced`: all probes run now, whatever schedule, quiet hours, load and budget say.
         """
         report = RoundReport()
-        self._finish_pending(report)
+        self._resume_interrupted_probe(report)
         now = self.clock()
         slots = {} if is_forced else self.state.slots
         due = find_due_probes(self.watch, slots, self.state.durations, now, self.host, io_stall)
@@ -99,7 +99,7 @@ class Watcher:
         self.store.save(self.state)
         return report
 
-    def _finish_pending(self, report: RoundReport) -> None:
+    def _resume_interrupted_probe(self, report: RoundReport) -> None:
         """Continues the probe that a kill interrupted with its stored runs."""
         pending = self.state.pending
         if pending is None:

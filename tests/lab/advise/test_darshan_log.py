@@ -15,7 +15,7 @@ from darshan_builder import DarshanBuilder
 from sonde.advise import darshan_log, job_io
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_logs import find_logs, read_job, read_jobs
-from sonde.advise.reader_process import ReaderProcess
+from sonde.advise.reader_process import IsolatedLogReader
 from sonde.model.errors import MachineError, UserError
 
 SAMPLES = Path(darshan.__file__).parent
@@ -132,7 +132,7 @@ def test_bytes_of_sample_equal_its_published_counters() -> None:
 def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.darshan"
     text.write_text("no log")
-    with ReaderProcess() as process:
+    with IsolatedLogReader() as process:
         with pytest.raises(UserError, match="neither a Darshan log"):
             read_job(text, process)
         with pytest.raises(UserError, match="There is no log"):
@@ -174,7 +174,7 @@ def _count_bytes(path: Path) -> int:
 def test_reader_survives_crash_of_library(tmp_path: Path) -> None:
     log = tmp_path / "a"
     log.write_bytes(b"1234")
-    with ReaderProcess() as process:
+    with IsolatedLogReader() as process:
         with pytest.raises(UserError, match="crashed while it read"):
             process.read(_crash, log)
         assert process.read(_count_bytes, log) == 4
@@ -185,5 +185,5 @@ def _fail(path: Path) -> int:
 
 
 def test_error_classes_pass_through_reader_process(tmp_path: Path) -> None:
-    with ReaderProcess() as process, pytest.raises(MachineError, match="no library"):
+    with IsolatedLogReader() as process, pytest.raises(MachineError, match="no library"):
         process.read(_fail, tmp_path)

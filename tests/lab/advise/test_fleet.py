@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from darshan_builder import DarshanBuilder
 
-from sonde.advise.fleet import FleetSurvey, survey_fleet
+from sonde.advise.fleet import FleetLosses, rank_fleet_losses
 from sonde.advise.log_table import FleetPart, LogCount, extract_logs
 from sonde.advise.storage_rates import RateRange, StorageRates
 from sonde.cli.main import command
@@ -56,12 +56,12 @@ def table(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def survey(table: Path) -> FleetSurvey:
+def survey(table: Path) -> FleetLosses:
     """What the table says."""
-    return survey_fleet(table)
+    return rank_fleet_losses(table)
 
 
-def test_applications_are_ranked_by_lost_hours(survey: FleetSurvey) -> None:
+def test_applications_are_ranked_by_lost_hours(survey: FleetLosses) -> None:
     writer, reader = survey.applications
     assert (writer["name"], writer["jobs"], reader["name"], reader["jobs"]) == ("writer", 2, "reader", 1)
     assert writer["process_hours"] == pytest.approx(2 * 100 / 3600)
@@ -71,19 +71,19 @@ def test_applications_are_ranked_by_lost_hours(survey: FleetSurvey) -> None:
     assert reader["process_hours"] == pytest.approx(2 * 36 / 3600)
 
 
-def test_changes_count_each_job_by_itself(survey: FleetSurvey) -> None:
+def test_changes_count_each_job_by_itself(survey: FleetLosses) -> None:
     (writes,) = (row for row in survey.changes if row["name"] == "writes")
     assert (writes["jobs"], writes["lost_hours"] * 3600) == (2, pytest.approx(80))
 
 
-def test_mix_counts_calls_and_bytes(survey: FleetSurvey) -> None:
+def test_mix_counts_calls_and_bytes(survey: FleetLosses) -> None:
     mix = survey.mix
     assert (mix["jobs"], mix["applications"], mix["calls"], mix["small_calls"]) == (3, 2, 28_000, 28_000)
     assert (mix["written_bytes"], mix["read_bytes"]) == (2e9, 2 * 4_096_000)
     assert mix["random_calls"] == 2 * 3_000
 
 
-def test_accesses_name_the_test_with_the_same_pattern(survey: FleetSurvey) -> None:
+def test_accesses_name_the_test_with_the_same_pattern(survey: FleetLosses) -> None:
     write, read = survey.accesses
     assert (write["access_order"], write["size_class"], write["is_shared"]) == ("consecutive", "100 KiB", False)
     assert write["share_of_time"] == pytest.approx(100 / 120)
@@ -92,12 +92,12 @@ def test_accesses_name_the_test_with_the_same_pattern(survey: FleetSurvey) -> No
     assert read["test"] == "sonde ior -a POSIX -w -r -t 1k -b 1m -z -F"
 
 
-def test_library_helps_jobs_with_small_calls(survey: FleetSurvey) -> None:
+def test_library_helps_jobs_with_small_calls(survey: FleetLosses) -> None:
     assert {Path(row["log"]).name for row in survey.library} >= {"writer-0.darshan", "writer-1.darshan"}
     assert survey.library[0]["lost_hours"] * 3600 == pytest.approx(40)
 
 
-def test_damaged_log_has_a_row_with_the_reason(survey: FleetSurvey) -> None:
+def test_damaged_log_has_a_row_with_the_reason(survey: FleetLosses) -> None:
     (row,) = survey.refused
     assert "damaged" in row["refused"]
 
@@ -113,7 +113,7 @@ def test_logs_are_read_once_until_they_change(logs: Path, table: Path, tmp_path:
     copy.write_bytes((logs / "07" / "writer-0.darshan").read_bytes())
     os.utime(copy, ns=(0, 2**62))
     assert extract_logs(copies, second_table) == LogCount(0, 1, 0)
-    assert [row["name"] for row in survey_fleet(second_table).applications] == ["writer"]
+    assert [row["name"] for row in rank_fleet_losses(second_table).applications] == ["writer"]
 
 
 def test_parts_together_give_the_same_rows(logs: Path, table: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_dask_workers_give_the_same_table(
         parts = [FleetPart(number, 2) for number in (1, 2)]
         futures = [client.submit(extract_logs, logs, tmp_path / "jobs", part, RATES) for part in parts]
         assert sum(count.total for count in client.gather(futures)) == 4
-    assert survey_fleet(tmp_path / "jobs") == survey_fleet(table)
+    assert rank_fleet_losses(tmp_path / "jobs") == rank_fleet_losses(table)
 
 
 @pytest.mark.parametrize(

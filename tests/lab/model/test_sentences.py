@@ -13,7 +13,7 @@ import pytest
 
 from sonde.model import errors
 from sonde.model.addresses import expand_addresses, parse_address, parse_network
-from sonde.model.bundled_files import find_bundled_files, find_system_file, is_file_reference
+from sonde.model.bundled_files import find_bundled_toml_files, find_system_file, is_file_reference
 from sonde.model.errors import (
     DataMismatchError,
     MachineError,
@@ -351,7 +351,7 @@ def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    systems = find_bundled_files("systems")
+    systems = find_bundled_toml_files("systems")
     assert list(systems) == sorted(systems)
     assert systems["hpcs-demo"].name == "hpcs-demo.toml"
     assert find_system_file("hpcs-demo") == str(systems["hpcs-demo"])
@@ -370,8 +370,8 @@ def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, mon
     assert find_system_file("hpcs-demo") == str(systems["hpcs-demo"]), "a planted file does not count"
     (tmp_path / "own").touch()
     assert find_system_file("own") == "own"
-    assert find_bundled_files("no-such-folder") == {}
-    inside = find_bundled_files("systems", include_subfolders=True)
+    assert find_bundled_toml_files("no-such-folder") == {}
+    inside = find_bundled_toml_files("systems", include_subfolders=True)
     assert set(systems) < set(inside), "those in folders of the folder too"
 
 

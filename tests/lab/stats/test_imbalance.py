@@ -12,7 +12,7 @@ from sonde.stats.imbalance import (
     StragglerAttribution,
     Stragglers,
     attribute_slowness_to_nodes_or_tasks,
-    compute_slow_factor,
+    compute_straggler_threshold,
     describe_stragglers,
     find_stragglers,
 )
@@ -92,10 +92,10 @@ def test_who_hardly_makes_the_run_longer_is_not_named() -> None:
 
 def test_slow_is_a_factor_that_scatter_widens() -> None:
     """Least 1.15; with logarithms that scatter by a robust standard deviation of 0.1 it is exp(0.45)."""
-    assert compute_slow_factor([10.0] * 9) == 1.15
+    assert compute_straggler_threshold([10.0] * 9) == 1.15
     logs = 0.1 / 1.4826 * np.array([-3, -2, -1, -1, 0, 1, 1, 2, 3])
-    assert compute_slow_factor(np.exp(logs)) == pytest.approx(np.exp(4.5 * 0.1))
-    assert compute_slow_factor(1 / np.exp(logs)) == pytest.approx(np.exp(4.5 * 0.1))
+    assert compute_straggler_threshold(np.exp(logs)) == pytest.approx(np.exp(4.5 * 0.1))
+    assert compute_straggler_threshold(1 / np.exp(logs)) == pytest.approx(np.exp(4.5 * 0.1))
 
 
 def test_three_nodes_are_enough_to_blame_one_and_two_are_not() -> None:

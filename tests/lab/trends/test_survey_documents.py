@@ -65,7 +65,7 @@ def memory(tmp_path: Path) -> SurveyCache:
 
 def test_a_survey_is_the_same_again_with_its_own_histories(memory: SurveyCache) -> None:
     histories = [analysis.history for analysis in FOUND.analyses]
-    again = memory.load_survey("key", list(reversed(histories)))
+    again = memory.load_cached_survey("key", list(reversed(histories)))
     assert again is not None
     assert [analysis.history is ours for analysis, ours in zip(again.analyses, histories, strict=True)] == [True, True]
     assert again == FOUND
@@ -73,7 +73,7 @@ def test_a_survey_is_the_same_again_with_its_own_histories(memory: SurveyCache) 
 
 
 def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> None:
-    again = memory.load_survey("key")
+    again = memory.load_cached_survey("key")
     assert again is not None
     for analysis, before in zip(again.analyses, FOUND.analyses, strict=True):
         assert isinstance(analysis.history, HistoryOutline)
@@ -94,14 +94,14 @@ def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> Non
 
 
 def test_other_key_or_histories_find_no_cached_survey(memory: SurveyCache) -> None:
-    assert memory.load_survey("other") is None
-    assert memory.load_survey("key", [FOUND.analyses[0].history]) is None
+    assert memory.load_cached_survey("other") is None
+    assert memory.load_cached_survey("key", [FOUND.analyses[0].history]) is None
 
 
 def test_without_a_folder_nothing_is_kept() -> None:
     nowhere = SurveyCache(None)
     nowhere.store("key", FOUND)
-    assert nowhere.load_survey("key") is None
+    assert nowhere.load_cached_survey("key") is None
     assert nowhere.load_results("key").document(finished=True) == SurveyCache(Path("/nowhere")).load_results(
         "key"
     ).document(finished=True)
@@ -127,7 +127,7 @@ def test_forty_surveys_are_kept(tmp_path: Path) -> None:
     for number in range(42):
         memory.store(f"key{number}", FOUND)
     assert len(list((tmp_path / "kept").iterdir())) == 40
-    assert memory.load_survey("key41") is not None
+    assert memory.load_cached_survey("key41") is not None
 
 
 def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> No
     assert memory.load_results("q").document(finished=False) == {"old": 2}
     (tmp_path / "kept" / "q.kept").write_bytes(b"0\n{}")
     assert memory.load_results("q").document(finished=False) == {}
-    assert memory.load_survey("q") is None
+    assert memory.load_cached_survey("q") is None
 
 
 def test_a_survey_that_is_kept_is_one_line_below_its_checksum(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def make_plan_rows(layouts: Sequence[FileSystemLayout]) -> Iterator[tuple[str, .
                format_known_rate(layout.rates.read), format_known_rate(layout.rates.write), limit)  # fmt: skip
 
 
-def list_unknown_stages(layout: FileSystemLayout) -> list[str]:
+def list_stages_without_rate(layout: FileSystemLayout) -> list[str]:
     """Stages that do not limit the estimate because no part of them has a rate in the file."""
     return [stage.name for stage in layout.rates.stages if stage.read is None and stage.write is None]
 

@@ -114,7 +114,7 @@ def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[
                 f"the rule has preference {rule.preference}: the main table (32766) comes before it",
                 "give it a smaller number",
             )  # fmt: skip
-    yield from _find_shared_table(tables.rules, tables.routes)
+    yield from _check_rules_share_one_table(tables.rules, tables.routes)
     yield from _compare_marks(views, tables)
 
 
@@ -207,7 +207,9 @@ def _check_source(views: Sequence[HostView], rule: ObservedRule) -> Iterator[Rou
         )  # fmt: skip
 
 
-def _find_shared_table(rules: Sequence[ObservedRule], routes: Iterable[ObservedRoute] | None) -> Iterator[RouteFault]:
+def _check_rules_share_one_table(
+    rules: Sequence[ObservedRule], routes: Iterable[ObservedRoute] | None
+) -> Iterator[RouteFault]:
     table_rules = [rule for rule in rules if rule.table not in _COMMON_TABLES]
     rule_tables = {rule.table for rule in table_rules}
     tables = {route.table for route in routes or () if route.table not in _COMMON_TABLES}

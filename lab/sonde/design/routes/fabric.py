@@ -13,7 +13,7 @@ from sonde.design.routes.router_numbers import RouterNumbers, assign_router_numb
 from sonde.model.addresses import parse_network
 from sonde.model.errors import UserError
 from sonde.model.system import System
-from sonde.model.system.addressing import HostAddress
+from sonde.model.system.addressing import InterfaceAddress
 from sonde.model.system.network import Network, Router, Server
 
 IpVersion = Literal[4, 6]
@@ -149,7 +149,7 @@ def _make_side(system: System, name: str, version: int) -> FabricSide:
 
 def _group_hosts(system: System, network: str, version: int, table: Network) -> Iterator[HostClass]:
     """Nodes and servers on the network, grouped by their table and device."""
-    addresses_by_class: dict[tuple[str, str], list[HostAddress]] = {}
+    addresses_by_class: dict[tuple[str, str], list[InterfaceAddress]] = {}
     for kind in ("nodes", "servers"):
         for item in system.items(kind):
             for address in system.find_addresses(item.id, network):
@@ -234,7 +234,7 @@ def _make_routers(
         )
 
 
-def _find_router_address(system: System, router: str, network: str, version: int) -> HostAddress | None:
+def _find_router_address(system: System, router: str, network: str, version: int) -> InterfaceAddress | None:
     """The address of a router on a network; None when it has none."""
     matching = [
         address

@@ -209,7 +209,7 @@ class Io500Benchmark:
         for number, phase in enumerate(self._phases, 1):
             self._drop_caches(phase)
             self._result_file.line(f"\n[{phase.name}]")
-            self._pause_before(phase)
+            self._wait_for_pause_file_removal(phase)
             self._result_file.pair("t_start", format_local_time(), 1)
             row = PhaseRow(phase)
             self._rows.append(row)
@@ -398,7 +398,7 @@ class Io500Benchmark:
         if code != 0:
             self._result_file.warn(f'Calling "{config.required_text("global", "drop-caches-cmd")}" returned {code}')
 
-    def _pause_before(self, phase: Io500Phase) -> None:
+    def _wait_for_pause_file_removal(self, phase: Io500Phase) -> None:
         folder = self._request.config.text("debug", "pause-dir")
         if folder is None:
             return

@@ -66,7 +66,9 @@ def write_grid_page(
         return None
     numbers = dict(_iterate_numbers(grid, runs))
     sizes = sorted({cell.file for cell in grid})
-    lead = f"Files from {_format_kib(sizes[0])} to {_format_kib(sizes[-1])}, {len(grid)} pairs of file and record size."
+    lead = (
+        f"Files from {_format_size(sizes[0])} to {_format_size(sizes[-1])}, {len(grid)} pairs of file and record size."
+    )
     surfaces = [
         _make_surface_section(name, numbers_of_test)
         for name, _ in COLUMNS
@@ -146,10 +148,10 @@ def _make_surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -
     fields = {(cell.file, cell.record): number for cell, number in numbers.items()}
     largest = max(number.rate for number in numbers.values())
     unit = next((item for item in _UNITS if largest >= _UNITS[item]), "B/s")
-    head = Markup("").join(Markup('<th scope="col">{}</th>').format(_format_kib(record)) for record in records)
+    head = Markup("").join(Markup('<th scope="col">{}</th>').format(_format_size(record)) for record in records)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            _format_kib(size),
+            _format_size(size),
             Markup("").join(_make_surface_field(fields.get((size, record)), largest, unit) for record in records),
         )
         for size in files
@@ -177,5 +179,5 @@ def _make_surface_field(number: GridNumber | None, largest: float, unit: str) ->
     )
 
 
-def _format_kib(size: int) -> str:
-    return format_bytes(size * 1024)
+def _format_size(size_kib: int) -> str:
+    return format_bytes(size_kib * 1024)

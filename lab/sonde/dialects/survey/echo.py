@@ -70,11 +70,11 @@ class EchoSurvey:
         attached: list[str] = []
         try:
             for target in targets:
-                if self._find_client(target) is None:
+                if self._find_echo_client_device(target) is None:
                     name = f"{target}_ecc"
                     self._lctl([[]], f"attach echo_client {name} {name}_UUID\nsetup {target}\n")
                     attached.append(name)
-            numbers = [self._find_client(target) for target in targets]
+            numbers = [self._find_echo_client_device(target) for target in targets]
             if None in numbers:
                 raise MachineError(
                     f"An echo client cannot be set up on {targets[numbers.index(None)]}; is obdecho loaded?"
@@ -84,7 +84,7 @@ class EchoSurvey:
             for name in attached:
                 self._lctl([[]], f"--device {name} cleanup\n--device {name} detach\n")
 
-    def _find_client(self, target: str) -> int | None:
+    def _find_echo_client_device(self, target: str) -> int | None:
         wanted = f"{target}_ecc"
         return next(
             (client.number for client in self.devices() if (client.kind, client.name) == ("echo_client", wanted)), None

@@ -7,7 +7,7 @@ from sonde.experiments.claims.grid import Context
 from sonde.experiments.claims.samples import MissingError, Samples
 from sonde.experiments.claims.values import ClaimEvaluator
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
-from sonde.model.experiment.claims import Claim, ClaimComparison, Function
+from sonde.model.experiment.claims import Claim, ClaimComparison, MetricFunctionCall
 from sonde.stats.spread import MIN_VALUES, compute_variation
 
 # A place belongs to the plateau if its interval reaches this fraction of the largest median.
@@ -35,7 +35,7 @@ def explain_result(comparison: ClaimComparison, values: ClaimEvaluator, context:
     return " ".join(dict.fromkeys(explanation for explanation in explanations if explanation))
 
 
-def _explain_plateau(function: Function, values: ClaimEvaluator, context: Context) -> str:
+def _explain_plateau(function: MetricFunctionCall, values: ClaimEvaluator, context: Context) -> str:
     """Returns where a metric that should grow along an axis reaches its plateau."""
     if function.name not in _GROWTH_FUNCTIONS:
         return ""

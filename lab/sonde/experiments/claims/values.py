@@ -18,7 +18,15 @@ from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.samples import MissingError, RateCurve, Samples, SampleSource, compute_median_bounds
 from sonde.findings.variation import VISIBLE, RateVariation, analyze_variation
 from sonde.model.errors import UnitError
-from sonde.model.experiment.claims import SHAPES, Arithmetic, ClaimComparison, Function, Metric, NumberLiteral, Value
+from sonde.model.experiment.claims import (
+    SHAPES,
+    Arithmetic,
+    ClaimComparison,
+    Metric,
+    MetricFunctionCall,
+    NumberLiteral,
+    Value,
+)
 from sonde.model.experiment.experiment import Cell
 from sonde.model.units import parse_bytes
 from sonde.stats.bins import find_steady_slices
@@ -66,7 +74,7 @@ class ClaimEvaluator:
             case Metric():
                 samples = self._get_samples(value, context)
                 return EvaluatedValue(samples.bounds(self._confidence), _run_count(samples), LEAST_OF_MEDIAN)
-            case Function():
+            case MetricFunctionCall():
                 return self._evaluate_function(value, context)
             case Arithmetic():
                 return self._evaluate_arithmetic(value, context)
@@ -90,13 +98,15 @@ class ClaimEvaluator:
         evaluated = EvaluatedValue(left_value.bounds - right_value.bounds, min(left_value.runs, right_value.runs))
         return evaluated, 0.0, max(abs(left_value.bounds.value), abs(right_value.bounds.value))
 
-    def count_forms(self, function: Function, context: Context) -> Counter[str]:
+    def count_forms(self, function: MetricFunctionCall, context: Context) -> Counter[str]:
         """Counts the runs of each form. Raises MissingError."""
         cell = self._grid.find_cell(function.metric, context)
         curves = self._source.curves(function.metric.name, self._grid.phase_of(function.metric, cell), cell)
         return Counter(classify_form(curve) for curve in curves)
 
-    def compute_form_share(self, function: Function, form: str, context: Context) -> tuple[BoundedValue, Counter[str]]:
+    def compute_form_share(
+        self, function: MetricFunctionCall, form: str, context: Context
+    ) -> tuple[BoundedValue, Counter[str]]:
         """Returns the fraction of runs with this form and its interval, and the counts of all forms.
 
         Raises MissingError.
@@ -173,8 +183,8 @@ class ClaimEvaluator:
         )
         return EvaluatedValue(BoundedValue(side_ratio.value, side_ratio.low, side_ratio.high), runs, LEAST_OF_SIDE)
 
-    def _evaluate_function(self, function: Function, context: Context) -> EvaluatedValue:
-        simple: Mapping[str, Callable[[Function, Context], EvaluatedValue]] = {
+    def _evaluate_function(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        simple: Mapping[str, Callable[[MetricFunctionCall, Context], EvaluatedValue]] = {
             "variation": self._evaluate_variation, "imbalance": self._evaluate_imbalance, "tail": self._evaluate_tail,
             "scaling": self._evaluate_scaling, "efficiency": self._evaluate_efficiency,
         }  # fmt: skip
@@ -182,7 +192,7 @@ class ClaimEvaluator:
             return simple[function.name](function, context)
         return self._evaluate_along_axis(function, context)
 
-    def _evaluate_variation(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_variation(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
         samples = self._get_samples(function.metric, context)
         if samples.count < 2:
             raise MissingError("more than one run of the cell")
@@ -192,14 +202,14 @@ class ClaimEvaluator:
             BoundedValue.exact(scatter.value) if samples.is_exact else bounds, _run_count(samples), LEAST_OF_SIDE
         )
 
-    def _evaluate_imbalance(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_imbalance(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
         cell = self._grid.find_cell(function.metric, context)
         phase = self._grid.phase_of(function.metric, cell)
         runs = self._source.members(function.metric.name, phase, cell, str(function.options["per"]))
         imbalances = [float(np.max(run_values) / np.mean(run_values)) for run_values in runs if np.mean(run_values) > 0]
         return self._evaluate_median_of_runs(imbalances, self._source.look(cell))
 
-    def _evaluate_tail(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_tail(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
         cell = self._grid.find_cell(function.metric, context)
         runs = self._source.task_end_times(self._grid.phase_of(function.metric, cell), cell)
         return self._evaluate_median_of_runs(
@@ -217,7 +227,7 @@ class ClaimEvaluator:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""
         return self._grid.find_cell(metric, context).id, self._get_samples(metric, context)
 
-    def samples_along(self, function: Function, context: Context) -> list[tuple[object, Cell, Samples]]:
+    def samples_along(self, function: MetricFunctionCall, context: Context) -> list[tuple[object, Cell, Samples]]:
         """Returns place, cell and samples along the axis of a function. Raises MissingError."""
         axis_name = str(function.options["over"])
         places = []
@@ -226,18 +236,18 @@ class ClaimEvaluator:
             places.append((value, cell, self._source.samples(function.metric.name, phase, cell)))
         return places
 
-    def _evaluate_scaling(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_scaling(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
         first_place, named_place = self._find_first_and_named_place(function, context)
         return self._compute_ratio(named_place[2], first_place[2], is_paired=False)
 
-    def _evaluate_efficiency(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_efficiency(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
         first_place, named_place = self._find_first_and_named_place(function, context)
         growth = self._place_size(named_place[0], named_place[1]) / self._place_size(first_place[0], first_place[1])
         evaluated = self._compute_ratio(named_place[2], first_place[2], is_paired=False)
         return EvaluatedValue(evaluated.bounds / BoundedValue.exact(growth), evaluated.runs, evaluated.runs_needed)
 
     def _find_first_and_named_place(
-        self, function: Function, context: Context
+        self, function: MetricFunctionCall, context: Context
     ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
         """Returns the first place along an axis, and the place that the option `at` names."""
         places = self.samples_along(function, context)
@@ -258,7 +268,7 @@ class ClaimEvaluator:
             raise MissingError("a place of the axis that is above 0")
         return size
 
-    def _evaluate_along_axis(self, function: Function, context: Context) -> EvaluatedValue:
+    def _evaluate_along_axis(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
         places = self.samples_along(function, context)
         groups = [samples.values for _, _, samples in places]
         runs = min(_run_count(samples) for _, _, samples in places)

@@ -12,7 +12,7 @@ from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.samples import MissingError, SampleSource
 from sonde.experiments.claims.values import ClaimEvaluator, EvaluatedValue
 from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval
-from sonde.model.experiment.claims import ClaimComparison, Function, NumberLiteral, ShapeName
+from sonde.model.experiment.claims import ClaimComparison, MetricFunctionCall, NumberLiteral, ShapeName
 from sonde.model.experiment.description import Expectation
 from sonde.model.experiment.experiment import Experiment
 from sonde.stats.bounds import MIN_VALUES, BoundedValue, estimate_more_runs
@@ -189,7 +189,7 @@ def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context:
         if isinstance(comparison.right_operand, ShapeName)
         else (comparison.right_operand, comparison.left_operand)
     )
-    assert isinstance(function, Function)
+    assert isinstance(function, MetricFunctionCall)
     assert isinstance(word, ShapeName)
     share, form_counts = values.compute_form_share(function, word.text, context)
     low, high = share.limits

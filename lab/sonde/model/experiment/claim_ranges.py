@@ -10,8 +10,8 @@ from sonde.model.experiment.claims import (
     Arithmetic,
     Claim,
     ClaimComparison,
-    Function,
     Metric,
+    MetricFunctionCall,
     NumberLiteral,
     ShapeName,
     Value,
@@ -79,7 +79,7 @@ def _is_at_least(larger: Value, smaller: Value) -> bool:
 
 def _is_extreme_of(name: str, extreme: Value, member: Value) -> bool:
     """Returns whether `extreme` is the largest or smallest value along an axis of which `member` is one value."""
-    if not isinstance(extreme, Function) or extreme.name != name or not isinstance(member, Metric):
+    if not isinstance(extreme, MetricFunctionCall) or extreme.name != name or not isinstance(member, Metric):
         return False
     of, axis = extreme.metric, extreme.options.get("over")
     other_axes = {key: value for key, value in member.coordinates.items() if key != axis}
@@ -93,9 +93,9 @@ def _find_range(value: Value) -> Range:
             return (value.value, value.value)
         case Metric():
             return _METRIC_RANGES.get(value.name, _POSITIVE)
-        case Function() if value.name in ("largest", "smallest"):
+        case MetricFunctionCall() if value.name in ("largest", "smallest"):
             return _find_range(value.metric)
-        case Function():
+        case MetricFunctionCall():
             return _FUNCTION_RANGES.get(value.name, _POSITIVE)
         case Arithmetic():
             return _combine_ranges(value.operator, _find_range(value.left_operand), _find_range(value.right_operand))

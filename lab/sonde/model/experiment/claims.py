@@ -115,7 +115,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Function:
+class MetricFunctionCall:
     """A function of a metric."""
 
     name: str
@@ -132,7 +132,7 @@ class Arithmetic:
     right_operand: Value
 
 
-Value = NumberLiteral | ShapeName | Metric | Function | Arithmetic
+Value = NumberLiteral | ShapeName | Metric | MetricFunctionCall | Arithmetic
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Claim:
             yield from _iterate_metrics(comparison.left_operand)
             yield from _iterate_metrics(comparison.right_operand)
 
-    def functions(self) -> Iterator[Function]:
+    def functions(self) -> Iterator[MetricFunctionCall]:
         """Every function in it, from left to right."""
         for comparison in self.comparisons:
             yield from _iterate_functions(comparison.left_operand)
@@ -167,15 +167,15 @@ class Claim:
 def _iterate_metrics(value: Value) -> Iterator[Metric]:
     if isinstance(value, Metric):
         yield value
-    elif isinstance(value, Function):
+    elif isinstance(value, MetricFunctionCall):
         yield value.metric
     elif isinstance(value, Arithmetic):
         yield from _iterate_metrics(value.left_operand)
         yield from _iterate_metrics(value.right_operand)
 
 
-def _iterate_functions(value: Value) -> Iterator[Function]:
-    if isinstance(value, Function):
+def _iterate_functions(value: Value) -> Iterator[MetricFunctionCall]:
+    if isinstance(value, MetricFunctionCall):
         yield value
     elif isinstance(value, Arithmetic):
         yield from _iterate_functions(value.left_operand)
@@ -218,7 +218,7 @@ def find_unit(value: Value) -> str:
     match value:
         case Metric():
             return METRICS[value.name][0]
-        case Function() if value.name in ("largest", "smallest"):
+        case MetricFunctionCall() if value.name in ("largest", "smallest"):
             return METRICS[value.metric.name][0]
         case Arithmetic() if value.operator != "/":
             first_unit, right = find_unit(value.left_operand), find_unit(value.right_operand)
@@ -287,7 +287,7 @@ def _parse_comparisons(node: ast.expr, text: str) -> Iterator[ClaimComparison]:
 
 
 def _is_shape_function(value: Value) -> bool:
-    return isinstance(value, Function) and value.name == "shape"
+    return isinstance(value, MetricFunctionCall) and value.name == "shape"
 
 
 def _get_source_text(node: ast.expr, text: str) -> str:
@@ -338,7 +338,7 @@ def _parse_metric(name: str, node: ast.Call, text: str) -> Metric:
     return Metric(name, _parse_phase(node.args[0], text) if node.args else "", _parse_options(node, text))
 
 
-def _parse_function(name: str, node: ast.Call, text: str) -> Function:
+def _parse_function(name: str, node: ast.Call, text: str) -> MetricFunctionCall:
     required, allowed, _ = FUNCTIONS[name]
     if len(node.args) != 1:
         raise ClaimError(
@@ -362,7 +362,7 @@ def _parse_function(name: str, node: ast.Call, text: str) -> Function:
                 f'"{_get_source_text(node, text)}": per is one of'
                 f" {', '.join(PER_CHOICES)}.{suggest_name(str(value), PER_CHOICES)}"
             )
-    return Function(name, metric, options)
+    return MetricFunctionCall(name, metric, options)
 
 
 def _parse_options(node: ast.Call, text: str) -> dict[str, Scalar]:

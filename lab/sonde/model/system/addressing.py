@@ -15,7 +15,7 @@ from sonde.model.system.index import PartIndex, PartItem, PartSource
 from sonde.model.system.network import Host, Interface, Network
 
 
-class HostAddress(NamedTuple):
+class InterfaceAddress(NamedTuple):
     """One interface of one host."""
 
     host: str
@@ -74,7 +74,7 @@ def find_prefix_bits(table: Network, address: str) -> int | None:
     )
 
 
-def find_host_addresses(index: PartIndex, host: PartItem) -> Iterator[HostAddress]:
+def find_host_addresses(index: PartIndex, host: PartItem) -> Iterator[InterfaceAddress]:
     """Yields the address of every interface of one host."""
     table = host.table
     if not isinstance(table, Host):
@@ -93,4 +93,4 @@ def find_host_addresses(index: PartIndex, host: PartItem) -> Iterator[HostAddres
         )
         nid = nids[host.position] if nids else f"{address}@{network.lnet}" if address and network.lnet else None
         (name,) = index.resolve(source, "interfaces.network", interface.network, ())
-        yield HostAddress(host.id, name, interface.device, address, prefix, nid)
+        yield InterfaceAddress(host.id, name, interface.device, address, prefix, nid)

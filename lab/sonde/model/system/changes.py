@@ -151,7 +151,7 @@ def _split_table(index: PartIndex, source: PartSource, changed_ids: frozenset[st
             or changed_flags[end] != changed_flags[begin]
             or _find_block(source.table, end, names) != _find_block(source.table, begin, names)
         ):
-            yield from _build_tables(index, source, begin, end)
+            yield from _build_tables_of_part_range(index, source, begin, end)
             begin = end
 
 
@@ -161,7 +161,7 @@ def _find_block(table: SystemPart, position: int, names: tuple[str, ...]) -> int
     return position * blocks // len(names)
 
 
-def _build_tables(index: PartIndex, source: PartSource, begin: int, end: int) -> Iterator[SystemPart]:
+def _build_tables_of_part_range(index: PartIndex, source: PartSource, begin: int, end: int) -> Iterator[SystemPart]:
     """Yields parts begin … end of a table, in as few tables as their names allow."""
     names = index.get_ids(source.table)
     for text in fold_names(names[begin:end]).split(", "):

@@ -237,7 +237,7 @@ def _check_targets(index: PartIndex) -> Iterator[SystemFileError]:
             target_by_index[key] = item.id
 
 
-def _check_servers(index: PartIndex) -> Iterator[SystemFileError]:
+def _check_server_failover(index: PartIndex) -> Iterator[SystemFileError]:
     for source in _list_sources(index, "servers"):
         count = len(index.get_ids(source.table))
         if cast(Server, source.table).failover == "pairs" and cast(Server, source.table).partner:
@@ -302,7 +302,7 @@ _CHECKS: Sequence[Callable[[PartIndex], Iterator[SystemFileError]]] = (
     _check_overlaps,
     _check_volumes,
     _check_targets,
-    _check_servers,
+    _check_server_failover,
     _check_pools,
     _check_file_systems,
     _check_mounts,

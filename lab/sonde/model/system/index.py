@@ -183,10 +183,10 @@ class PartIndex:
         return (
             self._select_run(item, member, names)
             if declaration.allows_several
-            else (self._find_reference(item, member, names),)
+            else (self._select_name_by_position(item, member, names),)
         )
 
-    def _find_reference(self, item: PartItem, member: str, names: tuple[str, ...]) -> str:
+    def _select_name_by_position(self, item: PartItem, member: str, names: tuple[str, ...]) -> str:
         if len(names) == 1:
             return names[0]
         if item.total % len(names):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sonde.model.system.addressing import HostAddress, find_host_addresses
+from sonde.model.system.addressing import InterfaceAddress, find_host_addresses
 from sonde.model.system.capacity import CapacityCalculator
 from sonde.model.system.index import PartIndex, PartItem
 from sonde.model.system.network import Link, Network, Node, Router, Server, StoragePath
@@ -170,7 +170,7 @@ class System:
         clients_per_target = table.clients_per_target
         return None if clients_per_target is None else int(clients_per_target) * len(self.find_targets(pool))
 
-    def find_addresses(self, host: str, network: str = "") -> tuple[HostAddress, ...]:
+    def find_addresses(self, host: str, network: str = "") -> tuple[InterfaceAddress, ...]:
         """Returns device, address and LNet id of each interface of a node, router or server."""
         return tuple(
             address

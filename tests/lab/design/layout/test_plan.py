@@ -22,13 +22,13 @@ from sonde.design.layout.geometry import MIB, parse_geometry
 from sonde.design.layout.layout_tables import make_report
 from sonde.design.layout.placement import list_requirements
 from sonde.design.layout.plan import LayoutPlan, make_system_file, plan_layout
-from sonde.model.bundled_files import find_bundled_files, find_system_file
+from sonde.model.bundled_files import find_bundled_toml_files, find_system_file
 from sonde.model.errors import UserError
 from sonde.model.system import make_system, read_system
 from sonde.model.system.system_document import to_document
 
 # Systems in which something lies on something.
-LAID = [name for name in find_bundled_files("systems") if name not in ("cumulus", "slingshot-routed")]
+LAID = [name for name in find_bundled_toml_files("systems") if name not in ("cumulus", "slingshot-routed")]
 
 
 def planned(*requirements: dict[str, Any], **more: Any) -> LayoutPlan:

@@ -19,7 +19,7 @@ from sonde.design.layout.live.inspection import inspect_storage
 from sonde.design.layout.live.superblocks import query_xfs_geometry
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.design.layout.scripts import make_layout_scripts
-from sonde.model.bundled_files import find_bundled_files, find_system_file
+from sonde.model.bundled_files import find_bundled_toml_files, find_system_file
 from sonde.model.system import make_system, read_system
 
 GIB = 1 << 30
@@ -127,7 +127,7 @@ def test_script_refuses_a_disk_with_data(planned_machine: tuple[LayoutPlan, Path
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in find_bundled_files("systems") if name not in ("cumulus", "slingshot-routed")]
+    "name", [name for name in find_bundled_toml_files("systems") if name not in ("cumulus", "slingshot-routed")]
 )
 def test_scripts_of_described_systems_are_valid_shell(name: str, tmp_path: Path) -> None:
     plan = plan_layout(read_system(find_system_file(name)))

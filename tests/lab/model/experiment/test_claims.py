@@ -16,8 +16,8 @@ from sonde.model.experiment.claims import (
     Arithmetic,
     ClaimComparison,
     ClaimError,
-    Function,
     Metric,
+    MetricFunctionCall,
     NumberLiteral,
     ShapeName,
     parse_claim,
@@ -49,7 +49,7 @@ def test_a_phase_with_a_dash_is_put_in_quotation_marks() -> None:
 def test_functions_and_forms() -> None:
     claim = parse_claim('shape(bandwidth(read)) == "flat" and efficiency(bandwidth(w), over=pool, at=FS3) >= 0.8')
     assert claim.comparisons[0] == ClaimComparison(
-        Function("shape", Metric("bandwidth", "read", {}), {}), "==", ShapeName("flat")
+        MetricFunctionCall("shape", Metric("bandwidth", "read", {}), {}), "==", ShapeName("flat")
     )
     assert list(claim.functions())[1].options == {"over": "pool", "at": "FS3"}
     assert [metric.phase for metric in claim.metrics()] == ["read", "w"]

@@ -16,8 +16,8 @@ from sonde.model.experiment.claims import (
     Arithmetic,
     ClaimComparison,
     ClaimError,
-    Function,
     Metric,
+    MetricFunctionCall,
     NumberLiteral,
     find_unit,
     parse_claim,
@@ -132,7 +132,7 @@ def test_options_are_words_numbers_and_truth_values() -> None:
     (bare,) = parse_claim("bandwidth() > 1").comparisons
     assert bare.left_operand == Metric("bandwidth", "", {})
     (tail,) = parse_claim("imbalance(bandwidth(r), per=node) > 1").comparisons
-    assert tail.left_operand == Function("imbalance", Metric("bandwidth", "r", {}), {"per": "node"})
+    assert tail.left_operand == MetricFunctionCall("imbalance", Metric("bandwidth", "r", {}), {"per": "node"})
 
 
 METRIC_LIST = ", ".join(METRICS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.bundled_files import find_bundled_files, find_system_file
+from sonde.model.bundled_files import find_bundled_toml_files, find_system_file
 from sonde.model.errors import UserError
 from sonde.model.experiment import find_contradictions, make_experiment, read_experiment
 from sonde.model.system import read_system
@@ -48,7 +48,7 @@ def test_what_the_system_does_not_have_is_told(members: dict[str, Any], text: st
 
 
 def test_described_systems_are_known_by_name() -> None:
-    assert {"cray-x1", "edison", "cumulus", "sonexion-1300", "hpcs-demo", "laptop-md"} <= find_bundled_files(
+    assert {"cray-x1", "edison", "cumulus", "sonexion-1300", "hpcs-demo", "laptop-md"} <= find_bundled_toml_files(
         "systems"
     ).keys()
     assert Path(find_system_file("edison")).is_file()

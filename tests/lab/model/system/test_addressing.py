@@ -9,7 +9,7 @@ import pytest
 
 from sonde.model.errors import SystemFileError
 from sonde.model.system import System, read_system
-from sonde.model.system.addressing import HostAddress
+from sonde.model.system.addressing import InterfaceAddress
 
 TEXT = """schema = "sonde-system/2"
 [[networks]]
@@ -56,16 +56,16 @@ def system(tmp_path: Path) -> System:
 
 def test_host_gets_the_address_at_its_position_on_each_network(system: System) -> None:
     assert list(system.find_addresses("n3")) == [
-        HostAddress("n3", "ib", "ib0", "10.0.0.9", 24, "10.0.0.9@o2ib"),
-        HostAddress("n3", "eth", "", "fd00::3", 64, None),
-        HostAddress("n3", "gni", "", None, None, "70@gni"),
-        HostAddress("n3", "eth", "", "10.1.3.3", 24, None),
+        InterfaceAddress("n3", "ib", "ib0", "10.0.0.9", 24, "10.0.0.9@o2ib"),
+        InterfaceAddress("n3", "eth", "", "fd00::3", 64, None),
+        InterfaceAddress("n3", "gni", "", None, None, "70@gni"),
+        InterfaceAddress("n3", "eth", "", "10.1.3.3", 24, None),
     ]
     assert [address.nid for address in system.find_addresses("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
 
 
 def test_an_address_that_nobody_wrote_is_none(system: System) -> None:
-    assert list(system.find_addresses("quiet")) == [HostAddress("quiet", "ib", "", None, None, None)]
+    assert list(system.find_addresses("quiet")) == [InterfaceAddress("quiet", "ib", "", None, None, None)]
 
 
 def test_what_is_no_host_has_no_addresses_and_it_is_said_what_has(system: System) -> None:

@@ -20,6 +20,7 @@ FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.jso
 SYSTEM = 'schema = "sonde-system/2"'
 CLUSTER = "\nscheduler = "  # a file of machines, which `sonde submit` reads
 CONFIGURATION = 'archive = "'  # the settings of a user or site
+TUNABLES = "[[tunables]]"  # of `sonde tune`
 VALIDATOR = Draft202012Validator(FORMAT)
 HEAD = 'schema = "sonde-plan/2"\nid = "x"\ntarget = { path = "/tmp" }\n'
 PHASE = '[[phases]]\nid = "write"\nop = "write"\n'
@@ -44,7 +45,7 @@ def pieces() -> Iterator[tuple[str, str]]:
         yield path.name, text if "target" in tomllib.loads(text) else 'target = { path = "/tmp" }\n' + text
     for page in pages():
         for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
-            if SYSTEM in text or CLUSTER in text or CONFIGURATION in text:
+            if SYSTEM in text or CLUSTER in text or CONFIGURATION in text or TUNABLES in text:
                 continue
             complete = text if "schema =" in text else HEAD + (PHASE + text if text.startswith("stop") else text)
             yield f"{page.stem}-{number}", complete if "[[phases]]" in complete else complete + PHASE

@@ -32,10 +32,10 @@ def format_share(value: float) -> str:
     return f"{value * 100:.2f}".rstrip("0").rstrip(".") + "%"
 
 
-def make_rectangle_path(left: float, right: float, top: float, bottom: float) -> str:
+def make_rectangle_path(left_x: float, right_x: float, top_y: float, bottom_y: float) -> str:
     """SVG path data of a rectangle between two x and two y coordinates."""
-    start_x, end_x = format_coordinate(left), format_coordinate(right)
-    return f"M{start_x} {format_coordinate(top)}H{end_x}V{format_coordinate(bottom)}H{start_x}Z"
+    first, last = format_coordinate(left_x), format_coordinate(right_x)
+    return f"M{first} {format_coordinate(top_y)}H{last}V{format_coordinate(bottom_y)}H{first}Z"
 
 
 @dataclass(frozen=True)

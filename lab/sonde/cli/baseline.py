@@ -21,7 +21,7 @@ from sonde.store.tags import change_tags
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 from sonde.trends.baseline_gate import LEAST, compute_limit
 from sonde.trends.comparison_text import format_number_name, format_value
-from sonde.trends.sides import BASELINE, ComparedNumber, collect_numbers, find_side
+from sonde.trends.sides import BASELINE, SideValues, collect_numbers, find_side
 
 
 @click.group("baseline", cls=VerbGroup)
@@ -157,13 +157,13 @@ def _find_baseline_runs(archive: Archive, tag: str) -> list[Path]:
     return [archive.root / row["folder"] for row in rows]
 
 
-def _compute_gate_limit(number: ComparedNumber) -> float | None:
+def _compute_gate_limit(number: SideValues) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
     values = number.select_judged().values
     return compute_limit(values)[1] if len(values) >= LEAST else None
 
 
-def _explain_missing_limit(number: ComparedNumber) -> str:
+def _explain_missing_limit(number: SideValues) -> str:
     few = len(number.select_judged().values) == len(number.values)
     return f"needs {LEAST} runs" if few else f"none: {number.about}"
 

@@ -117,7 +117,7 @@ def list_verbs() -> tuple[str, ...]:
     return (*(name for name in _ORDERED_VERBS if name in names), *sorted(names - set(_ORDERED_VERBS)))
 
 
-class VerbGroup(click.Group):
+class MainCommand(click.Group):
     """Loads a verb's module only when the verb is used, to save import time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -173,7 +173,7 @@ def _print_help_topic(name: str) -> None:
 
 
 @click.group(
-    cls=VerbGroup,
+    cls=MainCommand,
     help=_HELP,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

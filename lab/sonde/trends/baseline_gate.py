@@ -14,7 +14,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.model.units import counted
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.sides import ComparedNumber, ComparedSide, collect_numbers, list_key_differences, pair_numbers
+from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_numbers
 
 # Below this many baseline runs a limit is a guess.
 LEAST = 5
@@ -82,7 +82,7 @@ def check_against_baseline(
     return sorted((_judge_number(old, new, settings) for old, new in both), key=lambda item: item.key)
 
 
-def _judge_number(old: ComparedNumber, new: ComparedNumber, settings: DetectorSettings | None) -> GateCheck:
+def _judge_number(old: SideValues, new: SideValues, settings: DetectorSettings | None) -> GateCheck:
     differs = tuple(list_key_differences(old.key, new.key))
     before, after = old.select_judged(), new.select_judged()
     reason = ""

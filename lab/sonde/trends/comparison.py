@@ -15,7 +15,7 @@ from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.spread import CoefficientOfVariation, compute_variation
 from sonde.trends.environment import compare_plans
 from sonde.trends.run_caveats import CaveatCount, count_caveats
-from sonde.trends.sides import ComparedNumber, ComparedSide, collect_numbers, list_key_differences, pair_numbers
+from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_numbers
 
 ChangeVerdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
 MIN_CHANGE = 0.10
@@ -68,7 +68,7 @@ class Comparison:
     before: ComparedSide
     after: ComparedSide
     numbers: tuple[NumberComparison, ...]
-    unpaired: tuple[tuple[str, ComparedNumber], ...]
+    unpaired: tuple[tuple[str, SideValues], ...]
     caveats: tuple[CaveatCount, ...] = ()  # what speaks against runs of either side
 
     def list_caveats_of_number(self, number: NumberComparison) -> list[CaveatCount]:
@@ -127,7 +127,7 @@ def compare_sides(before: ComparedSide, after: ComparedSide, smallest_change: fl
 
 
 def _list_plan_differences(
-    before: ComparedNumber, after: ComparedNumber, folders: Mapping[str, Path]
+    before: SideValues, after: SideValues, folders: Mapping[str, Path]
 ) -> list[tuple[str, str, str]]:
     """Members of the plans that differ, where the plans are not the same; of the latest run of each side."""
     if before.key.plan_hash == after.key.plan_hash:
@@ -136,8 +136,8 @@ def _list_plan_differences(
 
 
 def _compare_number(
-    before: ComparedNumber,
-    after: ComparedNumber,
+    before: SideValues,
+    after: SideValues,
     change: RateRatio,
     p: float | None,
     smallest_change: float,

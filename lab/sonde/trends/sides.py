@@ -45,7 +45,7 @@ class ComparedSide:
 
 
 @dataclass(frozen=True)
-class ComparedNumber:
+class SideValues:
     """One number of a side: its values by run, in the order of the runs. `key` is that of the latest."""
 
     key: HistoryKey
@@ -55,7 +55,7 @@ class ComparedNumber:
     times: tuple[float, ...]
     classifications: tuple[str, ...] = ()  # of the values, "" where nothing is known; empty: of none
 
-    def select_judged(self) -> ComparedNumber:
+    def select_judged(self) -> SideValues:
         """The number with those values only that may be judged; all if all are simulated."""
         rows = zip(self.values, self.runs, self.times, self.classifications, strict=True)
         if set(self.classifications) <= {Classification.SIMULATED.value}:
@@ -64,7 +64,7 @@ class ComparedNumber:
         values, runs, times, classifications = (
             (tuple(column) for column in zip(*judged, strict=True)) if judged else ((),) * 4
         )
-        return ComparedNumber(self.key, self.plan, values, runs, times, classifications)
+        return SideValues(self.key, self.plan, values, runs, times, classifications)
 
     @property
     def about(self) -> str:
@@ -139,14 +139,14 @@ def _parse_selection(text: str) -> Selection | None:
     return None
 
 
-def collect_numbers(runs: Sequence[Summary]) -> list[ComparedNumber]:
+def collect_numbers(runs: Sequence[Summary]) -> list[SideValues]:
     """The numbers of the runs, by series; what differs only in epoch is one number."""
     gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
     for run in runs:
         for key, value, classification in _iterate_history_values(run):
             gathered.setdefault(_drop_epoch(key), []).append((run, key, value, classification))
     return [
-        ComparedNumber(
+        SideValues(
             key=rows[-1][1],
             plan=rows[-1][0].plan,
             values=tuple(value for _, _, value, _ in rows),
@@ -172,9 +172,7 @@ def _drop_epoch(key: HistoryKey) -> HistoryKey:
     )
 
 
-def pair_numbers(
-    before: Sequence[ComparedNumber], after: Sequence[ComparedNumber]
-) -> list[tuple[ComparedNumber, ComparedNumber]]:
+def pair_numbers(before: Sequence[SideValues], after: Sequence[SideValues]) -> list[tuple[SideValues, SideValues]]:
     """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.
 
     The second kind compares what the user asked to compare, two file systems say; `list_key_differences` says in what.
@@ -192,7 +190,7 @@ def pair_numbers(
     return result
 
 
-def _make_pairing_key(number: ComparedNumber) -> tuple[str, ...]:
+def _make_pairing_key(number: SideValues) -> tuple[str, ...]:
     return (number.plan, number.key.phase, number.key.op, number.key.unit)
 
 

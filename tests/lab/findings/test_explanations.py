@@ -28,7 +28,7 @@ TOOL_LEVELS = ("invalid", "error", "warning")
 
 def find_ids() -> Iterator[str]:
     for folder in SOURCES:
-        for path in sorted((ROOT / folder).rglob("*.[cph][py]*")):
+        for path in sorted(file for ending in ("py", "cpp", "hpp") for file in (ROOT / folder).rglob(f"*.{ending}")):
             text = path.read_text(encoding="utf-8")
             for pattern in PATTERNS:
                 yield from re.findall(pattern, text, re.MULTILINE)

@@ -26,7 +26,7 @@ TABLE: dict[str, Any] = {"phase": "", "columns": (), "rows": (), "first_task": 0
 EMPTY: dict[str, dict[str, Any]] = {
     "run": {"schema": "", "id": "", "engine": None, "started": "", "command": None, "launch": "", "tasks": None,
             "processes": None, "threads": None, "nodes": None, "clock": None, "plan": {},
-            "directory": "", "simulated": {}},
+            "directory": "", "store": {}, "simulated": {}},
     "node": {"node": 0, "host": "", "kernel": "", "cpus": None, "cpu_model": "", "memory_bytes": None,
              "memory_available_bytes": None, "page_bytes": None, "file_system": FILE_SYSTEM, "clock_offset_ns": None,
              "clock_error_ns": None, "load_1m": None, "lustre": {}},
@@ -39,7 +39,7 @@ EMPTY: dict[str, dict[str, Any]] = {
     "progress": {"phase": "", "phase_s": 0.0, "bytes": 0, "ops": 0, "bytes_per_s": 0.0, "ops_per_s": 0.0,
                  "percent": None, "nodes_seen": None, "active": None},
     "phase_end": {"phase": "", "stopped_by": "", "bytes": {"planned": None, "transferred": 0, "read": 0, "written": 0},
-                  "ops": {"planned": None, "done": 0, "read": 0, "written": 0, "short": 0, "failed": 0},
+                  "ops": {"planned": None, "done": 0, "read": 0, "written": 0, "short": 0, "failed": 0, "retries": 0},
                   "seconds": INTERVALS, "task_seconds": INTERVALS, "rates": RATES, "wearout_ratio": None,
                   "latency": {},
                   "cpu": dict.fromkeys(("user_s", "system_s", "bytes_per_system_s", "bytes_per_user_s")),

@@ -11,7 +11,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.trends import baseline_gate
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline, compute_limit
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.sides import ComparedNumber, ComparedSide
+from sonde.trends.sides import ComparedSide, SideValues
 
 KEY = HistoryKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
@@ -44,12 +44,12 @@ def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_gate, "collect_numbers", lambda runs: list(runs))
 
 
-def number(*values: float, **key: str) -> ComparedNumber:
+def number(*values: float, **key: str) -> SideValues:
     number_key = HistoryKey(**{**KEY.__dict__, **key})
-    return ComparedNumber(number_key, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
+    return SideValues(number_key, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
 
 
-def side(name: str, *of: ComparedNumber) -> ComparedSide:
+def side(name: str, *of: SideValues) -> ComparedSide:
     return ComparedSide(name, of)  # type: ignore[arg-type]
 
 

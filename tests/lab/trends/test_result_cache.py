@@ -179,7 +179,7 @@ def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytes
         raise AssertionError("this was known already")
 
     monkeypatch.setattr(DetectorBank, "push", counted)
-    for name in ("calibrate", "find_segments", "simulate_detectable_drop"):
+    for name in ("calibrate_detector", "find_segments", "simulate_detectable_drop"):
         monkeypatch.setattr(f"sonde.trends.survey.{name}", never)
     survey_histories(all_histories(), cache=cache)
     assert pushed == 1

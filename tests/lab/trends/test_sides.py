@@ -14,7 +14,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.summary import read_summary
 from sonde.store.tags import change_tags
-from sonde.trends.sides import ComparedNumber, collect_numbers, find_side, list_key_differences, pair_numbers
+from sonde.trends.sides import SideValues, collect_numbers, find_side, list_key_differences, pair_numbers
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
@@ -68,8 +68,8 @@ def test_times_that_are_none_are_refused_by_the_end_they_stand_at(archive: Path)
             find_side(Archive(archive), text)
 
 
-def number(values: tuple[float, ...] = (1.0,), plan: str = "probe", **key: str) -> ComparedNumber:
-    return ComparedNumber(replace(KEY, **key), plan, values, ("r",) * len(values), (0.0,) * len(values))
+def number(values: tuple[float, ...] = (1.0,), plan: str = "probe", **key: str) -> SideValues:
+    return SideValues(replace(KEY, **key), plan, values, ("r",) * len(values), (0.0,) * len(values))
 
 
 def test_numbers_of_the_same_key_are_a_pair_whatever_their_epoch() -> None:

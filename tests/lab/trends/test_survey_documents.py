@@ -150,4 +150,13 @@ def test_a_survey_that_is_kept_is_one_line_below_its_checksum(tmp_path: Path) ->
     SurveyCache(tmp_path / "kept").store("key", FOUND)
     checksum, body = (tmp_path / "kept" / "key.kept").read_bytes().split(b"\n")
     assert checksum == hashlib.sha256(body).hexdigest().encode()
-    assert set(json.loads(body)) == {"budget", "calibration", "changes", "joint", "short", "simulated", "analyses"}
+    assert set(json.loads(body)) == {
+        "budget",
+        "calibration",
+        "changes",
+        "joint",
+        "short",
+        "simulated",
+        "analyses",
+        "environment_events",
+    }

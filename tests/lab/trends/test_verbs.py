@@ -180,7 +180,7 @@ def test_change_on_all_file_systems_is_one_joint_change(sonde: Sonde, add_run: A
     text = sonde("trend").out
     assert "False alarms:" in text
     assert text.startswith("Slower now: mpiio-10k")
-    assert "Mpiio-10k read on all" in text
+    assert "mpiio-10k read on all" in text
 
 
 def test_repeats_of_a_probe_are_one_value(sonde: Sonde, add_run: AddRun, archive: Path) -> None:

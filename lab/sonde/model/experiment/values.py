@@ -24,7 +24,7 @@ PLAN_SCHEMA_FORM: Mapping[str, Any] = {
                     "properties": {
                         name: {"$ref": f"sonde-plan-2#/properties/target/properties/{name}"}
                         for name in ("path", "directory", "keep", "use_existing", "min_free", "full_stripe",
-                                     "keep_manifest", "striping")
+                                     "keep_manifest", "striping", "s3")
                     },
                     "additionalProperties": False,
                 },

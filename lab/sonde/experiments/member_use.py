@@ -8,7 +8,6 @@ such a member are not judged. The simulator sets all members but those in `NOT_S
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from sonde.launch.launchers.mpiexec import MpiexecLauncher
 from sonde.model.errors import MachineError, SystemFileError
 from sonde.model.experiment.description import Clients, Storage
 from sonde.model.lines import NodeLine
+from sonde.model.mounts import MOUNTINFO, find_mount
 from sonde.model.plan import Plan
 from sonde.model.quantities import count_noun
 from sonde.model.record import RecordReader
@@ -28,10 +28,9 @@ FINDING = "setting_not_used"
 NOT_SIMULATED = ("clients.pin",)
 _STRIPED_KINDS = ("lustre", "beegfs")  # whose stripes the engine sets and reads back
 _NODE_ROLES: Mapping[str, str] = {"compute": "compute", "service": "service", "server": "system"}
-_MOUNTINFO = Path("/proc/self/mountinfo")
 
 
-def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = _MOUNTINFO) -> Plan:
+def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = MOUNTINFO) -> Plan:
     """The plan with the stripes of the cell, where the file system of its target has stripes that can be set."""
     if storage.stripe_count is None and storage.stripe_size is None:
         return plan
@@ -46,20 +45,13 @@ def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = _MOUNTINFO) -
     return Plan.from_document({**plan.document, "target": {**target, "striping": members}}, plan.origin)
 
 
-def find_file_system_type(path: Path, mountinfo: Path = _MOUNTINFO) -> str:
+def find_file_system_type(path: Path, mountinfo: Path = MOUNTINFO) -> str:
     """The type of the file system of a directory, as proc_pid_mountinfo(5) names it; empty when that is unknown."""
     try:
-        lines = mountinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-        location = path.resolve()
+        mount = find_mount(str(path), mountinfo.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
-    deepest, kind = -1, ""
-    for line in lines:
-        fields, _, described = line.partition(" - ")
-        mount_point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields.split(" ")[4]))
-        if location.is_relative_to(mount_point) and len(mount_point.parts) >= deepest:
-            deepest, kind = len(mount_point.parts), described.split(" ")[0]
-    return kind
+    return mount.kind if mount else ""
 
 
 def list_placement_arguments(launcher: str, clients: Clients, system: System | None, flavor: str = "") -> list[str]:

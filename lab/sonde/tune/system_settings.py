@@ -12,45 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import MachineError, to_sentence
+from sonde.model.mounts import MountEntry, find_mount
 from sonde.tune.description import Tunable
 
 _COMMAND_TIMEOUT_S = 60
-_MOUNTINFO = Path("/proc/self/mountinfo")
 _ATIME_OPTIONS = ("noatime", "relatime", "strictatime")
 
 
 class SettingError(Exception):
     """A value that the system does not accept, or a setting that it does not have. The text is part of a sentence."""
-
-
-@dataclass(frozen=True)
-class MountPoint:
-    """The mount of a directory, as /proc/self/mountinfo has it."""
-
-    path: str
-    source: str
-    type: str
-    options: tuple[str, ...]  # of the mount and of the file system
-    number: str  # of the device, like 8:0
-
-    @classmethod
-    def find(cls, directory: Path) -> MountPoint:
-        """The mount that holds `directory`. Raises SettingError."""
-        path = os.path.realpath(directory)
-        best: MountPoint | None = None
-        for line in _MOUNTINFO.read_text(encoding="utf-8", errors="replace").splitlines():
-            before, _, after = line.partition(" - ")
-            fields, rest_fields = before.split(), after.split()
-            if len(fields) < 6 or len(rest_fields) < 3:
-                continue
-            mount_path = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), fields[4])
-            is_inside = path == mount_path or path.startswith(mount_path.rstrip("/") + "/")
-            if is_inside and (best is None or len(mount_path) >= len(best.path)):
-                options = (*fields[5].split(","), *rest_fields[2].split(","))
-                best = cls(mount_path, rest_fields[1], rest_fields[0], options, fields[2])
-        if best is None:
-            raise SettingError(f"no mount holds {directory}")
-        return best
 
 
 @dataclass(frozen=True)
@@ -83,8 +53,8 @@ class BoundSetting:
             return {path: _read_kernel_file(path) for path in self.paths}
         if self.kind == "command":
             return _parse_values(_run(self.read_command), self.read_command)
-        mount = MountPoint.find(Path(self.directory))
-        if mount.path != self.directory:
+        mount = _require_mount(Path(self.directory))
+        if mount.location != self.directory:
             raise SettingError(f"nothing is mounted on {self.directory}")
         return {self.directory: _read_option(mount, self.option)}
 
@@ -148,14 +118,14 @@ def bind_setting(tunable: Tunable, directory: Path, device: str = "") -> BoundSe
         if not Path(paths[0]).exists():
             raise SettingError(f"there is no {paths[0]}")
         return BoundSetting("file", tuple(path for path in paths if Path(path).exists()))
-    mount = MountPoint.find(directory)
-    others = dict.fromkeys(option for option in mount.options if option.partition("=")[0] != tunable.name)
+    mount = _require_mount(directory)
+    others = [option for option in mount.options if option.partition("=")[0] != tunable.name]
     has_option = any(option.startswith(f"{tunable.name}=") for option in mount.options)
-    may_have_option = mount.type.startswith("nfs") and tunable.name == "nconnect"
+    may_have_option = mount.kind.startswith("nfs") and tunable.name == "nconnect"
     if tunable.kind == "mount" and not has_option and not may_have_option:
-        raise SettingError(f"{mount.path} ({mount.type}) has no option {tunable.name}")
-    arguments = (mount.type, ",".join(others), mount.source) if tunable.kind == "mount" else ()
-    return BoundSetting(tunable.kind, option=tunable.name, directory=mount.path, mount_arguments=arguments)
+        raise SettingError(f"{mount.location} ({mount.kind}) has no option {tunable.name}")
+    arguments = (mount.kind, ",".join(others), mount.device) if tunable.kind == "mount" else ()
+    return BoundSetting(tunable.kind, option=tunable.name, directory=mount.location, mount_arguments=arguments)
 
 
 def require_undo(setting: BoundSetting, state: Mapping[str, str]) -> None:
@@ -209,7 +179,15 @@ def _normalize(text: str) -> str:
     return " ".join(text.split())
 
 
-def _read_option(mount: MountPoint, option: str) -> str:
+def _require_mount(directory: Path) -> MountEntry:
+    """The mount that holds `directory`. Raises SettingError."""
+    mount = find_mount(str(directory))
+    if mount is None:
+        raise SettingError(f"no mount holds {directory}")
+    return mount
+
+
+def _read_option(mount: MountEntry, option: str) -> str:
     if option == "atime":
         return next((name for name in _ATIME_OPTIONS if name in mount.options), "strictatime")
     values = [text.partition("=")[2] for text in mount.options if text.startswith(f"{option}=")]

@@ -265,7 +265,7 @@ def test_mounted_again_option_keeps_all_others(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     line = f"1 2 0:50 / {tmp_path} rw,relatime - nfs4 server:/export rw,vers=4.2,rsize=65536,nconnect={{}}\n"
     table.write_text(line.format(2), encoding="utf-8")
-    monkeypatch.setattr("sonde.tune.system_settings._MOUNTINFO", table)
+    monkeypatch.setattr("sonde.model.mounts.MOUNTINFO", table)
     monkeypatch.setattr(Path, "is_mount", lambda path: True)
     tunable = Tunable(id="nconnect", title="n", kind="mount", name="nconnect", values=("8",))
     setting = bind_setting(tunable, tmp_path)

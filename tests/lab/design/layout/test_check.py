@@ -24,7 +24,6 @@ from sonde.design.layout.live import inspection
 from sonde.design.layout.live.cray_x1_output import read_xfs_info
 from sonde.design.layout.live.extents import read_extents
 from sonde.design.layout.live.inspection import inspect_storage
-from sonde.design.layout.live.mounts import MountEntry, find_mount, read_mounts
 from sonde.design.layout.live.observations import (
     FileExtents,
     ObservedDisk,
@@ -39,6 +38,7 @@ from sonde.design.layout.live.sysfs_disks import read_blocks
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, UserError
+from sonde.model.mounts import MountEntry, find_mount, read_mounts
 from sonde.model.system import make_system, read_system
 from sonde.model.system.storage import RaidGroup, Volume
 

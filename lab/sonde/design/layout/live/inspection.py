@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from sonde.design.layout.live.extents import read_extents
 from sonde.design.layout.live.linux_tool_output import read_getstripe, read_multipath
-from sonde.design.layout.live.mounts import find_mount
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedPath, ObservedStorage, merge_observations
 from sonde.design.layout.live.superblocks import query_xfs_geometry, read_superblock
 from sonde.design.layout.live.sysfs_disks import SYS, read_blocks
 from sonde.design.layout.live.zpool_output import read_zpool
 from sonde.model.errors import MachineError, UserError
+from sonde.model.mounts import find_mount
 
 _TIMEOUT_S = 20
 _KNOWN = ("xfs", "ext2", "ext3", "ext4")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def read_mounts(text: str) -> list[MountEntry]:
         if len(first) < 6 or len(last) < 2:
             continue
         options = (*first[5].split(","), *(last[2].split(",") if len(last) > 2 else ()))
-        mount_point = first[4].encode().decode("unicode_escape", errors="replace")
+        mount_point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), first[4])
         mounts.append(MountEntry(mount_point, last[1], last[0], first[2], tuple(dict.fromkeys(options))))
     return mounts
 

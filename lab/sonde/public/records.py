@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,11 @@ class PhaseSeries(Convertible):
     def to_arrow(self) -> Any:
         """Returns a `pyarrow.Table`, one row for each slice."""
         kinds = {"start_s": "float", "seconds": "float", "bytes": "int", "ops": "int", "active": "int"}
+        values = zip_longest(self.bytes, self.ops, self.active, self.bytes_per_s)
         rows = [
-            {
-                "start_s": index * self.slice_s,
-                "seconds": self.slice_s,
-                **{
-                    name: _get_or_none(getattr(self, name), index) for name in ("bytes", "ops", "active", "bytes_per_s")
-                },
-            }
-            for index in range(len(self))
+            {"start_s": index * self.slice_s, "seconds": self.slice_s, "bytes": moved, "ops": ops, "active": active}
+            | {"bytes_per_s": rate}
+            for index, (moved, ops, active, rate) in enumerate(islice(values, len(self)))
         ]
         return make_arrow_table({**kinds, "bytes_per_s": "float"}, rows)
 
@@ -194,7 +191,3 @@ def _to_finding(item: Mapping[str, Any], line: Finding | None) -> RunFinding:
         advice=line.advice if line else str(item.get("advice") or ""),
         evidence=line.evidence if line else {},
     )
-
-
-def _get_or_none(values: tuple[Any, ...], index: int) -> Any:
-    return values[index] if index < len(values) else None

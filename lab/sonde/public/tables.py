@@ -111,13 +111,10 @@ def make_arrow_table(kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
     """Returns the rows as a `pyarrow.Table` with these columns; a missing value is null."""
     import pyarrow as pa  # takes longer to import than `import sonde` may take
 
-    types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    types["time"] = pa.timestamp("us", tz="UTC")
-    columns = {
-        name: pa.array([_convert_value(kind, row.get(name)) for row in rows], types[kind])
-        for name, kind in kinds.items()
-    }
-    return pa.table(columns)
+    from sonde.store.tables import make_schema
+
+    columns = {name: [_convert_value(kind, row.get(name)) for row in rows] for name, kind in kinds.items()}
+    return pa.Table.from_pydict(columns, schema=make_schema(kinds))
 
 
 def _convert_value(kind: str, value: Any) -> Any:

@@ -36,20 +36,14 @@ from sonde.model.errors import MachineError
 from sonde.store import shards
 from sonde.store.columns import decode_dictionaries, read_columns
 from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, read_folder_rows
+from sonde.store.tables import make_schema
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
 VERSION = "10"
 FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
-_KINDS: Mapping[str, Any] = {
-    "text": pa.string(),
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "bool": pa.bool_(),
-    "texts": pa.list_(pa.string()),
-}
-RUNS = pa.schema([(name, _KINDS[kind]) for name, kind in RUN_COLUMNS.items()])
-PHASES = pa.schema([(name, _KINDS[kind]) for name, kind in PHASE_COLUMNS.items()])
+RUNS = make_schema(RUN_COLUMNS)
+PHASES = make_schema(PHASE_COLUMNS)
 _PARTS = ("runs", "phases")
 # How its files are written. Checksums: a cache that is wrong is worse than none.
 WRITING: Mapping[str, Any] = {"compression": "zstd", "write_page_checksum": True}

@@ -63,14 +63,16 @@ def list_file_columns(file: str) -> dict[str, str]:
 
 def make_empty_table(file: str) -> Any:
     """One of the files without rows, as an Arrow table."""
-    return _make_schema(list_file_columns(file)).empty_table()
+    return make_schema(list_file_columns(file)).empty_table()
 
 
-def _make_schema(types: dict[str, str]) -> Any:
+def make_schema(types: Mapping[str, str]) -> Any:
+    """Returns the Arrow schema of columns by name; kinds are text, int, float, bool, texts and time (UTC)."""
     # pyarrow takes longer to import than most commands take to run
     import pyarrow as pa
 
     kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    kinds |= {"texts": pa.list_(pa.string()), "time": pa.timestamp("us", tz="UTC")}
     return pa.schema([(name, kinds[kind]) for name, kind in types.items()])
 
 
@@ -81,7 +83,7 @@ def _write_table(
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    schema = _make_schema(types)
+    schema = make_schema(types)
     with directory.replace_file(name) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for rows in _join_small_groups(groups, _ROWS):
             columns = {name: [_convert_value(kind, row.get(name)) for row in rows] for name, kind in types.items()}

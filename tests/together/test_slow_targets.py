@@ -36,7 +36,7 @@ def system_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build_plan(length: str, stop: str) -> dict[str, Any]:
-    """A file for each task on a target of its own, written, and read by another node."""
+    """One file per task, each on a different target; written, then read by another node."""
     limit = {"stop": {"time": STOP_TIMES[length]}} if stop == "time" else {}
     segments = SEGMENTS[length] if stop == "volume" else 4096
     read = {"id": "read", "op": "read", "shift": {"by": "nodes", "n": 1}}

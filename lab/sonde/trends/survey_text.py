@@ -150,7 +150,7 @@ def _describe_part(survey: Survey, part: Part) -> str:
 
 
 def _begin_sentence(text: str) -> str:
-    """Capitalizes a phrase of ours. A name of the archive stays as it is spelled."""
+    """Capitalizes a phrase that Sonde writes. A name from the archive keeps its spelling."""
     return text[:1].upper() + text[1:] if text.startswith("everything that is measured") else text
 
 

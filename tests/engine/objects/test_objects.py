@@ -89,7 +89,7 @@ def test_changed_byte_is_a_mismatch(engine: Engine, service: ObjectServer) -> No
     content = bytearray(service.bucket.keys[key].value)
     content[5000] ^= 1
 
-    # A phase in a process of its own reads what a phase before it left.
+    # A phase in a separate process reads the objects of the phase before it.
     class Corrupting(Fault):
         def matches(self, environ: dict[str, Any]) -> bool:
             if environ["REQUEST_METHOD"] == "GET" and environ["PATH_INFO"].endswith(key.rpartition("/")[2]):

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import yaml
 
 MOST_LEVELS = 100  # of tables and lists in each other
+TOO_DEEP = f"it is nested too deeply, in more than {MOST_LEVELS} levels"
 MOST_DIGITS = 308  # of a whole number: a larger one is no floating-point number either
 MAX_LINE_BYTES = 64 << 20  # of NDJSON; the engine writes lines of at most a few MiB
 MAX_JSON_BYTES = 64 << 20  # of a JSON file in an archive
@@ -37,12 +38,17 @@ def parse_yaml(text: str) -> Any:
     document of any size."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 10 times as fast where PyYAML has it
     depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.AliasEvent):
-            raise DocumentError(f"it uses the alias *{event.anchor}; write the value out")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MOST_LEVELS:
-            raise DocumentError(f"it is nested too deeply, in more than {MOST_LEVELS} levels")
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise DocumentError(f"it uses the alias *{event.anchor}; write the value out")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_LEVELS:
+                raise DocumentError(TOO_DEEP)
+    except yaml.MarkedYAMLError as reason:
+        if "nesting depth" in (reason.problem or ""):  # libyaml's own limit, far above ours; it scans before it parses
+            raise DocumentError(TOO_DEEP) from None
+        raise
     return _parse_within_limits(loader(text).get_single_data)
 
 
@@ -61,7 +67,7 @@ def _parse_within_limits(parse: Callable[[], Any]) -> Any:
     try:
         document = parse()
     except RecursionError:
-        raise DocumentError(f"it is nested too deeply, in more than {MOST_LEVELS} levels") from None
+        raise DocumentError(TOO_DEEP) from None
     except ValueError as reason:
         if "integer string conversion" in str(reason):  # Python's own limit, far above ours
             raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits") from None
@@ -76,7 +82,7 @@ def _check_limits(document: Any) -> None:
     level, depth = [document], 0
     while level:
         if depth > MOST_LEVELS:
-            raise DocumentError(f"it is nested too deeply, in more than {MOST_LEVELS} levels")
+            raise DocumentError(TOO_DEEP)
         if any(isinstance(value, int) and not -largest < value < largest for value in level):
             raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits")
         inner = [value for value in level if isinstance(value, dict | list)]

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdio>
 #include <set>
 
 namespace sonde::simulate {
@@ -37,17 +39,33 @@ void fail_drive(MachineParts& parts, const Fault& fault, bool begins) {
     named_target(parts, fault).retry_share = begins ? fault.amount : 0;
 }
 
+/// Returns the name with "_" for each character that device names of the kernel lack.
+std::string make_device_name(std::string name) {
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; }, '_');
+    return name;
+}
+
+/// Returns the name of an md array: that of the RAID group, which the kernel writes as md_NAME unless it is mdN.
+std::string make_array_name(const std::string& group) {
+    std::string name = make_device_name(group);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return group.starts_with("md") ? name : "md_" + name;
+}
+
 void rebuild_raid(MachineParts& parts, const Fault& fault, bool begins) {
     StorageTarget& target = named_target(parts, fault);
     const MediumSite* medium =
         target.site.medium >= 0 ? &parts.site.media[static_cast<std::size_t>(target.site.medium)] : nullptr;
     const double share = fault.has_default_amount && medium != nullptr ? medium->rebuild_share : fault.amount;
     target.rebuild_share = begins ? std::max(share, 1e-9) : 0;
-    const std::string array = medium != nullptr ? medium->id : target.site.id;
+    const std::string array = make_array_name(medium != nullptr ? medium->id : target.site.id);
+    const bool has_drives = medium != nullptr && !medium->drive_ids.empty();
+    const std::string drive = has_drives ? make_device_name(medium->drive_ids.front()) : "sda";
     const std::string& host = parts.storage.logging_host(target_index(parts, fault));
     const Time now = parts.timeline.now();
     if (begins) {
-        parts.traces.log(now, host, "md/raid:" + array + ": Disk failure, disabling device.");
+        parts.traces.log(now, host, "md/raid:" + array + ": Disk failure on " + drive + ", disabling device.");
         parts.traces.log(now, host, "md: recovery of RAID array " + array);
     } else {
         parts.traces.log(now, host, "md: " + array + ": recovery done.");
@@ -80,7 +98,7 @@ void unbalance_paths(MachineParts& parts, const Fault& fault, bool begins) {
 
 void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool begins) {
     parts.metadata.set_load_of_others(begins ? fault.amount : 0);
-    if (begins && fault.amount >= logged_metadata_load) {
+    if (begins && fault.amount >= logged_metadata_load && parts.site.fs.kind == "lustre") {
         for (const int server : parts.site.metadata_servers) {
             parts.traces.log(parts.timeline.now(), parts.site.servers[static_cast<std::size_t>(server)].id,
                              "Lustre: mdt: This server is not able to keep up with request traffic (cpu-bound).");
@@ -150,11 +168,15 @@ void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
     const int partner = parts.site.servers[static_cast<std::size_t>(server)].partner;
     const std::string& host = parts.site.servers[static_cast<std::size_t>(partner)].id;
     parts.storage.move_targets(server, begins, add_time(now, seconds_to_time(fault.amount)));
+    const auto seconds = static_cast<long long>(fault.amount);
+    char duration[32];
+    std::snprintf(duration, sizeof duration, "%lld:%02lld", seconds / 60, seconds % 60);
     for (std::size_t i = 0; i < parts.site.targets.size(); ++i) {
-        if (parts.site.targets[i].server == server) {
+        if (parts.site.targets[i].server == server && parts.site.fs.kind == "lustre") {
             parts.traces.log(now, begins ? host : fault.part,
                              "Lustre: " + parts.traces.targets[i].name + ": Will be in recovery for at least " +
-                                 std::to_string(static_cast<long long>(fault.amount)) + "s");
+                                 duration + ", or until " + std::to_string(parts.clients.size()) +
+                                 " clients reconnect");
         }
     }
 }

@@ -218,9 +218,10 @@ void StorageServers::count_request(const StorageRequest& request) {
     const auto us = static_cast<std::uint64_t>((request.tail - request.server_arrival) / 1000);
     (request.is_write ? trace.write_bytes : trace.read_bytes).add(request.length);
     (request.is_write ? trace.write_us : trace.read_us).add(us);
-    if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0) {
+    if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0 && site_.fs.kind == "lustre") {
         traces_.log(timeline_.now(), logging_host(request.target),
-                    "Lustre: " + trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) + "s");
+                    "Lustre: " + trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) +
+                        "s due to heavy IO load");
     }
     auto& histogram = request.is_write ? trace.write_pages : trace.read_pages;
     ++histogram[std::min(pages, histogram.size() - 1)];

@@ -77,7 +77,10 @@ class MeasuredPhase:
     )
     like: str = text("contrast: EXPERIMENT.PHASE on which a fault of the model has the same effect")
     operations: bool | None = flag("whether the rate counts operations instead of bytes")
-    messages: tuple[str, ...] = texts("instead of a rate: regular expressions, one of which a line of a log matches")
+    rules: tuple[str, ...] = texts("instead of a rate: shipped log rules, one of which a line of a log matches")
+    where: Mapping[str, str] | None = raw(
+        "regular expressions for the whole text of groups of the rules' patterns", _TRAITS_FORM, _find_traits_problem
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +118,9 @@ class DiagnosisExperiment:
     @property
     def rate_phases(self) -> tuple[MeasuredPhase, ...]:
         """Phases whose result is a rate."""
-        return tuple(phase for phase in self.phases if not phase.messages)
+        return tuple(phase for phase in self.phases if not phase.rules)
 
     @property
     def message_phases(self) -> tuple[MeasuredPhase, ...]:
         """Phases whose result is whether there are messages of a kind."""
-        return tuple(phase for phase in self.phases if phase.messages)
+        return tuple(phase for phase in self.phases if phase.rules)

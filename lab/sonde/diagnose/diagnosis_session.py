@@ -321,7 +321,7 @@ def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -
         phase, separator, value = text.partition("=")
         if not separator or phase not in phases:
             raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
-        if not phases[phase].messages:
+        if not phases[phase].rules:
             rates[phase] = _parse_change(value, text)
         elif value in _LOGGED:
             messages[phase] = _LOGGED[value]

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the causes and experiments that Sonde ships."""
+"""Reads the causes and experiments that Sonde ships, and the log rules that they name."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
+from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule_files
 from sonde.model.documents import parse_toml
 from sonde.model.errors import ExperimentError, UserError, suggest_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
@@ -21,6 +23,12 @@ Table = TypeVar("Table", CauseFile, DiagnosisExperiment)
 def list_causes() -> tuple[CauseFile, ...]:
     """Hypotheses outside the model, in the order of their names."""
     return tuple(read_file(CauseFile, path) for path in _list_files("causes"))
+
+
+@cache
+def list_shipped_rules() -> dict[str, CompiledRule]:
+    """Log rules that Sonde ships, by name."""
+    return {rule.rule.id: rule for rule in compile_rules(list_shipped_rule_files().values())}
 
 
 @cache
@@ -46,7 +54,33 @@ def read_file(cls: type[Table], path: Path) -> Table:
         document = parse_toml(text)
     except ValueError as error:
         raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
-    return read_table(cls, document, ReadContext(ExperimentError, str(path)))
+    table = read_table(cls, document, ReadContext(ExperimentError, str(path)))
+    if isinstance(table, DiagnosisExperiment):
+        _check_log_rules(table, path)
+    return table
+
+
+def _check_log_rules(experiment: DiagnosisExperiment, path: Path) -> None:
+    """Checks the rules that phases name, and what they ask of groups. Raises ExperimentError."""
+    shipped = list_shipped_rules()
+    for phase in experiment.phases:
+        groups: set[str] = set()
+        for name in phase.rules:
+            if name not in shipped:
+                suggestion = suggest_name(name, shipped)
+                raise ExperimentError(f'{path}: phases.{phase.id}.rules: no shipped log rule is "{name}".{suggestion}')
+            groups.update(shipped[name].pattern.groupindex)
+        for group, pattern in (phase.where or {}).items():
+            if group not in groups:
+                raise ExperimentError(
+                    f'{path}: phases.{phase.id}.where: no pattern of its rules has a group "{group}".'
+                )
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ExperimentError(
+                    f"{path}: phases.{phase.id}.where.{group} is no regular expression: {error}."
+                ) from None
 
 
 def _list_files(folder: str) -> list[Path]:

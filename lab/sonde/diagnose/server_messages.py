@@ -7,12 +7,14 @@ The simulator writes the messages of a real server, so what a fault logs is simu
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sonde.diagnose.library import list_experiments
+from sonde.diagnose.library import list_experiments, list_shipped_rules
 from sonde.logs.log_file import READ_ERRORS, open_logs
+from sonde.logs.rule_files import CompiledRule
 from sonde.model.errors import UserError
 
 # The experiment during whose simulation messages are collected, and the one that asks for them.
@@ -21,20 +23,50 @@ SIMULATED_WITH, MESSAGE_EXPERIMENT = "every-target", "server-messages"
 LOGGED_WITH_CAUSE, LOGGED_BY_CHANCE = 0.95, 0.05
 
 
+@dataclass(frozen=True)
+class ServerMessageKind:
+    """Log rules of which a line matches one, and what groups of their patterns must be."""
+
+    id: str
+    rules: tuple[CompiledRule, ...]
+    groups: Mapping[str, re.Pattern[str]]
+
+    def matches(self, line: bytes) -> bool:
+        """Whether a line of a log is such a message."""
+        return any(self._matches_rule(rule, line) for rule in self.rules)
+
+    def _matches_rule(self, rule: CompiledRule, line: bytes) -> bool:
+        if not any(text.encode() in line for text in rule.rule.contains):
+            return False
+        match = rule.pattern.search(line.decode("utf-8", "replace"))
+        return match is not None and all(
+            pattern.fullmatch(match.groupdict().get(name) or "") for name, pattern in self.groups.items()
+        )
+
+    def describe(self) -> str:
+        """All that decides whether a line is such a message, as a text."""
+        return str([self.id, [rule.rule for rule in self.rules], dict(self.groups)])
+
+
 @cache
-def compile_message_patterns() -> dict[str, re.Pattern[bytes]]:
-    """Patterns of the kinds of messages that experiments of the library ask for."""
-    return {
-        phase.id: re.compile("|".join(phase.messages).encode())
+def list_server_message_kinds() -> tuple[ServerMessageKind, ...]:
+    """Kinds of messages that experiments of the library ask for."""
+    rules = list_shipped_rules()
+    return tuple(
+        ServerMessageKind(
+            phase.id,
+            tuple(rules[name] for name in phase.rules),
+            {group: re.compile(text) for group, text in (phase.where or {}).items()},
+        )
         for experiment in list_experiments()
         for phase in experiment.message_phases
-    }
+    )
 
 
 def find_messages(logs: Sequence[Path]) -> dict[str, bool]:
     """Returns for each kind whether a line of the logs is such a message. Raises UserError for an unreadable file."""
-    patterns = compile_message_patterns()
-    messages = dict.fromkeys(patterns, False)
+    kinds = list_server_message_kinds()
+    messages = {kind.id: False for kind in kinds}
     for path in logs:
         try:
             (opened,) = open_logs([path])
@@ -42,8 +74,8 @@ def find_messages(logs: Sequence[Path]) -> dict[str, bool]:
                 raise opened
             with opened:
                 for line in opened:
-                    for kind, pattern in patterns.items():
-                        messages[kind] = messages[kind] or pattern.search(line) is not None
+                    for kind in kinds:
+                        messages[kind.id] = messages[kind.id] or kind.matches(line)
         except READ_ERRORS as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise UserError(f"{path} cannot be read as a log: {reason}.") from None

@@ -20,7 +20,7 @@ from typing import Any
 from sonde.diagnose.experiment_plan import FittedExperiment
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement, measure_record
-from sonde.diagnose.server_messages import SIMULATED_WITH, compile_message_patterns, find_messages
+from sonde.diagnose.server_messages import SIMULATED_WITH, find_messages, list_server_message_kinds
 from sonde.launch.simulator import find_simulator
 from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import MachineError
@@ -105,7 +105,7 @@ class Simulator:
             json.dumps([request.faults, request.seed]),
         ]
         if experiment.id == SIMULATED_WITH:
-            parts += [str(pattern.pattern) for pattern in compile_message_patterns().values()]
+            parts += [kind.describe() for kind in list_server_message_kinds()]
         return _hash_content("\0".join(parts).encode())
 
     def _run(self, request: SimulationRequest) -> RunMeasurement | str:

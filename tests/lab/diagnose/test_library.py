@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile
+from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT_GRIDS, UNCOVERED_FAULTS
 from sonde.diagnose.library import list_causes, list_experiments, read_file
@@ -55,3 +56,19 @@ def test_wrong_cause_is_refused_with_file_and_member(tmp_path: Path) -> None:
     path.write_text('schema = "sonde-cause/1"\nid = "odd"\n', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"odd.toml: .*lacks"):
         read_file(CauseFile, path)
+
+
+@pytest.mark.parametrize(
+    ("member", "problem"),
+    [
+        ('rules = ["lustre-router-dwn"]', 'no shipped log rule is "lustre-router-dwn".*lustre-router-down'),
+        ('rules = ["lustre-router-down"]\nwhere = { service = "x" }', 'no pattern of its rules has a group "service"'),
+        ('rules = ["lustre-router-down"]\nwhere = { nid = "(" }', "where.nid is no regular expression"),
+    ],
+)
+def test_wrong_log_rule_is_refused(tmp_path: Path, member: str, problem: str) -> None:
+    path = tmp_path / "odd.toml"
+    text = Path(str(resources.files("sonde.diagnose"))) / "experiments" / "server-messages.toml"
+    path.write_text(text.read_text(encoding="utf-8").replace('rules = ["lustre-router-down"]', member), "utf-8")
+    with pytest.raises(ExperimentError, match=f"odd.toml: phases.router.*{problem}"):
+        read_file(DiagnosisExperiment, path)

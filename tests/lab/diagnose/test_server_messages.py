@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import gzip
+import json
+import subprocess
 from math import log
 from pathlib import Path
 
 import numpy as np
 import pytest
+from diagnosis_machine import SYSTEM, write_small_system
 
-from sonde.diagnose.library import find_experiment
+from sonde.diagnose.library import find_experiment, list_shipped_rules
 from sonde.diagnose.likelihood import compute_message_densities
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.predictions import Prediction, SimulatedEffect, predict_messages
 from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE, MESSAGE_EXPERIMENT, find_messages
+from sonde.launch.simulator import find_simulator, list_known_faults
 from sonde.model.errors import UserError
+from sonde.model.system import read_system
 
 LINES = {
     "rebuild": "Mar 17 08:41:00 oss3 kernel: md: recovery of RAID array md3",
@@ -25,12 +30,97 @@ LINES = {
     "metadata": "Mar 17 09:00:00 mds kernel: mdt: This server is not able to keep up with request traffic (cpu-bound).",
 }
 
+# The small machine with everything that can fail with a message: RAID groups of drives and routers with addresses.
+LOGGING_SYSTEM = (
+    SYSTEM.replace('server = "oss[1-4]"\nrate = "100 MB/s"', 'server = "oss[1-4]"\non = "md[0-7]"').replace(
+        '[[routers.interfaces]]\nnetwork = "fabric"',
+        '[[routers.interfaces]]\nnetwork = "fabric"\nnids = "10.1.0.[1-2]@o2ib"',
+    )
+    + """
+[[drives]]
+id = "d[0000-0079]"
+group = "all-drives"
+kind = "hdd"
+rate = "20 MB/s"
+
+[[raid_groups]]
+id = "md[0-7]"
+level = "6"
+data = 8
+parity = 2
+segment = "128 KiB"
+drives = "all-drives"
+"""
+)
+# Faults that log something: the fault as the simulator reads it, the kinds of its messages, the rules of all of them.
+LOGGING_FAULTS = {
+    "raid-rebuild": ("raid-rebuild t3 40%", {"rebuild"}, {"md-disk-failure", "md-rebuild"}),
+    "failing-drive": ("failing-drive t3 20%", {"drive"}, {"disk-io-error"}),
+    "router-lost": ("router-lost r2", {"router"}, {"lustre-router-down"}),
+    "server-lost": ("server-lost oss2 1", {"recovery"}, {"lustre-recovery", "lustre-slow-operation"}),
+    "mds-saturated": ("mds-saturated 90%", {"metadata"}, {"lustre-overloaded-server"}),
+    "slow-target": ("slow-target t3 200", set(), {"lustre-slow-operation"}),
+}
+SILENT_FAULTS = {
+    *("slow-node", "noisy-neighbor", "unbalanced-path", "cache-limit", "tunable", "client-software"),
+    *("full-file-system", "misaligned-slices", "slow-drive", "slow-link", "lossy-link", "write-through"),
+}
+
+
+def simulate_log(folder: Path, fault: str) -> Path:
+    """Writes 32 MiB to each target of a machine with a fault; returns the log of its servers."""
+    system = read_system(str(write_small_system(folder, LOGGING_SYSTEM)))
+    (folder / "system.json").write_text(system.to_json(), encoding="utf-8")
+    plan = {
+        "schema": "sonde-plan/2",
+        "id": "log",
+        "target": {"path": "/fs"},
+        "tasks": {"processes": 8},
+        "data": {
+            "files": {"mapping": "per_task"},
+            "access": {"transfer": "1MiB", "block": "32MiB"},
+            "io": {"direct": True},
+        },
+        "phases": [{"id": "write", "op": "write"}],
+    }
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    subprocess.run(
+        [
+            *(find_simulator(), "run", folder / "plan.json", "--system", folder / "system.json", "--mount", "m"),
+            *("--nodes", "4", "--record", folder / "record.ndjson", "--traces", folder / "traces", "--fault", fault),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return folder / "traces" / "messages"
+
+
+def test_every_fault_of_the_simulator_is_silent_or_logging() -> None:
+    faults = {line.split()[0] for line in list_known_faults(find_simulator()).splitlines() if line}
+    assert set(LOGGING_FAULTS) | SILENT_FAULTS == faults
+
+
+@pytest.mark.parametrize("fault", LOGGING_FAULTS)
+def test_simulated_messages_match_rules_of_their_kind(tmp_path: Path, fault: str) -> None:
+    planted, kinds, expected_rules = LOGGING_FAULTS[fault]
+    log_file = simulate_log(tmp_path, planted)
+    assert {kind for kind, is_logged in find_messages([log_file]).items() if is_logged} == kinds
+    rules = list_shipped_rules()
+    for line in log_file.read_text(encoding="utf-8").splitlines():
+        assert any(rules[name].pattern.search(line) for name in expected_rules), line
+
 
 @pytest.mark.parametrize("kind", LINES)
 def test_line_of_each_kind_is_found(tmp_path: Path, kind: str) -> None:
     log_file = tmp_path / "messages.gz"
     log_file.write_bytes(gzip.compress(f"Mar 17 08:00:00 oss3 kernel: nothing\n{LINES[kind]}\n".encode()))
     assert [name for name, is_logged in find_messages([log_file]).items() if is_logged] == [kind]
+
+
+def test_overloaded_data_service_is_no_metadata_message(tmp_path: Path) -> None:
+    line = LINES["metadata"].replace("mdt:", "ost_io:")
+    (tmp_path / "messages").write_text(line, encoding="utf-8")
+    assert not any(find_messages([tmp_path / "messages"]).values())
 
 
 def test_log_without_known_messages_has_no_kind(tmp_path: Path) -> None:

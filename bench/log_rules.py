@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines per minute that one core scans with all shipped rules, for logs with few and with only matching lines.
 
---gigabytes N scans a log of N GB with 1 % matching lines and garbage. With --check the exit code is 1 when a log
+--gigabytes N scans a log of N GB with 1 % matching lines and garbage, and compares all counts. With --check the exit code is 1 when a log
 with 1 % matching lines takes more than a minute for 1,000,000 lines.
 """
 
@@ -22,6 +22,17 @@ from sonde.logs.scan import LogDefaults, scan_logs
 LEAST_LINES_PER_MINUTE = 1_000_000
 QUIET = "Mar 17 08:{minute:02}:30 oss3 systemd[1]: Started Session {number} of user root, a line of the usual length.\n"
 MATCHING = "Mar 17 08:{minute:02}:31 oss3 kernel: blk_update_request: I/O error, dev sd{letter}, sector {number}\n"
+
+# Between the blocks of a large log: random bytes, a crash's run of zeros, a line of 3 MB, half a line, a matching line
+# from the future, and one without a time.
+GARBAGE = (
+    random.Random(1).randbytes(50_000).replace(b"\n", b" "),
+    bytes(200_000),
+    b"x" * 3_000_000,
+    b"Mar 17 08:59:31 oss3 kernel: blk_upd",
+    b"2099-01-01T00:00:00+00:00 oss3 kernel: blk_update_request: I/O error, dev sda, sector 1",
+    b"blk_update_request: I/O error, dev sda, sector 1",
+)
 
 
 def write_log(path: Path, lines: int, matching_every: int) -> None:
@@ -46,33 +57,36 @@ def measure_lines_per_minute(lines: int, matching_every: int) -> float:
     return lines / duration_s * 60
 
 
-def write_large_log(path: Path, size: int) -> tuple[int, int]:
-    """Writes blocks of 100,000 lines with garbage between them. Returns the numbers of lines and of matching lines."""
+def write_large_log(path: Path, size: int) -> tuple[int, int, int]:
+    """Writes blocks of 100,000 lines with garbage between them. Returns the numbers of blocks, lines and matching
+    lines."""
     lines, matching_every = 100_000, 100
     write_log(path, lines, matching_every)
-    block = path.read_bytes()
-    garbage = random.Random(1).randbytes(50_000).replace(b"\n", b" ") + b"\n"
-    count = -(-size // (len(block) + len(garbage)))
+    block = path.read_bytes() + b"".join(line + b"\n" for line in GARBAGE)
+    count = -(-size // len(block))
     with path.open("wb") as file:
         for _ in range(count):
-            file.write(block + garbage)
-    return count * (lines + 1), count * lines // matching_every
+            file.write(block)
+    return count, count * (lines + len(GARBAGE)), count * lines // matching_every
 
 
 def scan_large_log(size: int) -> float:
     """Scans a log of `size` bytes, prints the figures, and returns lines per minute of processor time."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "messages"
-        lines, matched = write_large_log(path, size)
+        blocks, lines, matched = write_large_log(path, size)
         rules = compile_rules(list_shipped_rule_files().values())
         begin, begin_cpu = time.monotonic(), time.process_time()
         events, (report,) = scan_logs([path], rules, LogDefaults())
         duration_s, cpu_s = time.monotonic() - begin, time.process_time() - begin_cpu
-        assert (report.lines, report.matched) == (lines, matched), (report, lines, matched)
+        counts = (report.lines, report.matched, report.cut, report.future.count, report.timeless.count)
+        assert counts == (lines, matched, blocks, blocks, blocks), (counts, lines, matched, blocks)
+        assert report.bytes == path.stat().st_size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{size / 1e9:.1f} GB, {lines:,} lines: {cpu_s:,.0f} s of processor time in {duration_s:,.0f} s,"
-        f" {lines / cpu_s * 60:,.0f} lines a minute of processor time, {memory:.0f} MiB, {len(events)} events"
+        f"{size / 1e9:.1f} GB, {lines:,} lines, {matched:,} matched, {len(GARBAGE) * blocks:,} of garbage: {cpu_s:,.0f} s of"
+        f" processor time in {duration_s:,.0f} s, {lines / cpu_s * 60:,.0f} lines a minute of processor time,"
+        f" {memory:.0f} MiB, {len(events)} events"
     )
     return lines / cpu_s * 60
 

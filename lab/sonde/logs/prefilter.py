@@ -100,7 +100,7 @@ class BlockReader:
                 remainder = self._skip_line()
         if remainder:
             yield from self._search_block(remainder)
-            self.lines += 1
+            self.lines += not remainder.endswith(b"\n")  # after an overlong line whole lines may be left
 
     def _skip_line(self) -> bytes:
         """Reads to the end of an overlong line and returns what follows it."""

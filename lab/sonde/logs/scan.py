@@ -27,6 +27,19 @@ _MAX_ID = 80
 
 
 @dataclass
+class LineCount:
+    """How many lines have one kind of problem, and the number of the first."""
+
+    count: int = 0
+    first: int = 0
+
+    def add(self, number: int) -> None:
+        """Counts the line with this number."""
+        self.first = self.first or number
+        self.count += 1
+
+
+@dataclass
 class LogReport:
     """What happened to one file. `matched` lines are those that a rule used."""
 
@@ -35,22 +48,22 @@ class LogReport:
     matched: int = 0
     bytes: int = 0
     cut: int = 0
-    timeless: list[int] = field(default_factory=list)  # numbers of matching lines without a time
-    future: list[int] = field(default_factory=list)
-    backward: list[int] = field(default_factory=list)  # lines before which the clock went back
+    timeless: LineCount = field(default_factory=LineCount)  # matching lines without a time
+    future: LineCount = field(default_factory=LineCount)
+    backward: LineCount = field(default_factory=LineCount)  # lines before which the clock went back
     problem: str = ""  # why the file was not read to its end
 
     def describe_problems(self) -> list[str]:
         """One sentence for each kind of problem, with file, line and count."""
         sentences = [self.problem] if self.problem else []
-        for numbers, text in (
+        for problem, text in (
             (self.timeless, "have no time that can be read, so they are no events; --boot gives the time of the boot"),
             (self.future, "are dated in the future, so they are no events; the clock of that host was wrong"),
             (self.backward, "are dated more than an hour before the line above them; the clock went back there"),
         ):
-            if numbers:
-                lines = "matching line" if len(numbers) == 1 else "matching lines"
-                sentences.append(f"{self.path}: {len(numbers)} {lines}, the first at line {numbers[0]}, {text}.")
+            if problem.count:
+                lines = "matching line" if problem.count == 1 else "matching lines"
+                sentences.append(f"{self.path}: {problem.count} {lines}, the first at line {problem.first}, {text}.")
         if self.cut:
             sentences.append(f"{self.path}: {counted(self.cut, 'line')} longer than 64 KiB was read only to there.")
         return sentences
@@ -185,14 +198,14 @@ def _process_line(
     report: LogReport, engine: RuleEngine, number: int, line: LogLine, clock: datetime | None, limit: datetime
 ) -> datetime | None:
     if line.time is not None and line.time > limit:
-        report.future.append(number)
+        report.future.add(number)
         return clock
     time = line.time
     if time is None:
-        report.timeless.append(number)
+        report.timeless.add(number)
         return clock
     if clock is not None and time < clock - _BACKWARD:
-        report.backward.append(number)
+        report.backward.add(number)
         engine.end_operations()
     report.matched += engine.process(line, time, str(report.path))
     return time if clock is None or time > clock or time < clock - _BACKWARD else clock

@@ -66,10 +66,10 @@ def _apply_rules_to_log(
                 text = raw.decode("utf-8", "replace").rstrip("\r\n")
                 time = parser.parse(text).time
                 if time is not None and time > limit:
-                    report.future.append(report.lines)
+                    report.future.add(report.lines)
                     continue
                 if time is None and not clock:
-                    report.timeless.append(report.lines)
+                    report.timeless.add(report.lines)
                     continue
                 clock = max(clock, int(time.timestamp()) if time else 0)
                 yield from engine.process(text, clock)

@@ -180,3 +180,17 @@ def test_path_that_is_no_file_is_rejected(tmp_path: Path) -> None:
         scan(tmp_path / "absent")
     with pytest.raises(UserError, match="is a directory"):
         scan(tmp_path)
+
+
+def test_lines_after_an_overlong_line_are_counted_once(tmp_path: Path) -> None:
+    """Whole lines are left in the last block, behind the end of a line that was skipped."""
+    path = tmp_path / "messages"
+    path.write_bytes(b"x" * 3_000_000 + b"\n" + (FAILING + QUIET).encode())
+    events, (report,) = scan(path)
+    assert (report.lines, report.cut, len(events)) == (3, 1, 1)
+
+
+def test_many_lines_of_one_problem_take_no_memory(tmp_path: Path) -> None:
+    path = write(tmp_path / "messages", FAILING, *[FAILING.replace("2026", "2037")] * 1000)
+    _, (report,) = scan(path)
+    assert (report.future.count, report.future.first) == (1000, 2)

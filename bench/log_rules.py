@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines per minute that one core scans with all shipped rules, for logs with few and with only matching lines.
 
---gigabytes N scans a log of N GB with 1 % matching lines and garbage, and compares all counts. With --check the exit code is 1 when a log
-with 1 % matching lines takes more than a minute for 1,000,000 lines.
+--gigabytes N scans a log of N GB with 1 % matching lines and garbage, and compares all counts. With --check the exit
+code is 1 when a log with 1 % matching lines takes more than a minute for 1,000,000 lines.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def scan_large_log(size: int) -> float:
         assert report.bytes == path.stat().st_size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{size / 1e9:.1f} GB, {lines:,} lines, {matched:,} matched, {len(GARBAGE) * blocks:,} of garbage: {cpu_s:,.0f} s of"
-        f" processor time in {duration_s:,.0f} s, {lines / cpu_s * 60:,.0f} lines a minute of processor time,"
-        f" {memory:.0f} MiB, {len(events)} events"
+        f"{size / 1e9:.1f} GB, {lines:,} lines, {matched:,} matched, {len(GARBAGE) * blocks:,} of garbage:"
+        f" {cpu_s:,.0f} s of processor time in {duration_s:,.0f} s, {lines / cpu_s * 60:,.0f} lines a minute of"
+        f" processor time, {memory:.0f} MiB, {len(events)} events"
     )
     return lines / cpu_s * 60
 

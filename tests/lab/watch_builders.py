@@ -83,11 +83,17 @@ def make_watch(folder: Path, directories: int = 1, plans: int = 1, localize: str
     return WatchFile(schema="sonde-watch/1", probes=probes, channels=(channel,))
 
 
-def run_day(watch: WatchFile, folder: Path, runner: ModelRunner, day: int) -> RoundReport:
+def run_day(
+    watch: WatchFile,
+    folder: Path,
+    runner: ModelRunner,
+    day: int,
+    describe_events: Callable[[float, float], str] = lambda last_before, first_after: "",
+) -> RoundReport:
     """One round on that day, with a new process's view of the state, and the delivery of its notices."""
     runner.clock[0] = START + (day + 0.5) * DAY_S
     store = StateStore(folder / "watch")
-    watcher = Watcher(watch, store, runner, "node1", lambda: runner.clock[0])
+    watcher = Watcher(watch, store, runner, "node1", lambda: runner.clock[0], describe_events=describe_events)
     report = watcher.run_round()
     assert deliver_notices(watch, watcher.state, store, "node1") == []
     return report

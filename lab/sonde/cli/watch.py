@@ -7,6 +7,7 @@ import platform
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from sonde.model.units import counted, parse_duration
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.comparison_text import format_value
-from sonde.watch.archive_runner import ArchiveRunner, record_incident_events
+from sonde.watch.archive_runner import ArchiveRunner, describe_nearby_events, record_incident_events
 from sonde.watch.configuration import read_watch_file
 from sonde.watch.description import WatchFile
 from sonde.watch.history_gate import find_limit
 from sonde.watch.installation import make_cron_line, make_systemd_units
+from sonde.watch.log_round import read_watched_logs
 from sonde.watch.node_load import read_io_stall
 from sonde.watch.notice_channels import deliver_notices, send_test_notice
 from sonde.watch.open_metrics import render_metrics
@@ -98,7 +100,7 @@ def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
     with store.lock():
         while True:
             _, report, problems = _run_round(read_watch_file(watch_file), store, archive)
-            if report.runs or report.failed or report.opened or report.closed or problems:
+            if report.runs or report.failed or report.opened or report.closed or report.log_events or problems:
                 _print_round(report, problems)
             done += 1
             if done == rounds:
@@ -154,6 +156,8 @@ def status_command(archive: Archive, as_json: bool) -> int:
     if as_json:
         print_json(state.to_json())
         return EXIT_OK
+    for name, log in state.logs.items():
+        get_results_console().print(f"Log {name}: read to line {log.position.lines:,}.", soft_wrap=True)
     if not state.rounds:
         get_results_console().print("Nothing was watched yet; `sonde watch once FILE` runs the first round.")
         return EXIT_OK
@@ -278,10 +282,14 @@ def _run_round(
     """One round with its events, notices and metrics."""
     archive.recover()
     runner = ArchiveRunner(archive, lambda: RunSetup(find_engine(), archive), lambda text, line: None)
-    watcher = Watcher(watch, store, runner, platform.node(), time.time)
+    watcher = Watcher(
+        watch, store, runner, platform.node(), time.time, describe_events=partial(describe_nearby_events, archive.root)
+    )
+    logs = read_watched_logs(watch, store, watcher.state, archive.root, watcher.host, time.time())
     report = watcher.run_round(read_io_stall(), is_forced)
+    report.log_events = logs.events
     record_incident_events(archive.root, watcher.state)
-    problems = deliver_notices(watch, watcher.state, store, watcher.host)
+    problems = logs.problems + deliver_notices(watch, watcher.state, store, watcher.host)
     text = render_metrics(watcher.state, tuple(probe.id for probe in watch.probes))
     for channel in watch.channels:
         if channel.to == "metrics":
@@ -297,6 +305,7 @@ def _report_document(report: RoundReport) -> dict[str, Any]:
         "runs": report.runs,
         "skipped": [{"probe": entry.probe.id, "reason": entry.skip_reason} for entry in report.skipped],
         "failed": report.failed,
+        "log_events": report.log_events,
         "not_judged": report.not_judged,
         "opened": [asdict(incident) for incident in report.opened],
         "closed": [asdict(incident) for incident in report.closed],
@@ -310,13 +319,15 @@ def _print_round(report: RoundReport, problems: list[str]) -> None:
     for decision in report.skipped:
         console.print(f"{decision.probe.id} was skipped: {decision.skip_reason}.", soft_wrap=True)
     for incident in report.opened:
-        localization = f" {incident.localization}" if incident.localization else ""
-        console.print(f"Slower ({incident.id}): {incident.summary}{localization}", style="bold red", soft_wrap=True)
+        console.print(f"Slower ({incident.id}): {incident.describe()}", style="bold red", soft_wrap=True)
     for incident in report.closed:
         console.print(f"Fixed ({incident.id}): {incident.summary}", style="bold", soft_wrap=True)
+    for name, titles in report.log_events.items():
+        more = f"; and {len(titles) - 3} more" if len(titles) > 3 else ""
+        console.print(f"{counted(len(titles), 'new event')} in {name}: {'; '.join(titles[:3])}{more}.", soft_wrap=True)
     if not (report.runs or report.skipped or report.failed):
         console.print("No probe is due.")
-    elif not report.opened:
+    elif report.runs and not report.opened:
         console.print(f"{counted(len(report.runs), 'run')}; nothing became slower.")
     for sentence in [*report.failed, *report.not_judged, *problems]:
         get_messages_console().print(f"sonde: {sentence}", soft_wrap=True)

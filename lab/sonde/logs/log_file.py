@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
-_OPENERS: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+OPENERS: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _ROTATION_SUFFIX = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
-_BUFFER_BYTES = 1 << 16
+BUFFER_BYTES = 1 << 16
 _TAIL_BYTES = 4096
 _COMPARED_BYTES = 64
 
@@ -49,9 +49,9 @@ def strip_rotation_suffix(path: Path) -> str:
 
 
 def _open_log(path: Path, is_newest: bool) -> BinaryIO:
-    if opener := _OPENERS.get(path.suffix):
+    if opener := OPENERS.get(path.suffix):
         return cast(BinaryIO, opener(path, "rb"))
-    return io.BufferedReader(RotatedLog(path), _BUFFER_BYTES) if is_newest else path.open("rb")
+    return io.BufferedReader(RotatedLog(path), BUFFER_BYTES) if is_newest else path.open("rb")
 
 
 class RotatedLog(io.RawIOBase):
@@ -61,13 +61,19 @@ class RotatedLog(io.RawIOBase):
     read from the same position, then the truncated file from its begin.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: io.FileIO | None = None, position: int = 0) -> None:
+        """`file` is the log where it is open already; reading begins at `position`."""
         super().__init__()
         self._path = path
-        self._file = path.open("rb", 0)
-        self._position = 0
+        self._file = file or path.open("rb", 0)
+        self._position = self._file.seek(position)
         self._size = os.fstat(self._file.fileno()).st_size
         self._tail = b""  # the last bytes that were read
+
+    @property
+    def position(self) -> int:
+        """Where the next byte of the present file is read."""
+        return self._position
 
     def fileno(self) -> int:
         return self._file.fileno()

@@ -16,6 +16,7 @@ from sonde.logs.rule_files import CompiledRule
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 64 << 10  # a longer line is cut
+TAIL_BYTES = 256
 # journald writes messages that are not UTF-8 as lists of bytes, in which no text can be searched.
 _JOURNAL_BYTES = ('"MESSAGE":[', '"MESSAGE" : [')
 
@@ -74,18 +75,22 @@ def _drop_names(pattern: str) -> str:
 class BlockReader:
     """Reads a file in blocks and yields the lines in which the prefilter matches, with their line numbers.
 
-    `lines` and `cut_lines` count all lines and the lines that were longer than MAX_LINE_BYTES.
+    `lines` and `cut_lines` count all lines and the lines that were longer than MAX_LINE_BYTES. With `keeps_rest` a last
+    line without an end is not used: it is in `rest`. `tail` are the last bytes that were used.
     """
 
-    def __init__(self, file: BinaryIO, prefilter: LinePrefilter) -> None:
+    def __init__(self, file: BinaryIO, prefilter: LinePrefilter, keeps_rest: bool = False) -> None:
         self._file = file
         self._prefilter = prefilter
+        self._keeps_rest = keeps_rest
         self.lines = 0
         self.cut_lines = 0
         self.bytes = 0
+        self.rest = b""
+        self.tail = b""
 
     def read_matching_lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yields (line number from 1, line). Raises OSError, EOFError or the error of a decompressor."""
+        """Yields (line number, line). Raises OSError, EOFError or the error of a decompressor."""
         remainder = b""
         while block := self._file.read(BLOCK_BYTES):
             self.bytes += len(block)
@@ -94,19 +99,25 @@ class BlockReader:
             remainder = block[end:]
             if end:
                 yield from self._search_block(block[:end])
+                self.tail = (self.tail + block[max(0, end - TAIL_BYTES) : end])[-TAIL_BYTES:]
             if len(remainder) > BLOCK_BYTES:  # no line end in a whole block: garbage
                 self.cut_lines += 1
                 yield from self._search_block(remainder[:MAX_LINE_BYTES])
-                remainder = self._skip_line()
-        if remainder:
-            yield from self._search_block(remainder)
-            self.lines += not remainder.endswith(b"\n")  # after an overlong line whole lines may be left
+                remainder = self._skip_line(remainder)
+        whole = remainder.rfind(b"\n") + 1 if self._keeps_rest else len(remainder)
+        if whole:
+            yield from self._search_block(remainder[:whole])
+            self.lines += not remainder[:whole].endswith(b"\n")  # after an overlong line whole lines may be left
+            self.tail = (self.tail + remainder[:whole])[-TAIL_BYTES:]
+        self.rest = remainder[whole:]
 
-    def _skip_line(self) -> bytes:
-        """Reads to the end of an overlong line and returns what follows it."""
+    def _skip_line(self, block: bytes) -> bytes:
+        """Reads to the end of an overlong line, of which `block` was read, and returns what follows it."""
+        self.tail = block[-TAIL_BYTES:]
         while block := self._file.read(BLOCK_BYTES):
             self.bytes += len(block)
-            _, newline, remainder = block.partition(b"\n")
+            skipped, newline, remainder = block.partition(b"\n")
+            self.tail = (self.tail + skipped[-TAIL_BYTES:] + newline)[-TAIL_BYTES:]
             if newline:
                 self.lines += 1
                 return remainder

@@ -37,6 +37,33 @@ class LogEvent:
     source: str = ""
 
 
+@dataclass(frozen=True)
+class OperationState:
+    """An operation as it is stored; times are ISO 8601."""
+
+    rule: str
+    title: str
+    parts: tuple[str, ...]
+    first: str
+    last: str
+    count: int
+    line: str
+    source: str
+    ends: str
+    times: tuple[str, ...]
+    is_reported: bool
+    end_pattern: str
+    host: str  # whose last matching line it had
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """What a `RuleEngine` expects of the next lines: its operations, and the ends of its contexts."""
+
+    operations: tuple[OperationState, ...] = ()
+    contexts: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class _Operation:
     """A rule at work for one title: its event so far."""
@@ -83,6 +110,51 @@ class RuleEngine:
             self._close(key)
         self._contexts.clear()
         self._next_expiry = None
+
+    def list_open_events(self) -> list[LogEvent]:
+        """The events of operations that later lines may add to; they stay open."""
+        return [self._make_event(operation) for operation in self._operations.values() if operation.is_reported]
+
+    def get_state(self) -> EngineState:
+        """The state to store. Finished events are not part of it."""
+        hosts = {id(operation): host for host, operation in self._latest.items()}
+        operations = tuple(
+            OperationState(
+                operation.event.rule,
+                operation.event.title,
+                operation.event.parts,
+                operation.event.first.isoformat(),
+                operation.event.last.isoformat(),
+                operation.event.count,
+                operation.event.line,
+                operation.event.source,
+                operation.ends.isoformat(),
+                tuple(time.isoformat() for time in operation.times),
+                operation.is_reported,
+                operation.end_pattern.pattern if operation.end_pattern else "",
+                hosts.get(id(operation), ""),
+            )
+            for operation in self._operations.values()
+        )
+        return EngineState(operations, {name: ends.isoformat() for name, ends in self._contexts.items()})
+
+    def restore_state(self, state: EngineState) -> None:
+        """Continues from a stored state. Operations of rules that do not exist any more are left out.
+
+        Raises ValueError for a time or pattern that cannot be read.
+        """
+        rules = {compiled.rule.id: compiled for compiled in self._rules}
+        contexts = {name: datetime.fromisoformat(ends) for name, ends in state.contexts.items()}
+        operations: dict[tuple[str, str], _Operation] = {}
+        for stored in state.operations:
+            if (compiled := rules.get(stored.rule)) is not None:
+                operations[stored.rule, stored.title] = operation = _restore_operation(stored, compiled)
+                if stored.host:
+                    self._latest[stored.host] = operation
+        self._operations, self._contexts = operations, contexts
+        self._next_expiry = min(
+            [*(operation.ends for operation in operations.values()), *contexts.values()], default=None
+        )
 
     def process(self, line: LogLine, time: datetime, source: str = "") -> bool:
         """Applies the rules to one line. Returns whether a rule matched."""
@@ -235,9 +307,27 @@ class RuleEngine:
     def _close(self, key: tuple[str, str]) -> None:
         operation = self._operations.pop(key)
         if operation.is_reported:
-            is_open = operation.rule.rule.type == "pair"
-            self._finished.append(replace(operation.event, is_open=is_open))
+            self._finished.append(self._make_event(operation))
+
+    def _make_event(self, operation: _Operation) -> LogEvent:
+        """The event so far. The end of a pair that is still at work is not known."""
+        return replace(operation.event, is_open=operation.rule.rule.type == "pair")
 
 
 def _compile_end(template: str, values: dict[str, str]) -> re.Pattern[str]:
     return re.compile(fill_template(template, {name: re.escape(value or "") for name, value in values.items()}))
+
+
+def _restore_operation(stored: OperationState, compiled: CompiledRule) -> _Operation:
+    rule = compiled.rule
+    first, last, ends = (datetime.fromisoformat(text) for text in (stored.first, stored.last, stored.ends))
+    event = LogEvent(
+        rule.id, rule.kind, rule.severity, stored.title, stored.parts, first, last, stored.count, stored.line,
+        source=stored.source,
+    )  # fmt: skip
+    try:
+        end_pattern = re.compile(stored.end_pattern) if stored.end_pattern else None
+    except re.error as error:
+        raise ValueError(f"a pattern is no regular expression: {error}") from None
+    times = deque(datetime.fromisoformat(text) for text in stored.times)
+    return _Operation(compiled, event, ends, times, stored.is_reported, end_pattern)

@@ -53,6 +53,11 @@ class LogReport:
     backward: LineCount = field(default_factory=LineCount)  # lines before which the clock went back
     problem: str = ""  # why the file was not read to its end
 
+    def set_problem(self, error: BaseException, lines: int | None = None) -> None:
+        """The file could be read only to this line."""
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        self.problem = f"{self.path} could be read only to line {self.lines if lines is None else lines}: {reason}."
+
     def describe_problems(self) -> list[str]:
         """One sentence for each kind of problem, with file, line and count."""
         sentences = [self.problem] if self.problem else []
@@ -147,11 +152,11 @@ def group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
     for path in dict.fromkeys(paths):
         families.setdefault((path.parent, strip_rotation_suffix(path)), []).append(path)
     for members in families.values():
-        members.sort(key=_sort_by_rotation)
+        members.sort(key=sort_by_rotation)
     return list(families.values())
 
 
-def _sort_by_rotation(path: Path) -> tuple[int, int]:
+def sort_by_rotation(path: Path) -> tuple[int, int]:
     """Dated files ascend, numbered files descend, and the file without a suffix is the newest."""
     number = re.search(r"[.-](\d{1,10})(?:\.\w+)?$", path.name)
     if number is None:
@@ -175,22 +180,35 @@ def _scan_file(
     clock: datetime | None,
 ) -> datetime | None:
     """Scans one file and returns the time of its last matching line, or `clock`."""
-    path = report.path
     try:
         with require_opened(opened) as file:
             written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
-            reader = BlockReader(file, prefilter)
-            parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
-            limit = (defaults.now or datetime.now(UTC)) + FUTURE
-            try:
-                for number, raw in reader.read_matching_lines():
-                    line = parser.parse(raw.decode("utf-8", "replace").rstrip("\r\n"))
-                    clock = _process_line(report, engine, number, line, clock, limit)
-            finally:
-                report.lines, report.cut, report.bytes = reader.lines, reader.cut_lines, reader.bytes
+            clock = scan_lines(report, BlockReader(file, prefilter), written, engine, defaults, clock)
     except READ_ERRORS as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        report.problem = f"{path} could be read only to line {report.lines}: {reason}."
+        report.set_problem(error)
+    return clock
+
+
+def scan_lines(
+    report: LogReport,
+    reader: BlockReader,
+    written: datetime,
+    engine: RuleEngine,
+    defaults: LogDefaults,
+    clock: datetime | None,
+) -> datetime | None:
+    """Feeds the lines of a file that was written last at `written` to the engine. Returns the time of its last matching
+    line, or `clock`, also when the file can be read only in part."""
+    parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
+    limit = (defaults.now or datetime.now(UTC)) + FUTURE
+    try:
+        for number, raw in reader.read_matching_lines():
+            line = parser.parse(raw.decode("utf-8", "replace").rstrip("\r\n"))
+            clock = _process_line(report, engine, number, line, clock, limit)
+    except READ_ERRORS as error:
+        report.set_problem(error, reader.lines)
+    finally:
+        report.lines, report.cut, report.bytes = reader.lines, reader.cut_lines, reader.bytes
     return clock
 
 

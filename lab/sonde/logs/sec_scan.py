@@ -54,7 +54,7 @@ def scan_with_sec_rules(
 def _apply_rules_to_log(
     report: LogReport, opened: BinaryIO | OSError, engine: SecEngine, defaults: LogDefaults
 ) -> Iterator[SecOutput]:
-    path, clock = report.path, 0
+    clock = 0
     try:
         limit = (defaults.now or datetime.now(UTC)) + FUTURE
         with require_opened(opened) as file:
@@ -74,8 +74,7 @@ def _apply_rules_to_log(
                 clock = max(clock, int(time.timestamp()) if time else 0)
                 yield from engine.process(text, clock)
     except READ_ERRORS as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        report.problem = f"{path} could be read only to line {report.lines}: {reason}."
+        report.set_problem(error)
 
 
 def _make_document(output: SecOutput, source: str) -> dict[str, Any]:

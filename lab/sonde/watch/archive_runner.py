@@ -11,20 +11,22 @@ from pathlib import Path
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.launch.session import LineObserver
 from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
-from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.errors import EXIT_OK, EventError, UserError
 from sonde.model.file_trust import require_unshared_file
 from sonde.model.plan import Plan, read_document
 from sonde.model.target_names import make_absolute
 from sonde.store.archive import Archive
-from sonde.store.events import add_archive_events, select_new_events
+from sonde.store.events import add_archive_events, read_archive_events, select_new_events
 from sonde.store.rows import parse_epoch_seconds
 from sonde.store.summary import Summary, read_summary
+from sonde.trends.nearby_events import find_events_between
 from sonde.trends.sides import collect_numbers
 from sonde.watch.description import ProbeEntry
 from sonde.watch.history_gate import ProbeNumber
 from sonde.watch.watch_state import WatchState
 from sonde.watch.watcher import ProbeRun
 
+_SOURCE = "sonde watch"
 _LOCALIZING_FINDINGS = ("target", "straggler", "slow")
 
 
@@ -111,7 +113,7 @@ def record_incident_events(root: Path, state: WatchState) -> None:
     documents = []
     for incident in state.incidents:
         opened = _format_time(incident.opened)
-        base = {"schema": "sonde-event/1", "source": "sonde watch", "tags": ["watch"]}
+        base = {"schema": "sonde-event/1", "source": _SOURCE, "tags": ["watch"]}
         documents.append(
             {**base, "id": incident.id, "when": opened, "kind": "incident", "title": incident.summary.rstrip(".")}
         )
@@ -128,6 +130,15 @@ def record_incident_events(root: Path, state: WatchState) -> None:
     new = select_new_events(root, documents)
     if new:
         add_archive_events(root, new)
+
+
+def describe_nearby_events(root: Path, last_before: float, first_after: float) -> str:
+    """Sentences about the events of the archive that are nearest to the time between two runs."""
+    try:
+        events = [event for event in read_archive_events(root) if event.source != _SOURCE]
+    except EventError:
+        return ""  # `sonde event list` says what is wrong with the file
+    return " ".join(entry.describe() for entry in find_events_between(last_before, first_after, events))
 
 
 def _format_time(time: float) -> str:

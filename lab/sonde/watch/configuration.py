@@ -7,13 +7,15 @@ import re
 from datetime import time
 from pathlib import Path
 
+from sonde.logs.log_file import has_rotation_suffix
+from sonde.logs.sec_rules import SEC_SUFFIXES
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UserError
 from sonde.model.event.times import EventTimeError, parse_zone
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.file_trust import require_unshared_file
 from sonde.model.tables.table_reader import ReadContext, read_table
-from sonde.watch.description import ChannelEntry, ProbeEntry, WatchFile
+from sonde.watch.description import ChannelEntry, LogEntry, ProbeEntry, WatchFile
 
 _SHORTEST_INTERVAL_S = 600.0
 _QUIET = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
@@ -44,13 +46,17 @@ def read_watch_file(path: Path) -> WatchFile:
         raise fail(f"budget is {watch.budget:g}; it must be a fraction of a day above 0, like 0.001.")
     for text in watch.quiet:
         parse_quiet_hours(text, path)
-    for entries in (watch.probes, watch.channels):
+    if not watch.probes and not watch.logs:
+        raise fail("it has no probes and no logs; add [[probes]] or [[logs]].")
+    for entries in (watch.probes, watch.logs, watch.channels):
         ids = [entry.id for entry in entries]
         for entry_id in ids:
             if ids.count(entry_id) > 1:
                 raise fail(f'the id "{entry_id}" is used twice; give one of them another.')
     for probe in watch.probes:
         _check_probe(probe, path)
+    for log in watch.logs:
+        _check_log(log, path)
     for channel in watch.channels:
         _check_channel(channel, path)
     return watch
@@ -74,6 +80,18 @@ def _check_probe(probe: ProbeEntry, path: Path) -> None:
         raise WatchFileError(f"{path}: probes.{probe.id}.spread must be shorter than every.")
     if not 0 <= probe.retests <= 20:
         raise WatchFileError(f"{path}: probes.{probe.id}.retests is {probe.retests}; it must be 0 to 20.")
+
+
+def _check_log(log: LogEntry, path: Path) -> None:
+    if has_rotation_suffix(Path(log.path)):
+        raise WatchFileError(
+            f"{path}: logs.{log.id}.path is {log.path}; name the file that is written, without the suffix of rotation."
+        )
+    for name in log.rules:
+        if Path(name).suffix in SEC_SUFFIXES:
+            raise WatchFileError(
+                f"{path}: logs.{log.id}.rules has {name}; only `sonde event scan` can use rules of SEC; translate them."
+            )
 
 
 def _check_channel(channel: ChannelEntry, path: Path) -> None:

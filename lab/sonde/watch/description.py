@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonde.logs.description import SEVERITIES
 from sonde.model.tables.members import choice, plain_number, tables, text, texts
 
 WATCH_FORMAT = "sonde-watch/1"
@@ -33,6 +34,18 @@ class ProbeEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LogEntry:
+    """One log whose new lines become events of the archive in each round."""
+
+    id: str = text("name of the log, used once", required=True, pattern=_ID)
+    path: str = text("the file that the log is written to, like /var/log/messages", required=True)
+    rules: tuple[str, ...] = texts("files of log rules; absent: all that Sonde has")
+    notify: str = choice(
+        "events of this severity or a higher one are a notice; absent: events are only stored", SEVERITIES
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChannelEntry:
     """One way to notify people or programs."""
 
@@ -55,7 +68,9 @@ class WatchFile:
     """What `sonde watch` probes, when, and whom it notifies."""
 
     schema: str = choice("version of this format", (WATCH_FORMAT,), required=True)
-    zone: str = text("time zone of `start_time` and `quiet`: UTC, +01:00 or Europe/Berlin; if absent, UTC")
+    zone: str = text(
+        "time zone of `start_time`, `quiet` and times in logs: UTC, +01:00 or Europe/Berlin; if absent, UTC"
+    )
     budget: float = plain_number(
         "number", "largest fraction of a day that the probes of one directory may take; 0.001 is 86 seconds",
         default=0.001,
@@ -68,5 +83,6 @@ class WatchFile:
         "duration", "changes that began within this time, or three runs, of an open incident belong to it",
         default=129600.0,
     )  # fmt: skip
-    probes: tuple[ProbeEntry, ...] = tables("the probes", ProbeEntry, required=True)
+    probes: tuple[ProbeEntry, ...] = tables("the probes", ProbeEntry)
+    logs: tuple[LogEntry, ...] = tables("logs that are read in each round", LogEntry)
     channels: tuple[ChannelEntry, ...] = tables("who is notified; notices are always printed", ChannelEntry)

@@ -29,7 +29,8 @@ def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
     command = " ".join(_quote_for_systemd(part) for part in make_command(watch_file, archive))
     service = (
         "[Unit]\nDescription=Probes of file systems (sonde watch)\n\n[Service]\nType=oneshot\n"
-        f"ExecStart={command}\n# 1: something is slower, which is told by the channels of the watch file.\n"
+        f"WorkingDirectory={_quote_for_systemd(str(watch_file.absolute().parent))}\n"
+        f"ExecStart={command}\n# 1: something is slower, which the channels of the watch file report.\n"
         "SuccessExitStatus=1\n"
     )
     timer = (
@@ -41,7 +42,8 @@ def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
 
 def make_cron_line(watch_file: Path, archive: Path) -> str:
     """A line of a crontab; a percent sign has a meaning there."""
-    command = quote_command(make_command(watch_file, archive)).replace("%", r"\%")
+    directory = quote_command(["cd", str(watch_file.absolute().parent)])
+    command = f"{directory} && {quote_command(make_command(watch_file, archive))}".replace("%", r"\%")
     return f"*/{_MINUTES} * * * * {command}"
 
 

@@ -134,7 +134,8 @@ def make_mail(channel: ChannelEntry, notice: Notice, host: str) -> EmailMessage:
     mail["To"] = ", ".join(channel.address)
     mail["Date"] = datetime.fromtimestamp(notice.time, UTC)
     mail["Message-ID"] = f"<{notice.id}@{host}>"
-    mail.set_content(f"{notice.text}\n\nIncident {notice.incident}, watched from {host}.\n")
+    origin = f"Incident {notice.incident}, watched from {host}." if notice.incident else f"Watched from {host}."
+    mail.set_content(f"{notice.text}\n\n{origin}\n")
     return mail
 
 

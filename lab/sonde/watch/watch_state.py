@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
 
+from sonde.logs.log_follow import LogState
 from sonde.model.confined_files import ConfinedDirectory, append_file, is_trusted
 from sonde.model.errors import MachineError, UserError
 
@@ -63,6 +64,11 @@ class Incident:
     closed: float | None = None
     acknowledged: str = ""  # by whom
     localization: str = ""  # what a localizing run showed
+    events: str = ""  # sentences about the nearest events
+
+    def describe(self) -> str:
+        """The text of its notice."""
+        return " ".join(filter(None, (self.summary, self.localization, self.events)))
 
 
 @dataclass
@@ -70,8 +76,8 @@ class Notice:
     """One message. `delivered` are the channels that have it."""
 
     id: str
-    kind: str  # slower, fixed
-    incident: str
+    kind: str  # slower, fixed, log
+    incident: str  # "" where it is none
     time: float
     title: str
     text: str
@@ -103,8 +109,10 @@ class WatchState:
     silences: dict[str, float] = field(default_factory=dict)  # directory, or "" for all -> until
     skips: dict[str, str] = field(default_factory=dict)  # probe -> why it was skipped last
     pending: PendingRun | None = None
+    logs: dict[str, LogState] = field(default_factory=dict)  # log -> how far it was read
     rounds: int = 0
     incident_count: int = 0
+    log_notice_count: int = 0
 
     def add_duration(self, probe: str, start: float, seconds: float) -> None:
         """Remembers how long a run took."""
@@ -149,7 +157,7 @@ class WatchState:
 
 
 def _build(hint: Any, value: Any) -> Any:
-    """The value as the type that an annotation of this file names. Raises ValueError or TypeError for another type."""
+    """The value as the type that an annotation names. Raises ValueError or TypeError for another type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is UnionType:
         return None if value is None else _build(arguments[0], value)
@@ -160,6 +168,8 @@ def _build(hint: Any, value: Any) -> Any:
         return {str(name): _build(arguments[1], item) for name, item in value.items()}
     if origin is list and isinstance(value, list):
         return [_build(arguments[0], item) for item in value]
+    if origin is tuple and isinstance(value, list) and arguments[-1] is Ellipsis:
+        return tuple(_build(arguments[0], item) for item in value)
     if origin is tuple and isinstance(value, list) and len(value) == len(arguments):
         return tuple(_build(argument, item) for argument, item in zip(arguments, value, strict=True))
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):

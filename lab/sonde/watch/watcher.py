@@ -59,6 +59,7 @@ class RoundReport:
     not_judged: list[str] = field(default_factory=list)  # probes without a number of storage
     opened: list[Incident] = field(default_factory=list)
     closed: list[Incident] = field(default_factory=list)
+    log_events: dict[str, list[str]] = field(default_factory=dict)  # log -> titles of its new events
 
 
 @dataclass
@@ -71,6 +72,7 @@ class Watcher:
     host: str
     clock: Callable[[], float]
     settings: DetectorSettings = field(default_factory=DetectorSettings)
+    describe_events: Callable[[float, float], str] = lambda last_before, first_after: ""  # sentences about near events
     state: WatchState = field(init=False)
 
     def __post_init__(self) -> None:
@@ -218,6 +220,7 @@ class Watcher:
         if recent:
             incident = recent[-1]
             incident.histories, incident.summary = changed, summary
+            incident.events = self._describe_events(incident)
             self._rewrite_notice(incident)
         else:
             stamp = datetime.fromtimestamp(now, UTC)
@@ -227,17 +230,29 @@ class Watcher:
             self.state.incidents.append(incident)
             self.state.incident_count += 1
             report.opened.append(incident)
-            self._add_notice(incident, "slower", summary)
+            incident.events = self._describe_events(incident)
+            self._add_notice(incident, "slower", incident.describe())
         for name in new:
             self.state.histories[name].incident = incident.id
             self.state.histories[name].is_recovered = False
         return incident
 
+    def _describe_events(self, incident: Incident) -> str:
+        """The events nearest to the time between the last run before the change and the first one after it."""
+        before = [
+            max(
+                (time for time in self.state.histories[name].times if time < incident.changed), default=incident.changed
+            )
+            for name in incident.histories
+            if name in self.state.histories
+        ]
+        return self.describe_events(min(before, default=incident.changed), incident.changed)
+
     def _rewrite_notice(self, incident: Incident) -> None:
         """Brings the notice of an incident up to date while no channel has it."""
         for notice in self.state.notices:
             if notice.id == f"{incident.id}-slower" and not notice.delivered:
-                notice.text = " ".join(filter(None, (incident.summary, incident.localization)))
+                notice.text = incident.describe()
 
     def _add_notice(self, incident: Incident, kind: str, text: str) -> None:
         now = self.clock()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies rules to the lines that a log got since the last time. All that is between two times is in a `LogState`.
+
+An event is reported once, when a line opens it: its id follows from rule, title and first line. A pair that ends later
+is reported a second time with its interval, under another id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sonde.logs.log_position import LogPosition, UnreadFile, open_unread_files
+from sonde.logs.prefilter import BlockReader, LinePrefilter, build_prefilter
+from sonde.logs.rule_engine import EngineState, RuleEngine
+from sonde.logs.rule_files import CompiledRule
+from sonde.logs.scan import LogDefaults, LogReport, make_event_document, scan_lines
+from sonde.model.errors import UserError
+
+_ENDED = "-ended"
+
+
+@dataclass(frozen=True)
+class LogState:
+    """How far a log was read, what the rules expect of its next lines, and the ids of open events that were
+    reported."""
+
+    position: LogPosition = field(default_factory=LogPosition)
+    rules: EngineState = field(default_factory=EngineState)
+    clock: str = ""  # time of the last matching line
+    reported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NewEvents:
+    """New events of a log as documents of ``schema/event``, the state after them, and one sentence for each problem."""
+
+    documents: tuple[dict[str, Any], ...]
+    state: LogState
+    problems: tuple[str, ...]
+
+
+def follow_log(path: Path, state: LogState, rules: Sequence[CompiledRule], defaults: LogDefaults) -> NewEvents:
+    """Reads what is new in a log and in files that it was rotated to. Without `state` the whole log is new.
+
+    Following again from the same state gives the same events. Raises UserError when the log cannot be opened.
+    """
+    try:
+        files, problem = open_unread_files(path, state.position)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    problems = [problem] if problem else []
+    engine = RuleEngine(rules)
+    try:
+        engine.restore_state(state.rules)
+    except ValueError as error:
+        problems.append(f"The state of the rules for {path} cannot be used, so open events begin again: {error}.")
+    clock = datetime.fromisoformat(state.clock) if state.clock else None
+    prefilter, position = build_prefilter(rules), state.position
+    for index, unread in enumerate(files):
+        report = LogReport(unread.path)
+        with unread.file:
+            position, clock = _read_file(
+                report, unread, position, prefilter, engine, defaults, clock, index == len(files) - 1
+            )
+        problems += report.describe_problems()
+    if not files:
+        position = replace(position, written_ns=position.written_ns or int((defaults.now or _now()).timestamp() * 1e9))
+    documents, reported = _collect_documents(engine, state.reported)
+    new_state = LogState(position, engine.get_state(), clock.isoformat() if clock else "", reported)
+    return NewEvents(documents, new_state, tuple(problems))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _read_file(
+    report: LogReport,
+    unread: UnreadFile,
+    position: LogPosition,
+    prefilter: LinePrefilter,
+    engine: RuleEngine,
+    defaults: LogDefaults,
+    clock: datetime | None,
+    is_last: bool,
+) -> tuple[LogPosition, datetime | None]:
+    """Reads a file to its last complete line, or to its end if a newer file follows."""
+    reader = BlockReader(unread.file, prefilter, keeps_rest=is_last)
+    if unread.offset:
+        reader.lines, reader.tail = position.lines, bytes.fromhex(position.before)
+    written = datetime.fromtimestamp(unread.stat().st_mtime, UTC)
+    clock = scan_lines(report, reader, written, engine, defaults, clock)
+    offset = unread.get_offset(reader.bytes, len(reader.rest))
+    if offset < 0:  # the rest is of a file that was rotated away meanwhile, so it is complete
+        offset += len(reader.rest)
+    status = unread.stat()
+    before = reader.tail[-offset:] if offset else b""
+    return LogPosition(status.st_dev, status.st_ino, offset, reader.lines, before.hex(), status.st_mtime_ns), clock
+
+
+def _collect_documents(
+    engine: RuleEngine, reported: tuple[str, ...]
+) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
+    """New documents in order of time, and the ids of open events."""
+    finished = [make_event_document(event) for event in engine.take_events()]
+    for document in finished:
+        if document["id"] in reported and "/" in document["when"]:
+            document["id"] += _ENDED
+    opened = [make_event_document(event) for event in engine.list_open_events()]
+    new = {document["id"]: document for document in (*finished, *opened) if document["id"] not in reported}
+    return tuple(sorted(new.values(), key=lambda document: document["when"])), tuple(
+        document["id"] for document in opened
+    )

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logs of a watch file in one round: new lines become events of the archive, and severe ones a notice.
+
+Events are added before the state is saved. After a kill between both, the same lines give the same events again, which
+the archive has already, and the notice is sent once, because it is part of the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sonde.logs.description import SEVERITIES
+from sonde.logs.log_follow import LogState, follow_log
+from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule_files
+from sonde.logs.scan import LogDefaults
+from sonde.model.errors import UserError
+from sonde.model.event.times import parse_zone
+from sonde.model.file_trust import require_unshared_file
+from sonde.model.units import counted
+from sonde.store.events import add_archive_events, select_new_events
+from sonde.watch.description import LogEntry, WatchFile
+from sonde.watch.watch_state import Notice, StateStore, WatchState
+
+_MOST_NAMED = 10
+
+
+@dataclass
+class LogRound:
+    """What the logs had: titles of new events by log, and one sentence for each problem."""
+
+    events: dict[str, list[str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_watched_logs(
+    watch: WatchFile, store: StateStore, state: WatchState, root: Path, host: str, now: float
+) -> LogRound:
+    """Reads what the logs got since the last round, saves the state after each, and adds notices to it. Never raises
+    UserError: a log that cannot be read is a problem of the round."""
+    result = LogRound()
+    for entry in watch.logs:
+        try:
+            documents, problems = _read_log(watch, entry, store, state, root, host, now)
+        except UserError as error:
+            result.problems.append(f"{entry.id}: {error}")
+            continue
+        result.problems += [f"{entry.id}: {problem}" for problem in problems]
+        if documents:
+            result.events[entry.id] = [document["title"] for document in documents]
+    return result
+
+
+def _read_log(
+    watch: WatchFile, entry: LogEntry, store: StateStore, state: WatchState, root: Path, host: str, now: float
+) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
+    """New events of one log and its problems."""
+    path, earlier = Path(entry.path), state.logs.get(entry.id)
+    defaults = LogDefaults(parse_zone(watch.zone), host=host, now=datetime.fromtimestamp(now, UTC))
+    new = follow_log(path, earlier or LogState(), load_rules(entry), defaults)
+    if documents := select_new_events(root, new.documents):
+        add_archive_events(root, documents)
+    state.logs[entry.id] = new.state
+    if earlier is not None:  # in the first round the log may be years old
+        _add_notice(watch, entry, state, new.documents, now)
+    store.save(state)
+    is_absent = not new.state.position.inode
+    problems = (
+        (*new.problems, f"there is no log {path} yet; it is read when it appears.") if is_absent else new.problems
+    )
+    return new.documents, problems
+
+
+def load_rules(entry: LogEntry) -> list[CompiledRule]:
+    """The rules of a log: its own files, or all shipped ones. Raises UserError."""
+    for name in entry.rules:
+        require_unshared_file(Path(name), "file of log rules")
+    return compile_rules([Path(name) for name in entry.rules] or list_shipped_rule_files().values())
+
+
+def _add_notice(
+    watch: WatchFile, entry: LogEntry, state: WatchState, documents: tuple[dict[str, Any], ...], now: float
+) -> None:
+    """One notice for all events of a round that are severe enough."""
+    if not entry.notify or state.silences.get("", 0) > now:
+        return
+    least = SEVERITIES.index(entry.notify)
+    severe = [document for document in documents if SEVERITIES.index(document["tags"][-1]) >= least]
+    if not severe:
+        return
+    state.log_notice_count += 1
+    named = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MOST_NAMED]]
+    more = len(severe) - len(named)
+    text = "; ".join(named) + (f"; and {more} more, see `sonde event list`." if more else ".")
+    channels = [channel.id for channel in watch.channels if channel.to != "metrics"]
+    notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{entry.id}-{state.log_notice_count}"
+    title = f"{counted(len(severe), 'event')} in {entry.path}"
+    state.notices.append(Notice(notice_id, "log", "", now, title, text, channels))

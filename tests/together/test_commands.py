@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "tests" / "lab"))
 
 from archive_builders import NOISY, store_run  # noqa: E402
 from make_record import Scene, Work, steady  # noqa: E402
+from service_stand_ins import write_service_stand_ins  # noqa: E402
 from warm_sonde import WarmSonde  # noqa: E402
 
 from sonde.cli.main import command as sonde_command  # noqa: E402
@@ -222,8 +223,10 @@ def start_page(folder: Path) -> None:
 
 
 def watch_page(folder: Path) -> None:
-    """Two weeks of probes, and a log."""
+    """Two weeks of probes, a log, and services of the machine."""
+    write_service_stand_ins(folder.parent / "programs")
     text = (ROOT / "docs" / "tasks" / "watch.toml").read_text(encoding="utf-8")
+    text = text.replace("/var/log/messages", "/scratch/messages")
     (folder / "watch.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
     line = "Nov 17 08:40:00 oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"
     (folder / "scratch" / "messages").write_text(line, encoding="utf-8")
@@ -289,7 +292,7 @@ def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subp
     """Runs one command of a page in its folder."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    measured = "check|run|tune|suite|gate|iozone|obdfilter-survey"
+    measured = "check|run|watch|tune|suite|gate|iozone|obdfilter-survey"
     fake = ROOT / "tests" / "lab" / "fake_engine.py"
     engines = f"case $1 in {measured}) export SONDE_ENGINE={fake};; esac\nunset LD_PRELOAD\n"
     warm.write_program(programs / "sonde", before=engines)
@@ -303,6 +306,8 @@ def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subp
     environment |= {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "USER": "tester",
+        "HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path),
         "SONDE_ENGINE": str(engine),
         "COLUMNS": "80",
     }

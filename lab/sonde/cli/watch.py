@@ -35,6 +35,7 @@ from sonde.watch.watch_state import StateStore, WatchState
 from sonde.watch.watcher import RoundReport, Watcher
 
 _FOLDER = "watch"
+_SYSTEM_UNITS = Path("/etc/systemd/system")
 watch_file_argument = click.argument("watch_file", type=click.Path(path_type=Path), metavar="FILE")
 
 
@@ -135,8 +136,9 @@ def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: 
             raise UserError(f"{folder / name} cannot be written: {error.strerror}.") from None
         get_results_console().print(f"Wrote {folder / name}", soft_wrap=True)
     if folder is not None:
+        control = "systemctl" if folder.absolute() == _SYSTEM_UNITS else "systemctl --user"
         get_results_console().print(
-            "Start it: systemctl --user daemon-reload && systemctl --user enable --now sonde-watch.timer"
+            f"Start it: {control} daemon-reload && {control} enable --now sonde-watch.timer", soft_wrap=True
         )
     return EXIT_OK
 

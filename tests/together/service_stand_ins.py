@@ -61,5 +61,13 @@ def run_round(command: list[str], folder: str) -> None:
     assert code in ROUND_CODES, (command, code)
 
 
+def main(name: str, arguments: list[str]) -> None:
+    """Does what the program of this name is asked for; loginctl has nothing to do."""
+    if name == "systemctl":
+        run_systemctl(arguments)
+    elif name == "crontab":
+        run_crontab(arguments)
+
+
 if __name__ == "__main__":
-    {"systemctl": run_systemctl, "crontab": run_crontab, "loginctl": lambda arguments: None}[sys.argv[1]](sys.argv[2:])
+    main(sys.argv[1], sys.argv[2:])

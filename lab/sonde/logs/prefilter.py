@@ -104,12 +104,12 @@ class BlockReader:
                 self.cut_lines += 1
                 yield from self._search_block(remainder[:MAX_LINE_BYTES])
                 remainder = self._skip_line(remainder)
-        whole = remainder.rfind(b"\n") + 1 if self._keeps_rest else len(remainder)
-        if whole:
-            yield from self._search_block(remainder[:whole])
-            self.lines += not remainder[:whole].endswith(b"\n")  # after an overlong line whole lines may be left
-            self.tail = (self.tail + remainder[:whole])[-TAIL_BYTES:]
-        self.rest = remainder[whole:]
+        complete = remainder.rfind(b"\n") + 1 if self._keeps_rest else len(remainder)
+        if complete:
+            yield from self._search_block(remainder[:complete])
+            self.lines += not remainder[:complete].endswith(b"\n")  # after an overlong line whole lines may be left
+            self.tail = (self.tail + remainder[:complete])[-TAIL_BYTES:]
+        self.rest = remainder[complete:]
 
     def _skip_line(self, block: bytes) -> bytes:
         """Reads to the end of an overlong line, of which `block` was read, and returns what follows it."""

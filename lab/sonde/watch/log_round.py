@@ -91,9 +91,9 @@ def _add_notice(
     if not severe:
         return
     state.log_notice_count += 1
-    named = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MOST_NAMED]]
-    more = len(severe) - len(named)
-    text = "; ".join(named) + (f"; and {more} more, see `sonde event list`." if more else ".")
+    titles = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MOST_NAMED]]
+    more = len(severe) - len(titles)
+    text = "; ".join(titles) + (f"; and {more} more, see `sonde event list`." if more else ".")
     channels = [channel.id for channel in watch.channels if channel.to != "metrics"]
     notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{entry.id}-{state.log_notice_count}"
     title = f"{counted(len(severe), 'event')} in {entry.path}"

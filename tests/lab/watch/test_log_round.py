@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from watch_builders import DAY_S, START, ModelRunner, make_watch, read_notices, run_day
 
+from sonde.logs.rule_files import list_shipped_rule_files
 from sonde.model.errors import UserError
 from sonde.store.events import read_archive_events
 from sonde.watch.archive_runner import describe_nearby_events
@@ -39,7 +40,8 @@ def append(folder: Path, text: str) -> None:
 
 
 def make_log_watch(folder: Path, notify: str = "error") -> WatchFile:
-    log = LogEntry(id="console", path=str(folder / "messages"), notify=notify)
+    rules = (str(list_shipped_rule_files()["disks"]),)  # few, because each round compiles them
+    log = LogEntry(id="console", path=str(folder / "messages"), rules=rules, notify=notify)
     channel = ChannelEntry(id="file", to="file", path=str(folder / "notices.ndjson"))
     return WatchFile(schema="sonde-watch/1", logs=(log,), channels=(channel,))
 
@@ -155,7 +157,7 @@ def test_kill_at_any_moment_loses_and_repeats_no_event(tmp_path: Path) -> None:
             _run_rounds(tmp_path)
             os._exit(0)
         if kills < KILLS:
-            time.sleep(generator.uniform(0.0, 0.2))
+            time.sleep(generator.uniform(0.0, 0.06))
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         kills += os.WIFSIGNALED(status)
@@ -165,8 +167,8 @@ def test_kill_at_any_moment_loses_and_repeats_no_event(tmp_path: Path) -> None:
     assert kills == KILLS
     titles = [event.title for event in read_archive_events(tmp_path)]
     assert titles == [f"sdq1 failed in md{number} of oss3" for number in range(ROUNDS)]
-    named = [part for notice in read_notices(tmp_path) for part in notice["text"].rstrip(".").split("; ")]
-    assert [part.split()[4] for part in named] == [f"md{number}" for number in range(1, ROUNDS)]
+    parts = [part for notice in read_notices(tmp_path) for part in notice["text"].rstrip(".").split("; ")]
+    assert [part.split()[4] for part in parts] == [f"md{number}" for number in range(1, ROUNDS)]
 
 
 def test_notice_of_a_slowdown_names_the_nearest_event(tmp_path: Path) -> None:

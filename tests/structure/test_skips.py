@@ -37,3 +37,11 @@ def test_nightly_runs_the_exerciser() -> None:
     assert "cargo install --quiet fsx" in recipe
     for file in re.findall(r"tests/\S+\.py", recipe):
         assert (ROOT / file).is_file(), file
+
+
+def test_each_group_of_packages_can_be_looked_for() -> None:
+    script = (ROOT / "tools" / "system-packages").read_text(encoding="utf-8")
+    rows = set(re.findall(r'"(\w+)\|[^|"]+\|[^|"]+\|[^|"]*"', script))
+    checks = set(re.findall(r"^has_(\w+)\(\)", script, re.MULTILINE))
+    assert {"compiler", "simgrid", "collectors"} <= rows
+    assert rows - checks == set()

@@ -2,9 +2,9 @@
 // State that all phases of a run share: plan, options, team, storage, manifest, outcome.
 #pragma once
 
-#include "files/ceph_placement.hpp"
 #include "files/manifest.hpp"
 #include "files/task_map.hpp"
+#include "layouts/ceph_placement.hpp"
 #include "meters/target_board.hpp"
 #include "phases/board.hpp"
 #include "phases/outcome.hpp"
@@ -62,7 +62,7 @@ struct RunContext {
     files::Manifest manifest = {};  ///< files and trees so far; equal in all processes between phases
     std::size_t phases_begun = 0;   ///< number of phases that have begun
     /// Placement of objects of CephFS, queried before the first phase with files there; equal in all processes.
-    std::optional<files::CephPlacement> placement = {};
+    std::optional<layouts::CephPlacement> placement = {};
     /// Operations of each task in its first pass, for phases that a later phase names in stop.within.
     std::map<std::string, std::vector<std::uint64_t>> operations_done = {};
 
@@ -73,7 +73,7 @@ struct RunContext {
                           : files::ConfinedDirectory::open_made(storage.directory);
     }
     bool is_root() const { return team.location().is_root(); }
-    const files::CephPlacement* ceph_placement() const { return placement ? &*placement : nullptr; }
+    const layouts::CephPlacement* ceph_placement() const { return placement ? &*placement : nullptr; }
     bool stopped() const { return team.control().stop.load() != 0; }
 };
 

@@ -3,7 +3,7 @@
 
 #include "backends/backend.hpp"
 #include "files/run_directories.hpp"
-#include "files/striping.hpp"
+#include "layouts/striping.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -88,7 +88,7 @@ std::string make_striped_files(const RunContext& context, const plan::Phase& pha
         return {};
     }
     try {
-        files::make_striped_file(*context.plan.target.striping, context.storage.file_system, parent, name);
+        layouts::make_striped_file(*context.plan.target.striping, context.storage.file_system, parent, name);
     } catch (const std::invalid_argument& reason) {
         return reason.what();
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/layout_line.hpp"
 
-#include "files/layout_source.hpp"
-#include "files/striping.hpp"
+#include "layouts/layout_queries.hpp"
+#include "layouts/striping.hpp"
 #include "phases/result_lines.hpp"
 #include "records/text.hpp"
 
@@ -18,8 +18,8 @@
 namespace sonde::phases {
 namespace {
 
-using files::LayoutComponent;
-using files::StripeLayout;
+using layouts::LayoutComponent;
+using layouts::StripeLayout;
 using nlohmann::ordered_json;
 
 // About 300 kB of the record.
@@ -28,7 +28,7 @@ constexpr std::size_t most_values = 16'384;
 ordered_json describe_component(const StripeLayout& layout) {
     ordered_json out = ordered_json::array();
     for (const LayoutComponent& component : layout.volume.empty() ? layout.components : layout.volume) {
-        ordered_json row{{"pattern", files::pattern_word(component.pattern)}, {"start", component.start}};
+        ordered_json row{{"pattern", layouts::pattern_word(component.pattern)}, {"start", component.start}};
         if (component.end != ~0ULL) {
             row["end"] = component.end;
         }
@@ -69,7 +69,7 @@ ordered_json striping_to_text(const plan::Striping& striping) {
 }
 
 /// Extents of the file on the device; null when there are more than were examined.
-void add_extents(ordered_json& row, const files::FileExtents& layouts) {
+void add_extents(ordered_json& row, const layouts::FileExtents& layouts) {
     for (const std::uint64_t value :
          {layouts.extents, layouts.fragments, layouts.longest_bytes, layouts.unplaced_bytes}) {
         row.push_back(layouts.all ? ordered_json(value) : ordered_json(nullptr));
@@ -89,7 +89,7 @@ struct Layouts {
     ordered_json rows = ordered_json::array();
     std::map<std::string, TargetSum> targets;
     const std::optional<plan::Striping>* striping = nullptr;
-    const files::CephPlacement* placement = nullptr;
+    const layouts::CephPlacement* placement = nullptr;
     std::uint64_t most_files = 0;
     std::uint64_t otherwise = 0;   ///< files whose striping differs from the request
     std::string first_difference;  ///< description of the first difference
@@ -100,13 +100,13 @@ struct Layouts {
     /// `task` >= 0: the only task that uses the file.
     void add(const std::string& path, std::uint64_t number, int task) {
         struct stat status {};
-        const auto layout = files::layout_of(path, placement);
+        const auto layout = layouts::read_layout(path, placement);
         if (!layout || stat(path.c_str(), &status) != 0) {
             return;
         }
         kind = layout->kind;
         unknown = layout->unknown.empty() ? unknown : layout->unknown;
-        if (const std::string differs = *striping ? files::difference(**striping, *layout) : std::string();
+        if (const std::string differs = *striping ? layouts::describe_difference(**striping, *layout) : std::string();
             !differs.empty()) {
             if (otherwise++ == 0) {
                 first_difference = differs;
@@ -120,7 +120,7 @@ struct Layouts {
         }
         const auto size = static_cast<std::uint64_t>(status.st_size);
         ordered_json held = ordered_json::array();
-        for (const auto& [target, bytes] : files::bytes_on_targets(*layout, size)) {
+        for (const auto& [target, bytes] : layouts::bytes_on_targets(*layout, size)) {
             held.push_back({records::json_text(target), bytes});
             ++targets[target].files;
             targets[target].bytes += bytes;
@@ -169,8 +169,9 @@ ordered_json make_unreadable_finding(const std::string& reason, const std::strin
 std::optional<ordered_json> make_layout_finding(const RunContext& context, const Layouts& layouts,
                                                 const std::string& first_file) {
     if (layouts.reported == 0) {
-        const files::Untold untold = files::why_untold(first_file, context.storage.file_system);
-        return untold.why.empty() ? std::nullopt : std::optional(make_unreadable_finding(untold.why, untold.advice));
+        const layouts::MissingLayout missing = layouts::explain_missing_layout(first_file, context.storage.file_system);
+        return missing.reason.empty() ? std::nullopt
+                                      : std::optional(make_unreadable_finding(missing.reason, missing.advice));
     }
     const std::string why = layouts.placement != nullptr ? layouts.placement->why_unknown() : std::string();
     if (why.empty()) {
@@ -213,16 +214,18 @@ ordered_json make_striping_finding(const Layouts& layouts) {
 }  // namespace
 
 bool may_have_layouts(const RunContext& context, const plan::Phase& phase) {
-    return !phase.meta && context.storage.makes_files && files::has_layouts(context.storage.file_system);
+    return !phase.meta && context.storage.makes_files && layouts::has_layouts(context.storage.file_system);
 }
 
 void query_placement(RunContext& context, const plan::Phase& phase) {
-    if (context.placement || !may_have_layouts(context, phase) || !files::has_placement(context.storage.file_system)) {
+    if (context.placement || !may_have_layouts(context, phase) ||
+        !layouts::needs_placement(context.storage.file_system)) {
         return;
     }
-    const files::CephPlacement striping = context.is_root() ? files::ask_ceph_placement() : files::CephPlacement();
+    const layouts::CephPlacement striping =
+        context.is_root() ? layouts::query_ceph_placement() : layouts::CephPlacement();
     const std::string placement_text = context.team.broadcast(context.is_root() ? striping.to_text() : "");
-    context.placement = context.is_root() ? striping : files::CephPlacement::from_text(placement_text);
+    context.placement = context.is_root() ? striping : layouts::CephPlacement::from_text(placement_text);
 }
 
 void write_layouts(const RunContext& context, std::size_t index, const files::FileMap& map) {
@@ -234,7 +237,7 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
     Layouts layouts;
     layouts.striping = &striping;
     layouts.placement = context.ceph_placement();
-    layouts.most_files = files::most_layouts(context.storage.file_system);
+    layouts.most_files = layouts::max_layout_queries(context.storage.file_system);
     layouts.files = map.distinct_files();
     const auto mapping = map.files().mapping;
     const bool by_task =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/timed_part.hpp"
 
-#include "files/layout_source.hpp"
+#include "layouts/layout_queries.hpp"
 #include "phases/collectives.hpp"
 #include "phases/layout_line.hpp"
 #include "phases/stream_threads.hpp"
@@ -240,8 +240,8 @@ void TimedPart::choose_stripe_query() {
     attributes_targets_ = false;
     if (!verification_ && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
         try {
-            stripe_query_ = files::stripes_asker(context_.storage.directory, context_.storage.file_system,
-                                                 context_.ceph_placement());
+            stripe_query_ = layouts::make_stripes_reader(context_.storage.directory, context_.storage.file_system,
+                                                         context_.ceph_placement());
         } catch (const std::exception&) {
             stripe_query_ = {};  // this process attributes nothing but takes part in the collectives
         }

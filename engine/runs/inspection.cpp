@@ -3,7 +3,7 @@
 
 #include "files/file_map.hpp"
 #include "files/removal.hpp"
-#include "files/striping.hpp"
+#include "layouts/striping.hpp"
 #include "plan/check_objects.hpp"
 #include "plan/plan_error.hpp"
 #include "plan/units.hpp"
@@ -42,7 +42,7 @@ void check_stripes(const plan::Plan& plan, const std::string& file_system) {
         throw plan::PlanError("target.striping: no backend of the plan makes files: leave it out");
     }
     try {
-        files::check_striping(*plan.target.striping, file_system, plan.target.path, !plan.data.files.in_place());
+        layouts::check_striping(*plan.target.striping, file_system, plan.target.path, !plan.data.files.in_place());
     } catch (const std::invalid_argument& reason) {
         throw plan::PlanError(reason.what());
     }
@@ -66,10 +66,10 @@ void stripe_run_directory(const phases::RunContext& context, const std::string& 
     try {
         if (stripes_files(context)) {
             const std::string trial = ".sonde-striping-" + context.options.run_id;
-            files::make_striped_file(*plan.target.striping, file_system, directory, trial);
+            layouts::make_striped_file(*plan.target.striping, file_system, directory, trial);
             directory.unlink(trial);
         } else {
-            files::stripe_directory(*plan.target.striping, file_system, directory);
+            layouts::stripe_directory(*plan.target.striping, file_system, directory);
         }
     } catch (const std::invalid_argument& reason) {
         throw plan::PlanError(reason.what());

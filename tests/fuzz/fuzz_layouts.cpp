@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What file systems and their programs print about the layout of a file: any bytes are a layout or refused with one
 // sentence. The first byte selects the format, the rest is the text; two texts of one format are separated by a NUL.
-#include "files/ceph_placement.hpp"
-#include "files/gpfs_disks.hpp"
-#include "files/layout_words.hpp"
-#include "files/stripe_layout.hpp"
+#include "layouts/beegfs.hpp"
+#include "layouts/ceph_format.hpp"
+#include "layouts/ceph_placement.hpp"
+#include "layouts/gluster.hpp"
+#include "layouts/gpfs.hpp"
+#include "layouts/gpfs_disks.hpp"
+#include "layouts/lustre.hpp"
+#include "layouts/moosefs.hpp"
+#include "layouts/stripe_layout.hpp"
 #include "records/mounts.hpp"
 
 #include <cstddef>
@@ -16,7 +21,7 @@
 
 namespace {
 
-using namespace sonde::files;
+using namespace sonde::layouts;
 
 /// Calls that the engine makes with every layout.
 void use(const StripeLayout& layout) {
@@ -38,15 +43,15 @@ void read(char format, std::string_view text) {
         case 'l':
             return use(parse_lustre_layout(text));
         case 'g':
-            bytes_in_gluster_words(text);
+            parse_gluster_size(text);
             use(parse_gluster_layout(text));
             return use(parse_gluster_layout(text, 1ULL << 26U));
         case 'c':
             use(parse_ceph_layout(text));
-            return use(placed_ceph_layout(text, 1, CephPlacement("unknown")));
+            return use(place_ceph_layout(text, 1, CephPlacement("unknown")));
         case 'p': {
             const CephPlacement placement = CephPlacement::from_answers(first, second);
-            use(placed_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=131072 pool=data", 1, placement));
+            use(place_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=131072 pool=data", 1, placement));
             CephPlacement::from_text(placement.to_text());
             return;
         }

@@ -41,6 +41,12 @@ class Example:
 
 EXAMPLES = (
     Example("a backend", r"\bnull_backend\b", ("engine",), ("engine/backends/null.cpp",)),
+    Example(
+        "a stripe layout of a file system",
+        r"\bgluster_system\b",
+        ("engine",),
+        ("engine/layouts/gluster.cpp",),
+    ),
     Example("a treatment", r"\bsleep_treatment\b", ("engine",), ("engine/treatments/sleep.cpp",)),
     Example(
         "a workload",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 MODULE = "files/confined_directory.cpp"
-FOLDERS = ("files", "runs", "phases", "main", "records", "ranks")
+FOLDERS = ("files", "layouts", "runs", "phases", "main", "records", "ranks")
 PRELOAD = ENGINE.parent / "preload"
 PRELOAD_MODULE = "system/own_file.hpp"
 
@@ -28,7 +28,10 @@ CALL = re.compile(
 
 # File, a text in the line, how many such lines, and why the call does not need the module.
 EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
-    ("files/local_layout.cpp", "::open(path.c_str(), O_RDONLY"): (1, "asks for the layout of a file, changes nothing"),
+    ("layouts/local_layout.cpp", "::open(path.c_str(), O_RDONLY"): (
+        1,
+        "asks for the layout of a file, changes nothing",
+    ),
     ("phases/file_preparation.cpp", "::open(path.c_str(), O_WRONLY | O_CREAT"): (
         1,
         "data.files.paths: the user names the link",

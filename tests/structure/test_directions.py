@@ -26,11 +26,12 @@ ENGINE: dict[str, set[str]] = {
     "backends": {"plan", "meters", "ranks", "objects"},
     "workloads": {"plan", "patterns", "payload", "backends", "meters", "ranks"},
     "files": {"plan", "patterns", "records", "workloads", "objects"},
+    "layouts": {"plan", "patterns", "records", "files"},
     "treatments": {"plan", "records"},
     "results": {"plan", "meters", "records"},
     "phases": {
         *("plan", "patterns", "payload", "backends", "meters", "ranks", "records", "workloads"),
-        *("files", "results", "treatments"),
+        *("files", "layouts", "results", "treatments"),
     },
     "runs": {
         "plan",
@@ -42,6 +43,7 @@ ENGINE: dict[str, set[str]] = {
         "records",
         "objects",
         "files",
+        "layouts",
         "results",
         "treatments",
         "phases",
@@ -58,6 +60,7 @@ NARROW = {
     ("backends", "meters"): {"meters/clock.hpp"},
     ("ranks", "meters"): {"meters/clock.hpp"},
     ("files", "workloads"): {"workloads/stream.hpp"},
+    ("layouts", "files"): {"files/confined_directory.hpp", "files/descriptor.hpp"},
     ("runs", "phases"): {
         *("phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/stages.hpp"),
         "phases/collectives.hpp",

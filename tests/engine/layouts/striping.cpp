@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a wish for stripes is put to each file system, byte by byte after lustre_user.h and word by word after the
 // manuals of BeeGFS and CephFS, and what a grant that differs is called.
-#include "files/striping.hpp"
+#include "layouts/striping.hpp"
 
 #include "../temporary_folder.hpp"
+#include "layouts/beegfs.hpp"
+#include "layouts/ceph_format.hpp"
+#include "layouts/lustre.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -12,12 +15,12 @@
 #include <sstream>
 #include <stdexcept>
 
-using sonde::files::beegfs_command;
-using sonde::files::ceph_form;
-using sonde::files::check_striping;
-using sonde::files::difference;
-using sonde::files::lustre_form;
-using sonde::files::parse_lustre_layout;
+using sonde::layouts::check_striping;
+using sonde::layouts::describe_difference;
+using sonde::layouts::encode_ceph_striping;
+using sonde::layouts::encode_lustre_striping;
+using sonde::layouts::make_beegfs_command;
+using sonde::layouts::parse_lustre_layout;
 using sonde::plan::Striping;
 using sonde::tests::TemporaryFolder;
 
@@ -45,21 +48,22 @@ std::string refusal(const Striping& wanted, const std::string& file_system, bool
 }  // namespace
 
 TEST_CASE("stripe request equals the structure of lfs setstripe") {
-    CHECK(hexadecimal(lustre_form({.count = 4, .size = 1 << 20, .pool = "", .start = 2})) ==
+    CHECK(hexadecimal(encode_lustre_striping({.count = 4, .size = 1 << 20, .pool = "", .start = 2})) ==
           "d00bd10b01000000000000000000000000000000000000000000100004000200");
     // Nothing said: size and count 0, any first target.
-    CHECK(hexadecimal(lustre_form({})) == "d00bd10b0100000000000000000000000000000000000000000000000000ffff");
-    CHECK(hexadecimal(lustre_form({.count = -1, .size = {}, .pool = "flash", .start = {}})) ==
+    CHECK(hexadecimal(encode_lustre_striping({})) ==
+          "d00bd10b0100000000000000000000000000000000000000000000000000ffff");
+    CHECK(hexadecimal(encode_lustre_striping({.count = -1, .size = {}, .pool = "flash", .start = {}})) ==
           "d00bd30b010000000000000000000000000000000000000000000000ffffffff"
           "666c6173680000000000000000000000");
 }
 
 TEST_CASE("CephFS object size is a multiple of the stripe unit") {
-    CHECK(ceph_form({.count = 2, .size = 65536, .pool = "fast", .start = {}}) ==
+    CHECK(encode_ceph_striping({.count = 2, .size = 65536, .pool = "fast", .start = {}}) ==
           "stripe_unit=65536 object_size=4194304 stripe_count=2 pool=fast");
-    CHECK(ceph_form({.count = {}, .size = 3U << 20U, .pool = "", .start = {}}) ==
+    CHECK(encode_ceph_striping({.count = {}, .size = 3U << 20U, .pool = "", .start = {}}) ==
           "stripe_unit=3145728 object_size=6291456");
-    CHECK(ceph_form({.count = {}, .size = 8U << 20U, .pool = "", .start = {}}) ==
+    CHECK(encode_ceph_striping({.count = {}, .size = 8U << 20U, .pool = "", .start = {}}) ==
           "stripe_unit=8388608 object_size=8388608");
 }
 
@@ -67,7 +71,7 @@ TEST_CASE("BeeGFS command failure is part of the sentence") {
     const Striping wanted{.count = 8, .size = 4U << 20U, .pool = "2", .start = {}};
     const std::vector<std::string> arguments{"beegfs-ctl",          "--setpattern",      "--numtargets=8",
                                              "--chunksize=4194304", "--storagepoolid=2", "/b/d"};
-    CHECK(beegfs_command(wanted, "/b/d") == arguments);
+    CHECK(make_beegfs_command(wanted, "/b/d") == arguments);
     const TemporaryFolder folder;
     const std::string path = std::getenv("PATH");
     setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
@@ -75,12 +79,12 @@ TEST_CASE("BeeGFS command failure is part of the sentence") {
         chmod(folder.write("beegfs-ctl", "#!/bin/sh\n" + script + "\n").c_str(), 0700);
     };
     is("echo \"$@\" > " + folder.path() + "/told; echo 'New chunksize: 4194304'");
-    sonde::files::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d"));
+    sonde::layouts::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d"));
     std::ostringstream call;
     call << std::ifstream(folder.path() + "/told").rdbuf();
     CHECK(call.str() == "--setpattern --numtargets=8 --chunksize=4194304 --storagepoolid=2 /b/d\n");
     is("echo 'Error: Only root may do this'; exit 1");
-    CHECK_THROWS_WITH(sonde::files::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d")),
+    CHECK_THROWS_WITH(sonde::layouts::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d")),
                       "target.striping (count 8, size 4 MiB, pool 2) was not granted at /b/d: beegfs-ctl --setpattern "
                       "says: Error: Only root may do this");
     setenv("PATH", path.c_str(), 1);
@@ -118,22 +122,22 @@ TEST_CASE("unsupported striping is refused before files are created") {
 }
 
 TEST_CASE("a grant that differs is said member by member") {
-    sonde::files::StripeLayout granted;
-    sonde::files::LayoutComponent& component = granted.components.emplace_back();
+    sonde::layouts::StripeLayout granted;
+    sonde::layouts::LayoutComponent& component = granted.components.emplace_back();
     component.count = 2;
     component.stripe = 1 << 20;
     component.targets = {"OST0003", "OST0004"};
-    CHECK(difference({.count = 2, .size = 1 << 20, .pool = "", .start = 3}, granted) == "");
-    CHECK(difference({.count = -1, .size = {}, .pool = "", .start = {}}, granted) == "");
-    CHECK(difference({}, granted) == "");
-    CHECK(difference({.count = 4, .size = 4 << 20, .pool = "flash", .start = 2}, granted) ==
+    CHECK(describe_difference({.count = 2, .size = 1 << 20, .pool = "", .start = 3}, granted) == "");
+    CHECK(describe_difference({.count = -1, .size = {}, .pool = "", .start = {}}, granted) == "");
+    CHECK(describe_difference({}, granted) == "");
+    CHECK(describe_difference({.count = 4, .size = 4 << 20, .pool = "flash", .start = 2}, granted) ==
           "2 targets instead of 4, stripes of 1 MiB instead of 4 MiB, no pool instead of pool flash, the first byte on "
           "OST0003 instead of OST0002");
     component.count = 1;
     component.pool = "disk";
-    CHECK(difference({.count = 2, .size = {}, .pool = "flash", .start = {}}, granted) ==
+    CHECK(describe_difference({.count = 2, .size = {}, .pool = "flash", .start = {}}, granted) ==
           "1 target instead of 2, pool disk instead of pool flash");
     granted.components.emplace_back();
-    CHECK(difference({.count = 2, .size = {}, .pool = "", .start = {}}, granted) ==
+    CHECK(describe_difference({.count = 2, .size = {}, .pool = "", .start = {}}, granted) ==
           "a layout of 2 components instead of one");
 }

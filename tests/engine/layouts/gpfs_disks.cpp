@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `mmlsdisk -Y` and `mmlsnsd -Y` say of a GPFS file system, in the forms of two versions, and what is no such
 // text.
-#include "files/gpfs_disks.hpp"
+#include "layouts/gpfs_disks.hpp"
 
 #include "../temporary_folder.hpp"
-#include "files/layout_source.hpp"
-#include "files/layout_words.hpp"
+#include "layouts/gpfs.hpp"
+#include "layouts/layout_queries.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -14,14 +14,14 @@
 #include <string>
 #include <vector>
 
-using sonde::files::ask_gpfs_disks;
-using sonde::files::bytes_on_targets;
-using sonde::files::GpfsDisks;
-using sonde::files::parse_gpfs_disks;
-using sonde::files::parse_gpfs_layout;
-using sonde::files::StripeLayout;
-using sonde::files::stripes_of;
-using sonde::files::why_pool;
+using sonde::layouts::bytes_on_targets;
+using sonde::layouts::explain_unknown_disk;
+using sonde::layouts::GpfsDisks;
+using sonde::layouts::parse_gpfs_disks;
+using sonde::layouts::parse_gpfs_layout;
+using sonde::layouts::query_gpfs_disks;
+using sonde::layouts::StripeLayout;
+using sonde::layouts::to_file_stripes;
 using sonde::tests::TemporaryFolder;
 
 namespace {
@@ -92,7 +92,7 @@ TEST_CASE("file with two replicas counts twice in its pool") {
                                                  parse_gpfs_disks(five_disks, their_servers));
     CHECK(twice.mirrors == 2);
     CHECK(bytes_on_targets(twice, 5000) == std::map<std::string, std::uint64_t>{{"pool nlsas", 10000}});
-    CHECK(stripes_of(twice).empty());
+    CHECK(to_file_stripes(twice).empty());
 }
 
 TEST_CASE("refused GPFS command is reported with its answer") {
@@ -105,16 +105,16 @@ TEST_CASE("refused GPFS command is reported with its answer") {
     const std::string print = "[ \"$*\" = '/dev/fs1 -Y' ] || exit 9\ncat <<'END'\n" + std::string(five_disks) + "END";
     is("mmlsdisk", print);
     is("mmlsnsd", "echo 'mmlsnsd: You must have root authority to run this command.'; exit 1");
-    const GpfsDisks disks = ask_gpfs_disks("/dev/fs1");
+    const GpfsDisks disks = query_gpfs_disks("/dev/fs1");
     CHECK(disks.of_pool.at("nlsas") == Nsds{"data1", "data2", "data:3"});
-    CHECK(why_pool("nlsas", disks) ==
+    CHECK(explain_unknown_disk("nlsas", disks) ==
           "GPFS tells no user which of the 3 disks (NSDs) of pool nlsas holds which block; nor is it known who serves "
           "them: `mmlsnsd`: You must have root authority to run this command.");
     is("mmlsnsd", "[ \"$*\" = '-f /dev/fs1 -Y' ] || exit 9\ncat <<'END'\n" + std::string(their_servers) + "END");
-    CHECK(why_pool("nlsas", ask_gpfs_disks("/dev/fs1")) ==
+    CHECK(explain_unknown_disk("nlsas", query_gpfs_disks("/dev/fs1")) ==
           "GPFS tells no user which of the 3 disks (NSDs) of pool nlsas holds which block");
     is("mmlsdisk", "echo 'mmlsdisk: File system fs1 is not known to the GPFS cluster.'; exit 1");
-    CHECK(why_pool("nlsas", ask_gpfs_disks("/dev/fs1")) ==
+    CHECK(explain_unknown_disk("nlsas", query_gpfs_disks("/dev/fs1")) ==
           "which disks (NSDs) pool nlsas has is not known: `mmlsdisk`: File system fs1 is not known to the "
           "GPFS cluster.");
     setenv("PATH", path.c_str(), 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts in their binary form, built by hand after lustre_user.h, and which byte lies where by counting byte by byte.
-#include "files/stripe_layout.hpp"
+#include "layouts/gluster.hpp"
+#include "layouts/lustre.hpp"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -10,12 +11,12 @@
 #include <string>
 #include <vector>
 
-using sonde::files::bytes_on_targets;
-using sonde::files::LayoutComponent;
-using sonde::files::parse_gluster_layout;
-using sonde::files::parse_lustre_layout;
-using sonde::files::StripeLayout;
-using sonde::files::targets_of_byte;
+using sonde::layouts::bytes_on_targets;
+using sonde::layouts::LayoutComponent;
+using sonde::layouts::parse_gluster_layout;
+using sonde::layouts::parse_lustre_layout;
+using sonde::layouts::StripeLayout;
+using sonde::layouts::targets_of_byte;
 
 namespace {
 
@@ -238,13 +239,13 @@ TEST_CASE("Gluster says the bricks of a file") {
 }
 
 TEST_CASE("only the first Gluster shard is attributed") {
-    using sonde::files::bytes_in_gluster_words;
-    const auto layout = sonde::files::parse_gluster_layout(
-        "(<DISTRIBUTE:shard-dht> <POSIX(/b3/shard):vm:/b3/shard/f>) ", bytes_in_gluster_words("4MB"));
-    CHECK(sonde::files::targets_of_byte(layout, 4194303) == std::vector<std::string>{"vm:/b3/shard"});
-    CHECK(sonde::files::targets_of_byte(layout, 4194304) == std::vector<std::string>{"?"});
-    CHECK(bytes_in_gluster_words("64MB") == 64U << 20U);
-    CHECK(bytes_in_gluster_words("4194304") == 4194304);
-    CHECK(bytes_in_gluster_words("") == 0);
-    CHECK(bytes_in_gluster_words("12 parsecs") == 0);
+    using sonde::layouts::parse_gluster_size;
+    const auto layout = sonde::layouts::parse_gluster_layout(
+        "(<DISTRIBUTE:shard-dht> <POSIX(/b3/shard):vm:/b3/shard/f>) ", parse_gluster_size("4MB"));
+    CHECK(sonde::layouts::targets_of_byte(layout, 4194303) == std::vector<std::string>{"vm:/b3/shard"});
+    CHECK(sonde::layouts::targets_of_byte(layout, 4194304) == std::vector<std::string>{"?"});
+    CHECK(parse_gluster_size("64MB") == 64U << 20U);
+    CHECK(parse_gluster_size("4194304") == 4194304);
+    CHECK(parse_gluster_size("") == 0);
+    CHECK(parse_gluster_size("12 parsecs") == 0);
 }

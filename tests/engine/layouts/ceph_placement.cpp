@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which OSD has which byte, against what `ceph osd map` of a real cluster (16.2, four OSDs) said of the same names.
-#include "files/ceph_placement.hpp"
+#include "layouts/ceph_placement.hpp"
 
 #include "../temporary_folder.hpp"
 
@@ -12,13 +12,13 @@
 #include <stdexcept>
 #include <string>
 
-using sonde::files::bytes_on_targets;
-using sonde::files::ceph_name_hash;
-using sonde::files::CephPlacement;
-using sonde::files::LayoutComponent;
-using sonde::files::placed_ceph_layout;
-using sonde::files::StripeLayout;
-using sonde::files::targets_of_byte;
+using sonde::layouts::bytes_on_targets;
+using sonde::layouts::CephPlacement;
+using sonde::layouts::hash_ceph_name;
+using sonde::layouts::LayoutComponent;
+using sonde::layouts::place_ceph_layout;
+using sonde::layouts::StripeLayout;
+using sonde::layouts::targets_of_byte;
 
 namespace {
 
@@ -37,10 +37,10 @@ constexpr const char* usual = "stripe_unit=4194304 stripe_count=1 object_size=41
 }  // namespace
 
 TEST_CASE("names have the hash that Ceph gives them") {
-    CHECK(ceph_name_hash("10000000000.00000000") == 0xf0b56f30);
-    CHECK(ceph_name_hash("10000000000.00000001") == 0x53388f2a);
-    CHECK(ceph_name_hash("10000000000.00000002") == 0x4ef517c5);
-    CHECK(ceph_name_hash("abc") == 0x251e4793);
+    CHECK(hash_ceph_name("10000000000.00000000") == 0xf0b56f30);
+    CHECK(hash_ceph_name("10000000000.00000001") == 0x53388f2a);
+    CHECK(hash_ceph_name("10000000000.00000002") == 0x4ef517c5);
+    CHECK(hash_ceph_name("abc") == 0x251e4793);
 }
 
 TEST_CASE("objects lie where the cluster says, as far as it tells") {
@@ -60,7 +60,7 @@ TEST_CASE("objects lie where the cluster says, as far as it tells") {
 
 TEST_CASE("file bytes map to the OSDs of their objects") {
     const CephPlacement placement = CephPlacement::from_answers(pools, groups);
-    const StripeLayout plain = placed_ceph_layout(usual, inode, placement);
+    const StripeLayout plain = place_ceph_layout(usual, inode, placement);
     CHECK(plain.components[0].count == 1);
     CHECK(targets_of_byte(plain, 0) == std::vector<std::string>{"osd.3"});
     CHECK(targets_of_byte(plain, 4 * mib) == std::vector<std::string>{"osd.1"});
@@ -68,7 +68,7 @@ TEST_CASE("file bytes map to the OSDs of their objects") {
           std::map<std::string, std::uint64_t>{{"osd.1", 4 * mib}, {"osd.3", 5 * mib}});
     // Two objects side by side, a mebibyte in turn: the third one begins when both are full.
     const StripeLayout wide =
-        placed_ceph_layout("stripe_unit=1048576 stripe_count=2 object_size=4194304 pool=bytes", inode, placement);
+        place_ceph_layout("stripe_unit=1048576 stripe_count=2 object_size=4194304 pool=bytes", inode, placement);
     CHECK(wide.components[0].count == 2);
     CHECK(targets_of_byte(wide, 0) == std::vector<std::string>{"osd.3"});
     CHECK(targets_of_byte(wide, 1 * mib) == std::vector<std::string>{"osd.1"});
@@ -79,7 +79,7 @@ TEST_CASE("file bytes map to the OSDs of their objects") {
 }
 
 TEST_CASE("without placement the pool is the target, junk is refused") {
-    const StripeLayout layout = placed_ceph_layout(usual, inode, CephPlacement());
+    const StripeLayout layout = place_ceph_layout(usual, inode, CephPlacement());
     CHECK(targets_of_byte(layout, 0) == std::vector<std::string>{"pool bytes"});
     CHECK_THROWS_AS(CephPlacement::from_answers("error", groups), std::invalid_argument);
     CHECK_THROWS_AS(CephPlacement::from_answers(pools, "{}"), std::invalid_argument);
@@ -125,25 +125,25 @@ TEST_CASE("unknown placement names the command and its failure") {
     const std::string answers = "case \"$*\" in *pool*) cat <<'.'\n" + std::string(pools) + ".\n;; *) ";
     {
         const CalledCeph said(answers + "cat <<'.'\n" + std::string(groups) + "\n.\n;; esac\n");
-        const CephPlacement placement = sonde::files::ask_ceph_placement();
+        const CephPlacement placement = sonde::layouts::query_ceph_placement();
         CHECK(placement.why_unknown().empty());
         CHECK(placement.osd_of("bytes", "", "abc") == "osd.3");
     }
     {
         const CalledCeph slow(answers + "sleep 60;; esac\n");
-        const CephPlacement none = sonde::files::ask_ceph_placement(milliseconds(300));
+        const CephPlacement none = sonde::layouts::query_ceph_placement(milliseconds(300));
         CHECK_FALSE(none.known("bytes"));
         CHECK(none.why_unknown() == "`ceph pg dump pgs_brief`: no answer within 1 s, so it was ended");
     }
     {
         const CalledCeph refused(
             "echo '2026-11-23 auth: unable to find a keyring'; echo '[errno 2] RADOS object not found'; exit 1\n");
-        CHECK(sonde::files::ask_ceph_placement().why_unknown() ==
+        CHECK(sonde::layouts::query_ceph_placement().why_unknown() ==
               "`ceph osd pool ls detail`: [errno 2] RADOS object not found");
     }
     {
         const CalledCeph other("echo hello\n");
-        CHECK(sonde::files::ask_ceph_placement().why_unknown() ==
+        CHECK(sonde::layouts::query_ceph_placement().why_unknown() ==
               "what `ceph` says of its placement groups is not JSON");
     }
     CHECK(CephPlacement().why_unknown().empty());

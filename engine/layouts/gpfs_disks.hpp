@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disks (NSDs) of a GPFS file system that hold data, and who serves each: from `mmlsdisk -Y` and `mmlsnsd -Y`.
-// Which of them holds which block of a file GPFS tells no user; `layout_words` has the pool of a file.
+// Which of them holds which block of a file GPFS tells no user; gpfs.hpp reads the pool of a file.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sonde::files {
+namespace sonde::layouts {
 
 struct GpfsDisks {
     /// By storage pool: "nsd1@ec01,ec02" with the servers in the order in which clients ask them, "nsd1" of a disk
@@ -25,17 +25,17 @@ GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd);
 
 /// Asks the programs about the file system with this device ("/dev/fs1", "fs1"). `mmlsdisk` answers everybody,
 /// `mmlsnsd` root.
-GpfsDisks ask_gpfs_disks(const std::string& device);
+GpfsDisks query_gpfs_disks(const std::string& device);
 
 /// A sentence on the facts about a file in `pool` that are unknown, with the reason.
-std::string why_pool(const std::string& pool, const GpfsDisks& disks);
+std::string explain_unknown_disk(const std::string& pool, const GpfsDisks& disks);
 
 /// What a program of GPFS says, looked for in PATH and where GPFS has its programs, which is seldom in PATH.
-struct GpfsAnswer {
+struct GpfsOutput {
     bool ok = false;
     bool late = false;  ///< it did not answer in time
     std::string text;   ///< what it printed, or why it failed
 };
-GpfsAnswer ask_gpfs(const std::vector<std::string>& command);
+GpfsOutput run_gpfs_program(const std::vector<std::string>& command);
 
-}  // namespace sonde::files
+}  // namespace sonde::layouts

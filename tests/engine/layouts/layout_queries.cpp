@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What BeeGFS, CephFS and GPFS say of a file, as it was recorded where they run, and what is no such text.
-#include "files/layout_words.hpp"
+#include "layouts/layout_queries.hpp"
 
-#include "files/layout_source.hpp"
+#include "layouts/beegfs.hpp"
+#include "layouts/ceph_format.hpp"
+#include "layouts/gpfs.hpp"
+#include "layouts/moosefs.hpp"
 
 #include "../temporary_folder.hpp"
 
@@ -12,13 +15,13 @@
 #include <string>
 #include <utility>
 
-using sonde::files::bytes_on_targets;
-using sonde::files::parse_beegfs_layout;
-using sonde::files::parse_ceph_layout;
-using sonde::files::parse_gpfs_layout;
-using sonde::files::parse_moosefs_layout;
-using sonde::files::StripeLayout;
-using sonde::files::targets_of_byte;
+using sonde::layouts::bytes_on_targets;
+using sonde::layouts::parse_beegfs_layout;
+using sonde::layouts::parse_ceph_layout;
+using sonde::layouts::parse_gpfs_layout;
+using sonde::layouts::parse_moosefs_layout;
+using sonde::layouts::StripeLayout;
+using sonde::layouts::targets_of_byte;
 
 namespace {
 using Held = std::map<std::string, std::uint64_t>;
@@ -115,35 +118,36 @@ Encrypted:            no
 }
 
 TEST_CASE("layouts that need a command per file are read for few") {
-    CHECK(sonde::files::most_layouts("lustre") == 1024);
-    CHECK(sonde::files::most_layouts("beegfs") == 32);
-    CHECK(sonde::files::most_layouts("gpfs") == 32);
+    CHECK(sonde::layouts::max_layout_queries("lustre") == 1024);
+    CHECK(sonde::layouts::max_layout_queries("beegfs") == 32);
+    CHECK(sonde::layouts::max_layout_queries("gpfs") == 32);
     for (const char* type : {"lustre", "beegfs", "gpfs", "ceph", "fuse.ceph-fuse", "fuse.glusterfs"}) {
-        CHECK(sonde::files::has_layouts(type));
+        CHECK(sonde::layouts::has_layouts(type));
     }
-    CHECK(sonde::files::most_layouts("fhgfs") == 32);  // as BeeGFS was called
-    CHECK(sonde::files::most_layouts("ext4") == 256);
-    CHECK_FALSE(sonde::files::has_layouts("tmpfs"));
-    CHECK_FALSE(sonde::files::has_layouts("btrfs"));
+    CHECK(sonde::layouts::max_layout_queries("fhgfs") == 32);  // as BeeGFS was called
+    CHECK(sonde::layouts::max_layout_queries("ext4") == 256);
+    CHECK_FALSE(sonde::layouts::has_layouts("tmpfs"));
+    CHECK_FALSE(sonde::layouts::has_layouts("btrfs"));
 }
 
 TEST_CASE("missing layout is explained where one is expected") {
-    using sonde::files::why_untold;
+    using sonde::layouts::explain_missing_layout;
     const sonde::tests::TemporaryFolder folder;
     const std::string file = folder.write("f", "bytes");
     for (const char* type : {"beegfs", "gpfs"}) {  // whose programs are not on the machines of tests
-        CHECK(why_untold(file, type).why.find("`: No such file or directory") != std::string::npos);
-        CHECK(why_untold(file, type).advice.find("in PATH") != std::string::npos);
+        CHECK(explain_missing_layout(file, type).reason.find("`: No such file or directory") != std::string::npos);
+        CHECK(explain_missing_layout(file, type).advice.find("in PATH") != std::string::npos);
     }
     for (const auto& [type, name] : {std::pair("lustre", "lustre.lov"), std::pair("fuse.ceph-fuse", "ceph.file.layout"),
                                      std::pair("fuse.glusterfs", "trusted.glusterfs.pathinfo")}) {
-        CHECK(why_untold(file, type).why.starts_with("the attribute `" + std::string(name) + "` of a file: "));
+        CHECK(explain_missing_layout(file, type)
+                  .reason.starts_with("the attribute `" + std::string(name) + "` of a file: "));
     }
-    CHECK(why_untold(file, "ext4").why.empty());
-    CHECK(why_untold(file, "nfs").why.empty());
-    CHECK(why_untold(file, "fuse").why.empty());                         // this file is on no MooseFS
-    CHECK(why_untold(folder.write("empty", ""), "beegfs").why.empty());  // nothing lies anywhere
-    CHECK(why_untold(folder / "gone", "beegfs").why.empty());
+    CHECK(explain_missing_layout(file, "ext4").reason.empty());
+    CHECK(explain_missing_layout(file, "nfs").reason.empty());
+    CHECK(explain_missing_layout(file, "fuse").reason.empty());                         // this file is on no MooseFS
+    CHECK(explain_missing_layout(folder.write("empty", ""), "beegfs").reason.empty());  // nothing lies anywhere
+    CHECK(explain_missing_layout(folder / "gone", "beegfs").reason.empty());
 }
 
 TEST_CASE("MooseFS tells the chunk server of each 64 MiB") {

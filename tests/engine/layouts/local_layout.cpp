@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extents of a file on a volume: which drive has which byte, held against a calculation byte by byte.
-#include "files/local_layout.hpp"
+#include "layouts/local_layout.hpp"
 
 #include "../temporary_folder.hpp"
-#include "files/layout_source.hpp"
+#include "layouts/layout_queries.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-using sonde::files::bytes_on_targets;
-using sonde::files::divided;
-using sonde::files::ExtentsOfFile;
-using sonde::files::local_layout;
-using sonde::files::PlacedExtent;
-using sonde::files::StripeLayout;
-using sonde::files::targets_of_byte;
+using sonde::layouts::bytes_on_targets;
+using sonde::layouts::ExtentList;
+using sonde::layouts::FileExtent;
+using sonde::layouts::has_several_parts;
+using sonde::layouts::make_local_layout;
+using sonde::layouts::StripeLayout;
+using sonde::layouts::targets_of_byte;
 using sonde::patterns::StripeMap;
 using sonde::records::Volume;
 using sonde::tests::TemporaryFolder;
@@ -30,12 +30,12 @@ namespace {
 using DriveNames = std::vector<std::string>;
 
 /// "" = nobody knows.
-std::string drive_at(const Volume& volume, const ExtentsOfFile& extents, std::uint64_t byte) {
-    for (const PlacedExtent& extent : extents.extents) {
+std::string drive_at(const Volume& volume, const ExtentList& extents, std::uint64_t byte) {
+    for (const FileExtent& extent : extents.extents) {
         if (byte < extent.offset || byte >= extent.offset + extent.length || !extent.placed) {
             continue;
         }
-        const std::uint64_t position = extent.place + (byte - extent.offset);
+        const std::uint64_t position = extent.position + (byte - extent.offset);
         for (const auto& piece : volume.pieces) {
             if (position >= piece.start && position < piece.end) {
                 return piece.stripe > 0 ? piece.drives[(position + piece.shift) / piece.stripe % piece.drives.size()]
@@ -63,20 +63,20 @@ TEST_CASE("random extents map to the drives of a bytewise count") {
             }
             piece.shift = piece.stripe == 0 ? 0 : below(piece.stripe * piece.drives.size());
         }
-        ExtentsOfFile extents;
+        ExtentList extents;
         for (std::uint64_t offset = below(30); offset < 600;) {
-            PlacedExtent extent{offset, below(1000), 1 + below(200), below(5) > 0};
+            FileExtent extent{offset, below(1000), 1 + below(200), below(5) > 0};
             extents.extents.push_back(extent);
             offset += extent.length + (below(3) == 0 ? below(20) : 0);
         }
-        const StripeLayout layout = local_layout(volume, extents);
-        const auto stripes = sonde::files::stripes_of(layout);
+        const StripeLayout layout = make_local_layout(volume, extents);
+        const auto stripes = sonde::layouts::to_file_stripes(layout);
         DriveNames names;
         const StripeMap map(stripes, [&names](const std::string& name) {
             names.push_back(name);
             return static_cast<std::uint32_t>(names.size() - 1);
         });
-        if (!divided(volume)) {  // one drive has the file, holes and all
+        if (!has_several_parts(volume)) {  // one drive has the file, holes and all
             CHECK(targets_of_byte(layout, 5) == volume.pieces[0].drives);
             continue;
         }
@@ -100,8 +100,8 @@ TEST_CASE("random extents map to the drives of a bytewise count") {
 
 TEST_CASE("consecutive extents are one fragment, unplaced are counted") {
     const Volume drive{"sda1", {{0, ~0ULL, 0, 0, {"sda1"}}}};
-    const StripeLayout layout =
-        local_layout(drive, {{{0, 1000, 100}, {100, 1100, 50}, {150, 5000, 30}, {180, 0, 20, false}, {300, 5150, 10}}});
+    const StripeLayout layout = make_local_layout(
+        drive, {{{0, 1000, 100}, {100, 1100, 50}, {150, 5000, 30}, {180, 0, 20, false}, {300, 5150, 10}}});
     CHECK(layout.kind == "local");
     REQUIRE(layout.extents);
     CHECK(layout.extents->extents == 5);
@@ -109,25 +109,25 @@ TEST_CASE("consecutive extents are one fragment, unplaced are counted") {
     CHECK(layout.extents->longest_bytes == 150);
     CHECK(layout.extents->unplaced_bytes == 20);
     CHECK(layout.extents->all);
-    CHECK_FALSE(divided(drive));
+    CHECK_FALSE(has_several_parts(drive));
     CHECK(bytes_on_targets(layout, 310) == std::map<std::string, std::uint64_t>{{"sda1", 310}});
 }
 
 TEST_CASE("drives in unknown order are one target with members") {
     const Volume parity{"md0", {{0, ~0ULL, 0, 0, {"sda2", "sdb2", "sdc2"}}}};
-    const StripeLayout layout = local_layout(parity, {{{0, 4096, 100}}});
+    const StripeLayout layout = make_local_layout(parity, {{{0, 4096, 100}}});
     REQUIRE(layout.components.size() == 1);
     CHECK(layout.components[0].targets == DriveNames{"md0"});
     CHECK(layout.components[0].members == DriveNames{"sda2", "sdb2", "sdc2"});
     CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"md0", 100}});
-    CHECK_FALSE(divided(parity));
+    CHECK_FALSE(has_several_parts(parity));
 }
 
 TEST_CASE("pieces beyond the limit belong to no known drive") {
     const Volume striped{"md0", {{0, ~0ULL, 10, 0, {"sda", "sdb"}}}};
-    ExtentsOfFile extents{{{0, 0, 10}, {10, 10, 10}}};
-    extents.all = false;
-    const StripeLayout layout = local_layout(striped, extents);
+    ExtentList extents{{{0, 0, 10}, {10, 10, 10}}};
+    extents.complete = false;
+    const StripeLayout layout = make_local_layout(striped, extents);
     CHECK_FALSE(layout.extents->all);
     CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"sda", 10}, {"sdb", 10}, {"?", 80}});
     CHECK(layout.volume.size() == 1);
@@ -142,18 +142,18 @@ TEST_CASE("a real file has its bytes in its extents, and a hole in none") {
     REQUIRE(::pwrite(file, end.data(), mib, 8 * mib) == static_cast<ssize_t>(mib));
     REQUIRE(::fsync(file) == 0);
     ::close(file);
-    const auto extents = sonde::files::extents_of(path, 9 * mib, 1000);
+    const auto extents = sonde::layouts::read_extents(path, 9 * mib, 1000);
     if (!extents) {
         MESSAGE("the file system of the build folder tells no extents");
         return;
     }
-    CHECK(extents->all);
+    CHECK(extents->complete);
     std::uint64_t bytes = 0;
-    for (const PlacedExtent& extent : extents->extents) {
+    for (const FileExtent& extent : extents->extents) {
         CHECK((extent.offset + extent.length <= mib || extent.offset >= 8 * mib));
         bytes += extent.length;
     }
     CHECK(bytes == 2 * mib);
-    CHECK_FALSE(sonde::files::extents_of(path, 9 * mib, 1)->all);
-    CHECK_FALSE(sonde::files::extents_of(folder / "none", mib, 10));
+    CHECK_FALSE(sonde::layouts::read_extents(path, 9 * mib, 1)->complete);
+    CHECK_FALSE(sonde::layouts::read_extents(folder / "none", mib, 10));
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names, hash and groups are those of Ceph's sources: file_layout_t and Striper::file_to_extents,
 // ceph_str_hash_rjenkins, ceph_stable_mod.
-#include "files/ceph_placement.hpp"
+#include "layouts/ceph_placement.hpp"
 
-#include "files/layout_words.hpp"
+#include "layouts/ceph_format.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace sonde::files {
+namespace sonde::layouts {
 namespace {
 
 constexpr std::int64_t most_groups = 1 << 30;  // of a pool; Ceph itself refuses more than 65,536
@@ -89,7 +89,7 @@ std::string object_name(std::uint64_t inode, std::uint64_t number) {
 
 }  // namespace
 
-std::uint32_t ceph_name_hash(std::string_view name) {
+std::uint32_t hash_ceph_name(std::string_view name) {
     std::uint32_t a = 0x9e3779b9;
     std::uint32_t b = a;
     std::uint32_t c = 0;
@@ -184,13 +184,13 @@ std::string CephPlacement::osd_of(const std::string& pool, const std::string& sp
     }
     const Pool& entry = pools_.at(pool);
     const std::string key = space.empty() ? std::string(object) : space + '\037' + std::string(object);
-    const auto first = entry.first.find(group_of_hash(ceph_name_hash(key), entry.groups));
+    const auto first = entry.first.find(group_of_hash(hash_ceph_name(key), entry.groups));
     return first == entry.first.end() || first->second < 0 ? std::string() : "osd." + std::to_string(first->second);
 }
 
-StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement) {
+StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement) {
     StripeLayout layout = parse_ceph_layout(value);
-    const CephStripes stripes = ceph_stripes(value);
+    const CephStripes stripes = parse_ceph_stripes(value);
     if (!placement.known(stripes.pool)) {
         return layout;
     }
@@ -215,7 +215,7 @@ StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, con
     return layout;
 }
 
-CephPlacement ask_ceph_placement(std::chrono::milliseconds limit) {
+CephPlacement query_ceph_placement(std::chrono::milliseconds limit) {
     using Arguments = std::vector<std::string>;
     const Arguments pools_arguments{"osd", "pool", "ls", "detail"}, groups_arguments{"pg", "dump", "pgs_brief"};
     // A client that may not ask, or reaches no monitor, must not keep the run waiting.
@@ -247,4 +247,4 @@ CephPlacement ask_ceph_placement(std::chrono::milliseconds limit) {
     }
 }
 
-}  // namespace sonde::files
+}  // namespace sonde::layouts

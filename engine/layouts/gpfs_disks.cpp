@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "files/gpfs_disks.hpp"
+#include "layouts/gpfs_disks.hpp"
 
 #include "records/program_output.hpp"
 
@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <functional>
 
-namespace sonde::files {
+namespace sonde::layouts {
 namespace {
 
 using Fields = std::map<std::string, std::string, std::less<>>;
 
 /// "%3A" is a colon in a field.
-std::string plain_field(std::string_view field) {
+std::string decode_field(std::string_view field) {
     std::string plain;
     for (std::size_t position = 0; position < field.size(); ++position) {
         std::uint8_t code = 0;
@@ -31,24 +31,24 @@ std::string plain_field(std::string_view field) {
     return plain;
 }
 
-std::vector<std::string> fields_of(std::string_view line) {
+std::vector<std::string> split_fields(std::string_view line) {
     std::vector<std::string> fields;
     for (std::size_t position = 0; position <= line.size();) {
         const std::size_t end = std::min(line.find(':', position), line.size());
-        fields.push_back(plain_field(line.substr(position, end - position)));
+        fields.push_back(decode_field(line.substr(position, end - position)));
         position = end + 1;
     }
     return fields;
 }
 
 /// The rows of one program's -Y, each by the names of the header above it.
-std::vector<Fields> rows_of(std::string_view text, std::string_view program) {
+std::vector<Fields> parse_rows(std::string_view text, std::string_view program) {
     constexpr std::size_t mark = 2;  // "mmlsdisk::HEADER:…", "mmlsdisk::0:…"
     std::vector<Fields> rows;
     std::vector<std::string> names;
     for (std::size_t position = 0; position < text.size();) {
         const std::size_t end = std::min(text.find('\n', position), text.size());
-        const std::vector<std::string> fields = fields_of(text.substr(position, end - position));
+        const std::vector<std::string> fields = split_fields(text.substr(position, end - position));
         position = end + 1;
         if (fields.size() <= mark || fields[0] != program) {
             continue;
@@ -66,7 +66,7 @@ std::vector<Fields> rows_of(std::string_view text, std::string_view program) {
 }
 
 /// "`mmlsdisk`: File system fs9 is not known …": its programs begin their sentences with their name.
-std::string said_by(const std::string& program, std::string_view text) {
+std::string describe_gpfs_failure(const std::string& program, std::string_view text) {
     const std::string name = program + ": ";
     text.remove_prefix(text.starts_with(name) ? name.size() : 0);
     return records::describe_failure(program, std::string(text));
@@ -82,11 +82,11 @@ const std::string& field(const Fields& row, std::string_view name) {
 
 GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) {
     std::map<std::string, std::string> servers;
-    for (const Fields& row : rows_of(mmlsnsd, "mmlsnsd")) {
+    for (const Fields& row : parse_rows(mmlsnsd, "mmlsnsd")) {
         servers[field(row, "diskName")] = field(row, "serverList");
     }
     GpfsDisks disks;
-    for (const Fields& row : rows_of(mmlsdisk, "mmlsdisk")) {
+    for (const Fields& row : parse_rows(mmlsdisk, "mmlsdisk")) {
         const std::string& name = field(row, "nsdName");
         const std::string& data = field(row, "data");
         const bool holds_data = data == "yes" || data == "Yes";
@@ -103,7 +103,7 @@ GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) 
     return disks;
 }
 
-std::string why_pool(const std::string& pool, const GpfsDisks& disks) {
+std::string explain_unknown_disk(const std::string& pool, const GpfsDisks& disks) {
     const auto match = disks.of_pool.find(pool);
     if (match == disks.of_pool.end()) {
         return "which disks (NSDs) pool " + pool + " has is not known" +
@@ -115,8 +115,8 @@ std::string why_pool(const std::string& pool, const GpfsDisks& disks) {
            (disks.why_no_servers.empty() ? "" : "; nor is it known who serves them: " + disks.why_no_servers);
 }
 
-GpfsAnswer ask_gpfs(const std::vector<std::string>& command) {
-    GpfsAnswer answer;
+GpfsOutput run_gpfs_program(const std::vector<std::string>& command) {
+    GpfsOutput answer;
     for (const char* folder : {"", "/usr/lpp/mmfs/bin/"}) {
         std::vector<std::string> arguments = command;
         arguments[0] = folder + arguments[0];
@@ -132,19 +132,19 @@ GpfsAnswer ask_gpfs(const std::vector<std::string>& command) {
     return answer;
 }
 
-GpfsDisks ask_gpfs_disks(const std::string& device) {
-    const GpfsAnswer disks = ask_gpfs({"mmlsdisk", device, "-Y"});
+GpfsDisks query_gpfs_disks(const std::string& device) {
+    const GpfsOutput disks = run_gpfs_program({"mmlsdisk", device, "-Y"});
     if (!disks.ok) {
         GpfsDisks unknown;
-        unknown.why_unknown = said_by("mmlsdisk", disks.text);
+        unknown.why_unknown = describe_gpfs_failure("mmlsdisk", disks.text);
         return unknown;
     }
-    const GpfsAnswer nsds = ask_gpfs({"mmlsnsd", "-f", device, "-Y"});
+    const GpfsOutput nsds = run_gpfs_program({"mmlsnsd", "-f", device, "-Y"});
     GpfsDisks parsed = parse_gpfs_disks(disks.text, nsds.ok ? nsds.text : "");
     if (!nsds.ok) {
-        parsed.why_no_servers = said_by("mmlsnsd", nsds.text);
+        parsed.why_no_servers = describe_gpfs_failure("mmlsnsd", nsds.text);
     }
     return parsed;
 }
 
-}  // namespace sonde::files
+}  // namespace sonde::layouts

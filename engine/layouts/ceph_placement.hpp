@@ -3,7 +3,7 @@
 // OSD is the first of each group. Asked once; after that it is arithmetic.
 #pragma once
 
-#include "files/stripe_layout.hpp"
+#include "layouts/stripe_layout.hpp"
 #include "records/program_output.hpp"
 
 #include <chrono>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace sonde::files {
+namespace sonde::layouts {
 
 /// Placement groups at the time of the query to the monitors. Without them the locations of objects are unknown.
 class CephPlacement {
@@ -47,13 +47,13 @@ class CephPlacement {
 /// The layout of a file of CephFS with the OSD of each block in place of its pool, as far as the first 16,384 blocks.
 /// `value` is its attribute `ceph.file.layout`, of which its objects are called by their `inode`. Throws
 /// std::invalid_argument with one sentence.
-StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement);
+StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement);
 
 /// Ceph's hash of names (Robert Jenkins, 1996), which pools with object_hash 2 use: all since 2009.
-std::uint32_t ceph_name_hash(std::string_view name);
+std::uint32_t hash_ceph_name(std::string_view name);
 
 /// Asks the monitors through the program `ceph`, twice, each time for no longer than `limit`. One that knows nothing,
 /// and says why, where the program is not there, may not ask or does not answer.
-CephPlacement ask_ceph_placement(std::chrono::milliseconds limit = records::default_time_limit);
+CephPlacement query_ceph_placement(std::chrono::milliseconds limit = records::default_time_limit);
 
-}  // namespace sonde::files
+}  // namespace sonde::layouts

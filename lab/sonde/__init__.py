@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         TrendHistory,
         TrendResult,
     )
+    from sonde.public.experiment_results import ExecutedExperiment, ExperimentCell, ExperimentClaim
+    from sonde.public.experiments import run_experiment
     from sonde.public.measuring import Check, Figure, check, run, simulate
     from sonde.public.records import Bucket, Histogram, PhaseSeries, RunFinding, RunFindings
     from sonde.public.runs import Phase, Run, RunList
@@ -47,6 +49,8 @@ _MODULES = {
     **dict.fromkeys(("ArchiveReader", "open"), "sonde.public.archive"),
     **dict.fromkeys(("ComparedNumber", "RunComparison", "GateNumber", "GateResult"), "sonde.public.comparing"),
     **dict.fromkeys(("TrendChange", "TrendHistory", "TrendResult"), "sonde.public.comparing"),
+    **dict.fromkeys(("ExperimentCell", "ExperimentClaim", "ExecutedExperiment"), "sonde.public.experiment_results"),
+    "run_experiment": "sonde.public.experiments",
     **dict.fromkeys(("Check", "Figure", "check", "run", "simulate"), "sonde.public.measuring"),
     **dict.fromkeys(("Bucket", "RunFinding", "RunFindings", "Histogram", "PhaseSeries"), "sonde.public.records"),
     **dict.fromkeys(("Phase", "Run", "RunList"), "sonde.public.runs"),
@@ -59,6 +63,9 @@ __all__ = [
     "Bucket",
     "Check",
     "ComparedNumber",
+    "ExecutedExperiment",
+    "ExperimentCell",
+    "ExperimentClaim",
     "Figure",
     "GateNumber",
     "GateResult",
@@ -79,6 +86,7 @@ __all__ = [
     "check",
     "open",
     "run",
+    "run_experiment",
     "simulate",
 ]
 

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <initializer_list>
 
 namespace sonde::buffer {
 

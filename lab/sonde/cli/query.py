@@ -84,7 +84,7 @@ def command(
         )
     if output is not None:
         write_table(answer.table, output)
-        console.print(f"{counted(len(answer.rows), 'row')} in {output}.", soft_wrap=True)
+        console.print(f"{counted(answer.table.num_rows, 'row')} in {output}.", soft_wrap=True)
     elif as_json:
         print_json([dict(zip(answer.columns, map(_convert_to_json, row), strict=True)) for row in answer.rows])
     else:

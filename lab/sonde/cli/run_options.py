@@ -13,18 +13,14 @@ import click
 from click.core import ParameterSource
 
 from sonde.cli.options import add_archive_option, add_json_option, add_mpi_module_option, parse_locations, report_option
-from sonde.conduct.run import RunSetup
-from sonde.experiments.executor import Attempt, Executor
+from sonde.experiments.executor import ExecutorFactory
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.single_run import RunLabels
-from sonde.launch.session import LineObserver
 from sonde.model.errors import UnitError, UserError
 from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-ExecutorFactory = Callable[[RunSetup, LineObserver, Callable[[Attempt], None]], Executor]
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def command(
 
     More: sonde help tasks/experiment
     """
-    from sonde.cli.experiment_runs import describe_failure, print_experiment, results_to_json, run_request
+    from sonde.cli.experiment_runs import print_experiment, run_request
+    from sonde.experiments.experiment_run import describe_failure, results_to_json
 
     for tag in tags:
         check_tag(tag)

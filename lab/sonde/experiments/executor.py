@@ -61,6 +61,9 @@ class Executor(Protocol):
         """Whether a signal requested a stop, so that no further run may begin."""
 
 
+ExecutorFactory = Callable[[RunSetup, LineObserver, Callable[[Attempt], None]], Executor]
+
+
 @dataclass
 class StoppableExecutor:
     """Base of executors: notices when a stop signal was forwarded to the run."""

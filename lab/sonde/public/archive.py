@@ -14,6 +14,7 @@ from sonde.store.selection import Selection, parse_moment
 
 if TYPE_CHECKING:
     from sonde.public.comparing import GateResult, RunComparison, TrendResult
+    from sonde.public.experiment_results import ExecutedExperiment
     from sonde.store.catalog import Catalog
     from sonde.store.summary import Summary
 
@@ -61,6 +62,13 @@ class ArchiveReader:
     def run(self, name: str = "last") -> Run:
         """One run: an id, a unique beginning of one, a folder, or "last". Raises UserError unless it is exactly one."""
         return load_run(self._archive.find(name)[-1])
+
+    def experiment(self, name: str = "last") -> ExecutedExperiment:
+        """An experiment that was run, completely or partly: its group, a unique beginning of one, or "last". Raises
+        UserError unless it is exactly one."""
+        from sonde.public.experiment_results import read_executed_experiment
+
+        return read_executed_experiment(self._archive, name)
 
     def compare(
         self,

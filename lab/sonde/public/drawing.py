@@ -11,7 +11,11 @@ from markupsafe import Markup
 
 from sonde.charts.page_renderer import render_page
 from sonde.charts.study import Study, StudySection
+from sonde.experiments.claims.requirements import find_unmet_requirements
+from sonde.experiments.page.page import build_study, evaluate_results
+from sonde.experiments.results import Results
 from sonde.findings.phase_summary import assess_phase
+from sonde.model.system import System
 from sonde.public.records import read_recorded_run
 from sonde.report import render_report
 from sonde.report.sections.section import draw
@@ -38,6 +42,12 @@ def draw_phase(folder: Path, phase_id: str) -> str:
     facts = [("Rate", str(summary.rate))] if summary.rate else []
     study = Study(f"{phase_id}: {summary.access}", summary.details, facts, [], [StudySection("Charts", [], parts)])
     return _make_frame(render_page(study, _STUDY))
+
+
+def draw_experiment(results: Results, system: System | None) -> str:
+    """Returns the page of an experiment, as `sonde run --report` writes it."""
+    runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
+    return _make_frame(render_page(build_study(results, runs, verdicts), _STUDY))
 
 
 def draw_comparison(comparison: ArchiveComparison) -> str:

@@ -70,8 +70,8 @@ def run(
     loaded, ranks = divide_tasks(loaded, launcher, tasks, processes)
     labels = RunLabels(group, tuple(tags), note)
     described = read_system(find_system_file(str(system))) if system else None
-    folder = _open_folder(archive)
-    with _show_progress(progress) as display:
+    folder = open_folder(archive)
+    with show_progress(progress) as display:
         setup = RunSetup(
             find_engine(),
             folder,
@@ -109,9 +109,9 @@ def simulate(
     name, document = _read_plan_document(plan)
     loaded = load_simulated_plan(name, list(settings), document, machine, mount)
     labels = RunLabels(group, tuple(tags))
-    folder = _open_folder(archive)
+    folder = open_folder(archive)
     with (
-        _show_progress(progress) as display,
+        show_progress(progress) as display,
         prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher,
     ):
         setup = RunSetup(find_engine(), folder, on_stop=display.stopping, system=machine)
@@ -191,8 +191,8 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
     is stored.
     """
     target = existing_directory(str(directory))
-    folder = _open_folder(archive)
-    with _show_progress(progress) as display:
+    folder = open_folder(archive)
+    with show_progress(progress) as display:
         setup = RunSetup(find_engine(), folder, on_stop=display.stopping)
         folder.recover()
         observer = CheckObserver(on_part=_make_part_observer(display), on_line=display.line)
@@ -224,7 +224,8 @@ def _make_part_observer(display: Display) -> Any:
 
 
 @contextmanager
-def _show_progress(is_shown: bool) -> Iterator[Display]:
+def show_progress(is_shown: bool) -> Iterator[Display]:
+    """Yields a display on standard error, or one that shows nothing."""
     from sonde.terminal.run_display import make_display
     from sonde.terminal.screen import get_messages_console
 
@@ -243,11 +244,12 @@ def _read_plan_document(plan: PlanSource) -> tuple[str, dict[str, Any]]:
         name = str(plan)
         document = read_document(resolve_plan_source(name))
     if document.get("schema") == EXPERIMENT_FORMAT:
-        raise UserError(f"{name} is an experiment, and this runs a plan; `sonde run {name}` runs experiments.")
+        raise UserError(f"{name} is an experiment, and this runs a plan; `sonde.run_experiment` runs experiments.")
     return name, document
 
 
-def _open_folder(archive: ArchiveSource) -> Archive:
+def open_folder(archive: ArchiveSource) -> Archive:
+    """Returns the archive that a call stores into; None means that of the environment."""
     root = archive.root if isinstance(archive, ArchiveReader) else archive
     return Archive.from_option(None if root is None else str(root))
 

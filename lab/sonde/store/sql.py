@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,21 @@ _MISTAKES = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogExcep
 
 @dataclass(frozen=True)
 class Answer:
-    """Columns and rows, as Python values."""
+    """The answer as an Arrow table, and as Python values for those who need these: four million rows of `phases` take
+    0.6 GB as a table and 6 GB as values."""
 
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    table: Any  # the same as an Arrow table
+    table: Any
     complaints: Sequence[str] = ()  # a sentence for each file that could not be read
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns."""
+        return self.table.column_names  # type: ignore[no-any-return]
+
+    @cached_property
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """The rows as Python values."""
+        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
 
 
 def execute_query(catalog: Catalog, wanted: Selection, sql: str, allow_files: bool = False) -> Answer:
@@ -76,7 +86,7 @@ def execute_query(catalog: Catalog, wanted: Selection, sql: str, allow_files: bo
         raise KeyboardInterrupt from None
     except duckdb.Error as reason:
         raise UserError(_shorten_reason(reason)) from None
-    return Answer(table.column_names, list(_iterate_rows(table)), table, complaints)
+    return Answer(table, complaints)
 
 
 def _refuse_copy(sql: str) -> None:
@@ -131,11 +141,6 @@ def _execute_interruptibly(connection: Any, sql: str) -> Any:
                 connection.interrupt()
                 wait([answer], timeout=0.1)
             raise
-
-
-def _iterate_rows(table: Any) -> Iterator[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in table.columns]
-    yield from zip(*columns, strict=True)
 
 
 def _define_tables(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> list[str]:

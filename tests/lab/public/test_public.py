@@ -58,11 +58,12 @@ def test_public_names_and_members_are_never_removed() -> None:
     }
     names |= {"PhaseSeries", "Table", "UserError", "__version__", "check", "open", "run", "simulate"}
     names |= {"ComparedNumber", "RunComparison", "GateNumber", "GateResult"}
+    names |= {"ExperimentCell", "ExperimentClaim", "ExecutedExperiment", "run_experiment"}
     names |= {"TrendChange", "TrendHistory", "TrendResult"}
     assert set(package.__all__) == names
     assert names <= set(dir(package))
     assert all(getattr(package, name) is not None for name in package.__all__)
-    methods = {"root", "runs", "run", "query", "compare", "trends", "gate"}
+    methods = {"root", "runs", "run", "experiment", "query", "compare", "trends", "gate"}
     assert {name for name in vars(ArchiveReader) if not name.startswith("_")} == methods
     run = {"id", "folder", "started", "status", "plan", "target", "tags", "phases", "document"}
     assert {field.name for field in dataclasses.fields(Run)} == run
@@ -116,6 +117,18 @@ def test_missing_named_archive_is_refused(tmp_path: Path) -> None:
 def test_sql_gives_a_table(root: Path) -> None:
     table = package.open(root).query("SELECT run, bytes_per_s FROM phases WHERE op = 'read' ORDER BY run")
     assert table.to_pydict() == {"run": [B, C], "bytes_per_s": [2e9, 3e9]}
+
+
+def test_sql_makes_no_python_rows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows as Python values take ten times the memory of a table: a million runs have four million phases."""
+    from sonde.store.sql import Answer
+
+    def refuse(answer: Answer) -> Any:
+        raise AssertionError("the rows were made")
+
+    monkeypatch.setattr(Answer, "rows", property(refuse))
+    assert package.open(root).query("SELECT * FROM phases").num_rows == 4
+    assert package.open(root).runs().phases().to_arrow().num_rows == 4
 
 
 def test_a_run_of_an_older_version_is_judged_from_its_record(root: Path) -> None:

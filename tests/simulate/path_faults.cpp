@@ -111,7 +111,9 @@ TEST_CASE("unbalanced-path: first path gets its weight and limits all") {
 
 TEST_CASE("mds-saturated: metadata gets the remaining server time") {
     const auto run = [](const char* fault) {
-        Bench bench(small_site(1, 1, 1e9));
+        SiteModel site = small_site(1, 1, 1e9);
+        site.fs.kind = "lustre";
+        Bench bench(site);
         for (int i = 0; i < 4; ++i) {
             bench.add(ModelCallKind::stat, 0, 500, 0);
         }

@@ -80,7 +80,7 @@ TEST_CASE("raid-rebuild: rate falls to the remaining share, md logs it") {
         if (fault != nullptr) {
             bench.begin(fault);
             CHECK(bench.messages().size() == 2);
-            CHECK(bench.messages()[0].text == "md/raid:md0: Disk failure on d0, disabling device.");
+            CHECK(bench.messages()[0].text == "md/raid:md0: Disk failure on sda, disabling device.");
             CHECK(bench.messages()[1].text == "md: recovery of RAID array md0");
         }
         bench.run();

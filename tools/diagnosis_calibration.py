@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 import diagnosis_figures  # noqa: E402
-from diagnosis_trials import COVERED, HEALTHY, PAIR, UNCOVERED, Trial, draw_trial, list_machines  # noqa: E402
+from diagnosis_trials import CAUSED, COVERED, HEALTHY, PAIR, UNCOVERED, Trial, draw_trial, list_machines  # noqa: E402
 from sonde.diagnose.diagnosis import DiagnosisStopRule, choose_next, conclude, is_decided, rank_hypotheses  # noqa: E402
 from sonde.diagnose.diagnosis_model import DiagnosisModel, build_model  # noqa: E402
 from sonde.diagnose.likelihood import ExperimentResult  # noqa: E402
@@ -34,7 +34,7 @@ from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 STORED = ROOT / "build" / "diagnosis"
 # One round on each machine: kinds of trials. The first of each also does the checklist, which takes longer.
-ROUND = (COVERED, COVERED, UNCOVERED, COVERED, COVERED, HEALTHY, PAIR)
+ROUND = (COVERED, CAUSED, COVERED, UNCOVERED, COVERED, HEALTHY, COVERED, CAUSED, PAIR)
 # The order of the Edison talk (slides 18 to 33), then what it did not need.
 CHECKLIST = (
     *("mpiio-against-posix", "old-against-new-file", "read-after-write", "every-target", "server-cache"),

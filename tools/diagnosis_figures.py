@@ -16,6 +16,7 @@ FIGURES, PAGE, DIAGRAM = PAGES / "diagnosis-figures.json", PAGES / "diagnosis.md
 BEGIN, END = "<!-- figures: tools/diagnosis_calibration.py -->", "<!-- end of figures -->"
 _TITLES = {
     "covered": "fault of the model",
+    "cause": "cause outside the model",
     "healthy": "healthy machine",
     "uncovered": "cause that no hypothesis covers",
     "pair": "two faults of the model, both named",
@@ -44,7 +45,8 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for item in outcomes:
         if item["kind"] not in ("healthy", "pair"):
             text = str(item["planted"])
-            name = f"uncovered: {text.split(':t')[0]}" if item["kind"] == "uncovered" else text.split(":")[0]
+            prefix = "" if item["kind"] == "covered" else f"{item['kind']}: "
+            name = prefix + (text if prefix else text.split(":")[0])
             row = planted.setdefault(name, {"trials": 0, "hypothesis_right": 0, "right": 0, "taken_for": {}})
             row["trials"] += 1
             row["hypothesis_right"] += item["is_hypothesis_right"]

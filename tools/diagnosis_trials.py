@@ -22,7 +22,7 @@ from sonde.model.system import read_system
 
 # Shipped machines: system, mount, and targets of a smaller machine of the same kind.
 SHIPPED = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
-COVERED, HEALTHY, UNCOVERED, PAIR = "covered", "healthy", "uncovered", "pair"
+COVERED, CAUSED, HEALTHY, UNCOVERED, PAIR = "covered", "cause", "healthy", "uncovered", "pair"
 _ATTEMPTS = 200
 _STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # positions between the weakest and the strongest simulated strength
 
@@ -167,6 +167,8 @@ def draw_trial(model: DiagnosisModel, kind: str, number: int, seed: int) -> Tria
     if kind == COVERED:
         fault, answer = _draw_fault(model, number, generator)
         return Trial(kind, answer[0], ModeledTruth((fault,), seed=noise_seed), (answer,))
+    if kind == CAUSED:
+        return _draw_cause(model, number, generator, noise_seed)
     if kind == PAIR:
         first = _draw_fault(model, number, generator)
         second = _draw_fault(model, int(generator.integers(1000)), generator)
@@ -192,6 +194,20 @@ def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generat
     return chosen.describe_fault(_draw_amount(model, chosen, generator), part), (chosen.id, part)
 
 
+def _draw_cause(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial:
+    """Draws a cause outside the model, each equally often, at one of five strengths that changes a rate visibly."""
+    causes = [item for item in model.hypotheses if item.cause is not None]
+    chosen = causes[number % len(causes)]
+    strength = float(generator.choice(_list_visible_strengths(model, chosen)))
+    truth = ModeledTruth(cause=chosen.cause, strength=strength, seed=noise_seed)
+    return Trial(CAUSED, chosen.id, truth, ((chosen.id, ""),))
+
+
+def _list_visible_strengths(model: DiagnosisModel, hypothesis: Hypothesis) -> list[float]:
+    visible = model.find_visible(model.hypotheses.index(hypothesis))
+    return [share for share in _STRENGTHS if visible[round(share * (len(visible) - 1))]] or [1.0]
+
+
 def _draw_amount(model: DiagnosisModel, hypothesis: Hypothesis, generator: np.random.Generator) -> str:
     """Draws one of five strengths of the whole simulated range that changes a rate by more than the noise.
 
@@ -200,9 +216,7 @@ def _draw_amount(model: DiagnosisModel, hypothesis: Hypothesis, generator: np.ra
     texts = hypothesis.grid.amounts
     if len(texts) == 1:
         return texts[0]
-    visible = model.find_visible(model.hypotheses.index(hypothesis))
-    positions = [share for share in _STRENGTHS if visible[round(share * (len(visible) - 1))]] or [1.0]
-    position = float(generator.choice(positions)) * (len(texts) - 1)
+    position = float(generator.choice(_list_visible_strengths(model, hypothesis))) * (len(texts) - 1)
     logs = np.log([float(text) for text in texts])
     return f"{np.exp(np.interp(position, range(len(texts)), logs)):.4g}"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from typing import Any
 from sonde.diagnose.experiment_plan import FittedExperiment
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement, measure_record
+from sonde.diagnose.scratch_folders import create_scratch_folder, remove_abandoned_folders
 from sonde.diagnose.server_messages import SIMULATED_WITH, find_messages, list_server_message_kinds
 from sonde.launch.simulator import find_simulator
 from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
@@ -49,6 +49,9 @@ class Simulator:
     cache: Path | None = None
     program: Path = field(default_factory=find_simulator)
     simulated_runs: int = 0  # without those from the cache
+
+    def __post_init__(self) -> None:
+        remove_abandoned_folders()
 
     @cached_property
     def _version(self) -> str:
@@ -110,8 +113,7 @@ class Simulator:
 
     def _run(self, request: SimulationRequest) -> RunMeasurement | str:
         experiment = request.experiment
-        with tempfile.TemporaryDirectory(prefix="sonde-diagnose-") as name:
-            folder = Path(name)
+        with create_scratch_folder() as folder:
             write_file(folder / "system.json", self._make_system_text(experiment.stripe_count))
             write_file(folder / "plan.json", experiment.make_plan("/simulated").to_json())
             command = [

@@ -151,11 +151,13 @@ def run_trials(
                     simulator = Simulator(machine, STORED / "simulations")
                     models[name] = build_model(machine, simulator, NoiseModel()), simulator
                 for position, kind in enumerate(ROUND):
-                    key = f"{version} {options.seed} {name} {number} {position}"
+                    key = f"{version} {options.seed} {options.rounds} {name} {number} {position}"
                     if key in stored:
                         yield stored[key]
                         continue
-                    index = number * ROUND.count(kind) + ROUND[:position].count(kind)
+                    # Each machine continues with the kinds of faults behind those of the machine before it.
+                    index = (machine_number * options.rounds + number) * ROUND.count(kind)
+                    index += ROUND[:position].count(kind)
                     trial = draw_trial(models[name][0], kind, index, options.seed * 1000 + machine_number)
                     if trial is not None:
                         if kind == PAIR:
@@ -182,7 +184,7 @@ def main() -> int:
     """Runs trials, and prints or writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=25, help="no further round on a machine after this time")
-    parser.add_argument("--rounds", type=int, default=40, help="rounds of seven trials on each machine")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of nine trials on each machine")
     parser.add_argument("--drawn", type=int, default=2, help="machines drawn at random")
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other faults")
     parser.add_argument("--write", action="store_true", help="write figures, tables and diagram")

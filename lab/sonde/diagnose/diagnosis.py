@@ -22,10 +22,15 @@ Status = Literal["decided", "several_remain", "contradicted", "open"]
 @dataclass(frozen=True)
 class DiagnosisStopRule:
     """A diagnosis ends when one part and cause has this `probability`, when no experiment promises `least_bits`, after
-    `most_experiments`, or when the next experiment would exceed `most_seconds` of cost."""
+    `most_experiments`, or when the next experiment would exceed `most_seconds` of cost.
 
-    probability: float = 0.95
+    Experiments with less than `least_share` of the information of the most informative one are not done: however cheap,
+    repeats of them would use up the number of experiments.
+    """
+
+    probability: float = 0.98
     least_bits: float = 0.02
+    least_share: float = 0.1
     most_experiments: int = 12
     most_repeats: int = 4
     most_seconds: float = 8 * 3600.0
@@ -126,6 +131,8 @@ def choose_next(
     if not useful:
         return None, values, "no experiment promises more information"
     affordable = [item for item in useful if spent + item.cost_s <= rule.most_seconds]
+    most_bits = max((item.bits for item in affordable), default=0.0)
+    affordable = [item for item in affordable if item.bits >= rule.least_share * most_bits]
     if not affordable:
         return None, values, f"the next experiment would exceed the limit of {rule.most_seconds:.0f} s"
     return affordable[0], values, ""

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from sonde.dialects.io500.verify import verify_result
 from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.preload import read_elf
 from sonde.launch.sites import read_sites
+from sonde.logs.log_follow import LogState, follow_log
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, scan_logs
 from sonde.logs.sec_rules import read_sec_file
@@ -232,6 +234,14 @@ def _sec_rules() -> Sequence[bytes]:
     ]
 
 
+def _follow_log_lines() -> LogState:
+    """The state after a pair was opened."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "messages"
+        path.write_text("2026-03-17T08:41:00Z oss3 kernel: md: recovery of RAID array md3\n")
+        return follow_log(path, LogState(), _log_rules(), LogDefaults()).state
+
+
 def _watch_states() -> Sequence[bytes]:
     labels = {"probe": "a", "phase": "read", "directory": "/fs"}
     state = WatchState(
@@ -240,6 +250,7 @@ def _watch_states() -> Sequence[bytes]:
         notices=[Notice("n", "slower", "i", 1.0, "Title", "Text.", ["f"])],
         durations={"a": [(1.0, 2.0)]},
         pending=PendingRun("a", 1, "g", 2.0),
+        logs={"l": _follow_log_lines()},
     )
     return [json.dumps(state.to_json()).encode()]
 
@@ -359,6 +370,13 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget(
         "log", "messages", lambda path: scan_logs([path], _log_rules(), LogDefaults()), _log_lines, mutations=100
     ),
+    ReaderTarget(
+        "log of a watch",
+        "messages",
+        lambda path: follow_log(path, _follow_log_lines(), _log_rules(), LogDefaults()),
+        _log_lines,
+        mutations=30,
+    ),
     ReaderTarget("rules of logs", "rules.toml", lambda path: compile_rules([path]), _files("lab/sonde/logs/rules/ce*")),
     ReaderTarget("rules of SEC", "rules.sec", read_sec_file, _sec_rules),
     ReaderTarget(
@@ -367,7 +385,8 @@ TARGETS: tuple[ReaderTarget, ...] = (
         read_watch_file,
         _texts(
             'schema = "sonde-watch/1"\nzone = "UTC"\nbudget = 0.001\nquiet = ["22:00-06:00"]\n[[probes]]\nid = "a"\n'
-            'plan = "quick"\non = "/fs"\nevery = "24 h"\n[[channels]]\nid = "f"\nto = "file"\npath = "/x"\n'
+            'plan = "quick"\non = "/fs"\nevery = "24 h"\n[[logs]]\nid = "l"\npath = "/y"\nnotify = "error"\n'
+            '[[channels]]\nid = "f"\nto = "file"\npath = "/x"\n'
         ),
     ),
     ReaderTarget("state of a watch", STATE_FILE, lambda path: StateStore(path.parent).load(), _watch_states),

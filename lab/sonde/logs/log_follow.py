@@ -15,7 +15,7 @@ from typing import Any
 
 from sonde.logs.log_position import LogPosition, UnreadFile, open_unread_files
 from sonde.logs.prefilter import BlockReader, LinePrefilter, build_prefilter
-from sonde.logs.rule_engine import EngineState, RuleEngine
+from sonde.logs.rule_engine import EngineState, RuleEngine, parse_stored_time
 from sonde.logs.rule_files import CompiledRule
 from sonde.logs.scan import LogDefaults, LogReport, make_event_document, scan_lines
 from sonde.model.errors import UserError
@@ -32,6 +32,13 @@ class LogState:
     rules: EngineState = field(default_factory=EngineState)
     clock: str = ""  # time of the last matching line
     reported: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raises ValueError when a position or time is none."""
+        if self.position.offset < len(bytes.fromhex(self.position.before)):
+            raise ValueError("the position in a log is before its begin")
+        if self.clock:
+            parse_stored_time(self.clock)
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def follow_log(path: Path, state: LogState, rules: Sequence[CompiledRule], defau
         engine.restore_state(state.rules)
     except ValueError as error:
         problems.append(f"The state of the rules for {path} cannot be used, so open events begin again: {error}.")
-    clock = datetime.fromisoformat(state.clock) if state.clock else None
+    clock = parse_stored_time(state.clock) if state.clock else None
     prefilter, position = build_prefilter(rules), state.position
     for index, unread in enumerate(files):
         report = LogReport(unread.path)

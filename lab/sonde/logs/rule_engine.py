@@ -144,7 +144,7 @@ class RuleEngine:
         Raises ValueError for a time or pattern that cannot be read.
         """
         rules = {compiled.rule.id: compiled for compiled in self._rules}
-        contexts = {name: datetime.fromisoformat(ends) for name, ends in state.contexts.items()}
+        contexts = {name: parse_stored_time(ends) for name, ends in state.contexts.items()}
         operations: dict[tuple[str, str], _Operation] = {}
         for stored in state.operations:
             if (compiled := rules.get(stored.rule)) is not None:
@@ -318,9 +318,17 @@ def _compile_end(template: str, values: dict[str, str]) -> re.Pattern[str]:
     return re.compile(fill_template(template, {name: re.escape(value or "") for name, value in values.items()}))
 
 
+def parse_stored_time(text: str) -> datetime:
+    """A time of a stored state. Raises ValueError when it is none or has no zone."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"the time {text} has no zone")
+    return time
+
+
 def _restore_operation(stored: OperationState, compiled: CompiledRule) -> _Operation:
     rule = compiled.rule
-    first, last, ends = (datetime.fromisoformat(text) for text in (stored.first, stored.last, stored.ends))
+    first, last, ends = (parse_stored_time(text) for text in (stored.first, stored.last, stored.ends))
     event = LogEvent(
         rule.id, rule.kind, rule.severity, stored.title, stored.parts, first, last, stored.count, stored.line,
         source=stored.source,
@@ -329,5 +337,5 @@ def _restore_operation(stored: OperationState, compiled: CompiledRule) -> _Opera
         end_pattern = re.compile(stored.end_pattern) if stored.end_pattern else None
     except re.error as error:
         raise ValueError(f"a pattern is no regular expression: {error}") from None
-    times = deque(datetime.fromisoformat(text) for text in stored.times)
+    times = deque(parse_stored_time(text) for text in stored.times)
     return _Operation(compiled, event, ends, times, stored.is_reported, end_pattern)

@@ -153,6 +153,8 @@ class WatchState:
         for history in state.histories.values():
             if not set(_HISTORY_LABELS) <= set(history.labels) or len(history.values) != len(history.times):
                 raise ValueError("a history is incomplete")
+        for log in state.logs.values():
+            log.check()
         return state
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parents[2] / "lab" / "sonde"
@@ -16,10 +17,10 @@ CONSTANT_KEYWORDS = {("command", "failure")}
 USER_SHELL = {"jobs/batch_script.py"}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(LAB.rglob("*.py")):
-        if path != ENCODER:
-            yield path.relative_to(LAB).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    paths = [path for path in sorted(LAB.rglob("*.py")) if path != ENCODER]
+    return [(path.relative_to(LAB).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:

@@ -323,7 +323,15 @@ def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subp
     return run
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.relative_to(ROOT).as_posix())
+# A page of simulations that take a minute of processor time.
+SLOW_PAGE = ROOT / "docs" / "tasks" / "diagnose.md"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.nightly if page == SLOW_PAGE else ()) for page in WITH_COMMANDS],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_the_commands_of_a_page_do_what_they_say_in_order(
     page: Path, shell: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

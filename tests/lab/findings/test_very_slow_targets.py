@@ -71,7 +71,7 @@ def build_phase(ends: list[tuple[np.ndarray, np.ndarray]]) -> PhaseRecord:
 
 
 @pytest.mark.parametrize("stop", ["volume", "time"])
-@pytest.mark.parametrize("operations", [100, 600])
+@pytest.mark.parametrize("operations", [100, pytest.param(600, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("factor", [2.0, 5.0, 10.0, 100.0])
 def test_slow_target_is_named_with_its_factor(factor: float, operations: int, stop: str) -> None:
     if (factor, operations, stop) == (100.0, 100, "time"):
@@ -96,7 +96,9 @@ def test_hanging_target_that_answers_once_is_named(stop: str) -> None:
 
 
 @pytest.mark.parametrize("stop", ["volume", "time"])
-@pytest.mark.parametrize("operations", [6, 20, 100, 600])
+@pytest.mark.parametrize(
+    "operations", [6, 20, *(pytest.param(count, marks=pytest.mark.nightly) for count in (100, 600))]
+)
 def test_sound_targets_are_rarely_named(operations: int, stop: str) -> None:
     named_count = sum(
         bool(find_slow_targets_by_latency(draw_phase(seed, 1.0, operations, stop))) for seed in range(3 * DRAWS)

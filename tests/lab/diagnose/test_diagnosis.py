@@ -9,12 +9,13 @@ from math import log
 import numpy as np
 import pytest
 
+from sonde.diagnose import diagnosis
 from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, choose_next, conclude, rank_hypotheses
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
-from sonde.diagnose.next_experiment import estimate_information
+from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictive_check import check_hypothesis
 from sonde.diagnose.simulation import Simulator
@@ -144,6 +145,17 @@ def test_causes_outside_the_complaint_are_left_out(model: DiagnosisModel) -> Non
     assert "mpiio-library" not in names
     assert "small-records" not in names
     assert "client-kernel" in names
+
+
+def test_repeats_with_hardly_any_information_are_not_done(
+    model: DiagnosisModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [ExperimentValue("warm-cache", 0.05, 1.0), ExperimentValue("previous-software", 0.9, 4000.0)]
+    monkeypatch.setattr(diagnosis, "list_values", lambda *arguments: values)
+    choice, _, _ = choose_next(model, model.prior, [], DiagnosisStopRule(), 1)
+    assert choice is values[1]
+    choice, _, _ = choose_next(model, model.prior, [], DiagnosisStopRule(least_share=0.05), 1)
+    assert choice is values[0]
 
 
 def test_separating_experiment_is_worth_the_entropy(model: DiagnosisModel) -> None:

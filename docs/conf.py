@@ -13,7 +13,7 @@ author = "The Sonde developers"
 version = re.search(r"project\(sonde VERSION ([0-9.]+)", (HERE.parent / "CMakeLists.txt").read_text())[1]
 release = version
 
-extensions = ["myst_parser", "sphinx_click", "schema_tables", "our_figures"]
+extensions = ["myst_parser", "sphinx_click", "schema_tables", "our_figures", "report_gallery"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = [
     "extensions",

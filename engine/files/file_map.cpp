@@ -55,7 +55,7 @@ FileMap::FileMap(std::string root, const plan::Files& files, const TaskMap& task
 std::uint64_t FileMap::file_number(int task, int k) const {
     switch (files_.mapping) {
         case Mapping::shared:
-            return 0;
+            return static_cast<std::uint64_t>(k);
         case Mapping::per_task:
             return static_cast<std::uint64_t>(task);
         case Mapping::per_node:
@@ -106,7 +106,7 @@ std::string FileMap::file_name(int task, int k) const {
     const std::uint64_t number = file_number(task, k);
     switch (files_.mapping) {
         case Mapping::shared:
-            break;
+            return files_.count == 1 ? files_.name : files_.name + numbered(".%08llu", number);
         case Mapping::per_task:
             return files_.name + numbered(".t%08llu", number);
         case Mapping::per_node:
@@ -157,6 +157,7 @@ bool FileMap::makes_file(const std::string& folder, const std::string& name) con
     std::uint64_t k = 0;
     switch (files_.mapping) {
         case Mapping::shared:
+            k = files_.count == 1 ? 0 : take_number(remainder, ".").value_or(static_cast<std::uint64_t>(files_.count));
             break;
         case Mapping::per_task:
             task = take_number(remainder, ".t").value_or(all);
@@ -224,7 +225,7 @@ std::uint64_t FileMap::distinct_files() const {
     const auto tasks = static_cast<std::uint64_t>(tasks_->tasks());
     switch (files_.mapping) {
         case Mapping::shared:
-            return 1;
+            return static_cast<std::uint64_t>(files_.count);
         case Mapping::per_task:
             return tasks;
         case Mapping::per_node:

@@ -21,7 +21,8 @@ class FileMap {
     /// `root` = the run directory.
     FileMap(std::string root, const plan::Files& files, const TaskMap& tasks);
 
-    int files_per_task() const { return files_.mapping == plan::Mapping::many ? files_.count : 1; }
+    /// All plans but those of mapping many and of replays have one.
+    int files_per_task() const { return files_.count; }
     /// Number of the k-th file of a task: unique in the run, the identity used by the payload.
     std::uint64_t file_number(int task, int k) const;
     std::string path(int task, int k) const;

@@ -125,7 +125,7 @@ std::string prepare_files(const RunContext& context, std::size_t index, const fi
             return complaint;
         }
     }
-    if (phase.op != plan::Op::write) {
+    if (phase.op != plan::Op::write && !(phase.op == plan::Op::replay && index == 0 && context.storage.stripes_files)) {
         return {};
     }
     const ranks::ProcessLocation& location = context.team.location();

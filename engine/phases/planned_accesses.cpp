@@ -74,7 +74,9 @@ class PhaseWalk {
         if (in_order_) {
             sequence_.add(static_cast<std::uint64_t>(assignment.task));
         }
-        if (job.tree) {
+        if (job.replay) {
+            list_replay(job);
+        } else if (job.tree) {
             list_tree_operations(job);
         } else if (plan::on_files(phase_.op)) {
             list_name_operations(job);
@@ -120,6 +122,26 @@ class PhaseWalk {
                 report({index_, job.task, file.number, file.path, batch[k], file.geometry.transfer()});
             }
             done += count;
+        }
+    }
+
+    /// All operations count; those without bytes are not reported.
+    void list_replay(const StreamJob& job) {
+        sum_.operations += job.replay->operations.size();
+        sum_.bytes += job.replay->bytes;
+        std::string path;
+        for (const patterns::ListedOperation& operation : job.replay->operations) {
+            if (!in_order_) {
+                break;
+            }
+            for (const std::uint64_t number : {static_cast<std::uint64_t>(operation.kind), operation.offset,
+                                               std::uint64_t{operation.length}, std::uint64_t{operation.file}}) {
+                sequence_.add(number);
+            }
+            if (operation.length > 0) {
+                job.name(operation.file, path);
+                report({index_, job.task, operation.file, path, operation.offset, operation.length});
+            }
         }
     }
 

@@ -128,6 +128,13 @@ struct FileSource {
     }
 };
 
+/// What a task does in a replay; null in other phases.
+std::shared_ptr<const patterns::TaskOperations> read_replayed_operations(const plan::Phase& phase, int task) {
+    return phase.op == Op::replay ? std::make_shared<const patterns::TaskOperations>(
+                                        patterns::read_task_operations(phase.replay_file, task))
+                                  : nullptr;
+}
+
 }  // namespace
 
 workloads::StreamJob make_stream_job(const RunContext& context, std::size_t index, StreamAssignment assignment,
@@ -168,14 +175,13 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? assignment.task : files::shifted(phase.shift, assignment.task, context.tasks);
-    if (!context.in_place()) {
-        job.root_path = map.root_of(owner);
-    }
+    job.root_path = context.in_place() ? "" : map.root_of(owner);
     if (phase.op == Op::remove && !map.first_of_file(owner)) {
         job.files = 0;  // the first task of the file removes it
     }
     job.verify = job.reads && !job.writes &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
+    job.replay = read_replayed_operations(phase, assignment.task);
     job.mpi = context.team.mpi_module();
     job.name = [&map, files, owner](std::uint64_t n, std::string& path) {
         path = map.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);

@@ -111,6 +111,9 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         const bool whole_volume = !phase_.stop.time && !phase_.stop.min_time;
         if (assignments[i].task == no_task) {
             // The stream only takes part in barriers.
+        } else if (jobs_[i].replay) {
+            meter.planned_operations = jobs_[i].replay->operations.size();
+            meter.planned_bytes = jobs_[i].replay->bytes;
         } else if (plan::on_files(phase_.op) || phase_.meta) {
             meter.planned_operations = whole_volume ? jobs_[i].files : 0;
         } else {

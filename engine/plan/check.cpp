@@ -4,6 +4,7 @@
 #include "plan/check_data.hpp"
 #include "plan/check_meta.hpp"
 #include "plan/check_objects.hpp"
+#include "plan/check_replay.hpp"
 #include "plan/plan_error.hpp"
 
 #include <algorithm>
@@ -79,15 +80,15 @@ void check_paced(const std::string& where, const Phase& phase, const BackendTrai
     }
 }
 
-void check_files(const std::string& where, const Files& files) {
+void check_files(const std::string& where, const Files& files, bool replays) {
     if (files.mapping == Mapping::per_group && files.group_size == 0) {
         refuse(where + ".files.group_size", "is missing: mapping = \"per_group\" needs it");
     }
     if (files.mapping != Mapping::per_group && files.group_size != 0) {
         refuse(where + ".files.group_size", "is only used with mapping = \"per_group\"");
     }
-    if (files.mapping != Mapping::many && files.count != 1) {
-        refuse(where + ".files.count", "is only used with mapping = \"many\"");
+    if (files.mapping != Mapping::many && files.count != 1 && !(files.mapping == Mapping::shared && replays)) {
+        refuse(where + ".files.count", "is only used with mapping = \"many\", and by op = \"replay\"");
     }
     if (files.mapping == Mapping::shared && files.directories == DirectoryMapping::per_task) {
         refuse(where + ".files.directories", "= \"per_task\" does not go with one shared file");
@@ -201,6 +202,7 @@ void check_phase(const Plan& plan, std::size_t index, const Capabilities& capabi
     check_objects(plan, index, capabilities);
     check_paced(where, phase, capabilities.find_traits(phase.data.backend));
     check_stop(where, phase.stop);
+    check_replay(where, plan, index, capabilities);
     check_treatments(where, phase.before, capabilities);
     if (phase.meta) {
         check_meta(where, plan, index);
@@ -223,7 +225,7 @@ void check_plan(const Plan& plan, const Capabilities& capabilities) {
         }
     }
     check_object_target(plan, capabilities);
-    check_files("data", plan.data.files);
+    check_files("data", plan.data.files, plan.phases.front().op == Op::replay);
     check_across("data.files", plan);
     check_paths("data.files", plan);
     if (plan.observe.slice < 1000 || plan.observe.slice > 60'000'000'000) {

@@ -78,6 +78,14 @@ void describe_conditions(Visitor& visitor, Phase& phase) {
                    "a CSV line for each operation (start and duration in seconds, bytes per second) goes to "
                    "<this>-<task>.csv, the task with five digits; series and histograms cost less",
                    unset);
+    visitor.member(
+        "replay_file", phase.replay_file, TextKind{},
+        "op replay: path of the list of operations (schema/operations), which `sonde replay` writes; on each "
+        "node the same",
+        unset);
+    visitor.member("think_time", phase.think_time, choice(think_times),
+                   "op replay: as_traced: idle before each operation as long as the application; none: no pauses",
+                   unset);
 }
 
 /// Members of the plan's data and meta that a phase may have itself.

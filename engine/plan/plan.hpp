@@ -203,6 +203,9 @@ struct Valid {
     std::optional<double> max_residency;  ///< of the data, before a read
 };
 
+/// op replay: whether the idle times between operations are repeated.
+enum class ThinkTime { as_traced, none };
+
 struct Phase {
     std::string id;
     Op op = Op::write;
@@ -210,8 +213,10 @@ struct Phase {
     std::vector<int> files;  ///< mapping many: subset of each task's files; empty = all
     Open open = Open::truncate;
     bool separate_process = false;
-    bool measured = true;          ///< false = preparation: done, recorded, not rated
-    std::string operations_file;   ///< one CSV line an operation goes to <this>-<task>.csv; empty: nowhere
+    bool measured = true;         ///< false = preparation: done, recorded, not rated
+    std::string operations_file;  ///< one CSV line an operation goes to <this>-<task>.csv; empty: nowhere
+    std::string replay_file;      ///< op replay: the operations (schema/operations)
+    ThinkTime think_time = ThinkTime::as_traced;
     bool unless_mismatch = false;  ///< skipped after a verification mismatch
     Barrier barrier = Barrier::phase;
     Shift shift;

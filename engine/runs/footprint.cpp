@@ -5,6 +5,7 @@
 #include "files/file_map.hpp"
 #include "files/segments.hpp"
 #include "meters/stream_meter.hpp"
+#include "patterns/operation_list.hpp"
 #include "patterns/tree.hpp"
 #include "payload/payload.hpp"
 #include "plan/check_data.hpp"
@@ -86,6 +87,34 @@ void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files:
     }
 }
 
+/// The list of operations that a phase replays must be for these tasks and files, and its buffers long enough.
+void check_replay_list(const plan::Phase& phase, const files::TaskMap& tasks) {
+    const patterns::OperationListHeader header = patterns::check_operation_list(phase.replay_file);
+    const std::string begin = "plan: phase \"" + phase.id + "\": " + phase.replay_file + " is for ";
+    if (header.tasks != static_cast<std::uint32_t>(tasks.tasks())) {
+        throw plan::PlanError(begin + std::to_string(header.tasks) + " tasks, but the run has " +
+                              std::to_string(tasks.tasks()) + ": set tasks.processes and tasks.threads to that number");
+    }
+    if (header.files != static_cast<std::uint32_t>(phase.data.files.count)) {
+        throw plan::PlanError(begin + std::to_string(header.files) + " files: set data.files.count to that number");
+    }
+    if (header.largest > phase.data.access.transfer) {
+        throw plan::PlanError(begin + "operations of up to " + std::to_string(header.largest) +
+                              " B: set data.access.transfer to that length");
+    }
+}
+
+/// All phases replay on the same files.
+Footprint compute_replay_footprint(const plan::Plan& plan) {
+    Footprint most;
+    for (const plan::Phase& phase : plan.phases) {
+        const patterns::OperationListHeader header = patterns::read_operation_list_header(phase.replay_file);
+        most.bytes = std::max(most.bytes, header.file_bytes);
+        most.files = header.files;
+    }
+    return most;
+}
+
 /// Largest number of items and bytes in trees at one time: created minus removed ones.
 Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& tasks, StonewallCount counts) {
     std::map<std::pair<std::string, plan::Objects>, std::pair<uint128, uint128>> live;
@@ -137,6 +166,9 @@ bool writes_to_target(const plan::Phase& phase, StonewallCount counts) {
 
 void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
     for (const plan::Phase& phase : plan.phases) {
+        if (phase.op == plan::Op::replay) {
+            check_replay_list(phase, tasks);
+        }
         check_total(phase, tasks, node_memory);
         check_offsets(phase, tasks, node_memory);
         check_memory(plan, phase, tasks, node_memory);
@@ -186,6 +218,10 @@ std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap&
 
 Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
                             StonewallCount counts) {
+    if (plan.phases.front().op == plan::Op::replay) {
+        const backends::Backend* backend = backends::find(plan.data.backend);
+        return backend != nullptr && backend->traits.needs_files ? compute_replay_footprint(plan) : Footprint{};
+    }
     // Phases that write the same files need the space of the largest phase; other files add to it.
     uint128 every = 0;
     std::map<int, uint128> single;

@@ -7,6 +7,7 @@
 #include "meters/stream_meter.hpp"
 #include "meters/target_meter.hpp"
 #include "patterns/geometry.hpp"
+#include "patterns/operation_list.hpp"
 #include "payload/payload.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
@@ -64,6 +65,7 @@ struct StreamJob {
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> name;
     std::shared_ptr<TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
+    std::shared_ptr<const patterns::TaskOperations> replay;  ///< op replay: what this task does with its `files`
     bool shared_file = false;
     bool verify = false;
     bool intra_barriers = false;

@@ -5,6 +5,7 @@
 #include "workloads/data_stream.hpp"
 #include "workloads/file_stream.hpp"
 #include "workloads/operation_log.hpp"
+#include "workloads/replay_stream.hpp"
 #include "workloads/tree_stream.hpp"
 #include "workloads/walk_stream.hpp"
 
@@ -62,6 +63,13 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
         return std::make_unique<FileStream<Time>>(job, team, clock, meter, job.backend->make(setup));
     }
     setup.max_length = static_cast<std::uint32_t>(job.phase->data.access.transfer);
+    if (job.replay) {
+        setup.files = job.replay->handles;
+        return std::make_unique<ReplayStream<Time>>(
+            job, team, clock, meter, channel_of(job, setup, clock),
+            std::make_unique<Buffers>(
+                base, Buffers::Needs{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory}));
+    }
     auto buffers = std::make_unique<Buffers>(
         base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
                              job.reads, job.verify, job.tasks_on_node, job.memory});

@@ -128,6 +128,9 @@ bool SimulatedPhase::create_streams() {
             StreamMeter& own_meter = meter(job);
             if (job.task == phases::no_task) {
                 // The stream only takes part in barriers.
+            } else if (job.replay) {
+                own_meter.planned_operations = job.replay->operations.size();
+                own_meter.planned_bytes = job.replay->bytes;
             } else if (plan::on_files(phase().op) || phase().meta) {
                 own_meter.planned_operations = whole_volume ? job.files : 0;
             } else {

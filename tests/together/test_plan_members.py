@@ -273,7 +273,7 @@ OF_THE_LOOPS = {
     "phases.open", "meta.paced",
     "meta.select.exponent", "meta.select.seed",
     "meta.tree.items_per_task", "meta.tree.top", "meta.window", "phases.data_of", "phases.on", "phases.suffix",
-    "phases.io", "phases.backend", "phases.access", "phases.verify",
+    "phases.io", "phases.backend", "phases.access", "phases.verify", "phases.replay_file", "phases.think_time",
 }  # fmt: skip
 
 

@@ -34,6 +34,7 @@ OPERATIONS = (
     OperationKind("read_only", "data", "transfers", reads=True),
     OperationKind("mixed", "data", "transfers", reads=True, writes=True),
     OperationKind("duplex", "data", "transfers", reads=True, writes=True),
+    OperationKind("replay", "data", "transfers", reads=True, writes=True),
     OperationKind("stat", "file", "inspects"),
     OperationKind("remove", "file", "removes"),
     OperationKind("mktree", "directory", "creates"),

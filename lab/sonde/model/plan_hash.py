@@ -109,6 +109,8 @@ def _canonicalize_phase(
         canonical["open"] = phase["open"]
     if "operations_file" in phase:
         canonical["operations_file"] = True  # it costs time; where it lies does not
+    if "replay_file" in phase:  # named by its content; where it lies does not matter
+        canonical["replay_file"] = phase["replay_file"].rpartition("/")[2]
     if "data_of" in phase:  # by distance: phases may be renamed without becoming other work
         phase_ids = [treatment["id"] for treatment in phases]
         canonical["data_of"] = (

@@ -101,7 +101,8 @@ def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int,
     else:
         segments = int(access["segments"])
     is_metadata_op = phase["op"] in ("stat", "remove")
-    moved_bytes = 0 if is_metadata_op else segments * block * files_per_task * tasks
+    # How much a replay moves is in its list of operations only.
+    moved_bytes = 0 if is_metadata_op or phase["op"] == "replay" else segments * block * files_per_task * tasks
     stop = phase.get("stop", {})
     return PhaseVolume(
         id=phase["id"],
@@ -140,7 +141,7 @@ def _compute_task_volume(amount: Any, tasks: int, nodes: int, memory: int | None
 def _count_files(mapping: Mapping[str, Any], files_per_task: int, tasks: int, nodes: int) -> int:
     mapping_name = mapping["mapping"]
     if mapping_name == "shared":
-        return 1
+        return int(mapping.get("count", 1))
     if mapping_name == "per_node":
         return nodes
     if mapping_name == "per_group":

@@ -31,11 +31,25 @@ _WRITES = ("write", "pwrite", "pwrite64")
 _STREAM_READS, _STREAM_WRITES = ("fread",), ("fwrite",)
 _SEEKS = ("lseek", "lseek64")
 _OPENS = ("open", "open64", "openat", "creat", "creat64", "fopen", "fopen64")
+_SYNCS, _CLOSES = ("fsync", "fdatasync"), ("close",)
 _CLASS_ENDS = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
 _SECONDS_OF_TICK = {"US": 1e-6, "NS": 1e-9, "MS": 1e-3}
 _CALLS_IN_SAMPLE = 10_000
 # A process that reads and writes many files: the oldest positions are forgotten beyond this.
 _MOST_POSITIONS = 100_000
+
+
+@dataclass(frozen=True)
+class LoggedCall:
+    """One call of a process on a file. `kind` is READ, WRITE, OPEN, FSYNC or CLOSE."""
+
+    process: str
+    path: str
+    kind: str
+    begin_s: float
+    seconds: float
+    offset: int = 0
+    length: int = 0
 
 
 @dataclass
@@ -65,6 +79,13 @@ class _Reading:
     unnamed_calls: int = 0
     read_calls: list[tuple[int, float]] = field(default_factory=list)
     write_calls: list[tuple[int, float]] = field(default_factory=list)
+    begin_s: float = 0.0  # of the call that is added
+    calls: list[LoggedCall] | None = None  # where single calls are wanted
+
+    def log_call(self, process: str, path: str, kind: str, seconds: float, offset: int = 0, length: int = 0) -> None:
+        """Adds a single call where these are wanted."""
+        if self.calls is not None:
+            self.calls.append(LoggedCall(process, path, kind, self.begin_s, seconds, offset, length))
 
 
 def is_dftracer_trace(path: Path) -> bool:
@@ -87,6 +108,21 @@ def read_dftracer_job(path: Path) -> JobIo:
     if not reading.seconds:
         raise UserError(f"{path} holds no call of DFTracer: it is empty, or damaged from its beginning.")
     return _make_job(path, reading, damaged_files)
+
+
+def list_dftracer_calls(path: Path) -> Iterator[LoggedCall]:
+    """Single calls through descriptors that succeeded, in the order of the files. Damaged files end early."""
+    reading = _Reading(calls=[])
+    for file in _list_files(path):
+        try:
+            for event in _read_events(file, reading):
+                _add_event(event, reading)
+                yield from reading.calls or ()
+                reading.calls = []
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            continue
+        except OSError as reason:
+            raise UserError(f"{file} cannot be read: {reason.strerror}.") from None
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -126,6 +162,7 @@ def _add_event(event: Mapping[str, Any], reading: _Reading) -> None:
     reading.first_s = min(reading.first_s, begin)
     reading.last_s = max(reading.last_s, begin + duration)
     process = f"{arguments.get('hhash', '')}:{event.get('pid', '')}"
+    reading.begin_s = begin
     if event.get("cat") in ("POSIX", "STDIO"):
         _add_call(name, event.get("cat") == "STDIO", process, arguments, duration, reading)
     elif event.get("cat") == "dftracer" and name == "start":
@@ -164,6 +201,8 @@ def _add_call(
         _add_transfer(file.write if is_write else file.read, max(0, amount), begin, position, is_write, seconds)
         if not is_positioned:
             position.offset = begin + max(0, amount)
+        if not is_stream and amount >= 0:
+            reading.log_call(process, path, "WRITE" if is_write else "READ", seconds, begin, amount)
         sample = reading.write_calls if is_write else reading.read_calls
         if not is_stream and len(sample) < _CALLS_IN_SAMPLE:
             sample.append((max(0, amount), seconds))
@@ -172,8 +211,12 @@ def _add_call(
     if name in _OPENS:
         file.opens += 1
         position.offset = 0
+        if not is_stream and result >= 0:
+            reading.log_call(process, path, "OPEN", seconds)
     elif name in _SEEKS and result >= 0:
         position.offset = result
+    elif name in (*_SYNCS, *_CLOSES) and not is_stream:
+        reading.log_call(process, path, "FSYNC" if name in _SYNCS else "CLOSE", seconds)
 
 
 def _add_transfer(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sonde.cli.options import add_json_option
+from sonde.cli.options import add_archive_option, add_json_option
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, ReportError, UserError
+from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 if TYPE_CHECKING:
@@ -40,6 +41,21 @@ if TYPE_CHECKING:
     help="Keep what was read of a fleet here, so that each log is read once. Default: NAME-jobs, here.",
 )
 @click.option("--part", metavar="N/COUNT", help="Only read this part of a fleet, for a task of an array of batch jobs.")
+@click.option("--prove", is_flag=True, help="Replay the job before and after each advised change.")
+@click.option("--on", "directory", metavar="DIR", help="With --prove: directory on the storage.")
+@click.option("--on-model", "system", metavar="SYSTEM", help="With --prove: a simulated machine.")
+@click.option("--mount", metavar="ID", default="", help="With --on-model: mount or file system.")
+@click.option("--below", metavar="DIR", default="", help="With --prove: only calls on files below this folder.")
+@click.option("--cold", is_flag=True, help="With --prove: drop the page cache before each replay.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(7, 1000),
+    default=12,
+    show_default=True,
+    metavar="N",
+    help="With --prove: replays of each side, at most.",
+)
+@add_archive_option
 @add_json_option
 def command(
     logs: tuple[Path, ...],
@@ -48,6 +64,14 @@ def command(
     fleet: Path | None,
     table: Path | None,
     part: str | None,
+    prove: bool,
+    directory: str | None,
+    system: str | None,
+    mount: str,
+    below: str,
+    cold: bool,
+    blocks: int,
+    archive: Archive,
     as_json: bool,
 ) -> int:
     """Say what in the I/O of a job costs time, how much, and which setting changes it.
@@ -63,6 +87,7 @@ def command(
       sonde advise traces/
       sonde advise first.darshan second.darshan --json
       sonde advise --fleet /var/darshan/2026
+      sonde advise traces/ --prove --on /scratch
 
     More: sonde help tasks/advise
     """
@@ -73,6 +98,10 @@ def command(
     from sonde.advise.job_page import write_job_pages
     from sonde.advise.slow_targets import survey_targets
 
+    if not prove and (directory or system or mount or below or cold):
+        raise UserError("--on, --on-model, --mount, --below and --cold belong to --prove.")
+    if prove and (fleet is not None or output is not None or len(logs) != 1):
+        raise UserError("--prove takes one log: sonde advise LOG --prove --on DIR")
     if fleet is not None:
         if logs or output is not None:
             raise UserError("--fleet ranks the logs of a folder; leave out LOG and --output.")
@@ -85,6 +114,11 @@ def command(
     with get_messages_console().status("reading logs", spinner="dots") as status:
         jobs, refused = read_jobs(logs, lambda log: status.update(f"reading {log}"))
     advised = [advise_job(job, rates) for job in jobs]
+    if prove:
+        from sonde.cli.advise_runs import ProofRequest, prove_advice
+
+        request = ProofRequest(directory, system, mount, below, blocks, cold, as_json)
+        return prove_advice(advised[0], logs[0], request, archive)
     survey = survey_targets(jobs)
     pages = []
     if output is not None:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the single calls of a job: traces of Sonde and DFTracer, and Darshan logs with or without DXT."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sonde.advise.call_log import CALL, CallKind, CallLog, CallLogBuilder
+from sonde.advise.darshan_calls import read_darshan_calls
+from sonde.advise.dftracer_trace import is_dftracer_trace, list_dftracer_calls
+from sonde.advise.job_logs import is_darshan_log
+from sonde.advise.reader_process import IsolatedLogReader
+from sonde.model.confined_files import open_file
+from sonde.model.documents import read_lines
+from sonde.model.errors import UserError
+from sonde.model.shell import quote_command
+from sonde.model.trace import is_trace, read_trace
+
+_COLUMNS = ("t_ns", "ns", "file", "op", "offset", "bytes")
+_KINDS = {
+    "read": CallKind.READ,
+    "write": CallKind.WRITE,
+    "open": CallKind.OPEN,
+    "sync": CallKind.FSYNC,
+    "close": CallKind.CLOSE,
+    "stat": CallKind.STAT,
+}
+
+
+def read_call_log(path: Path, below: str = "") -> CallLog:
+    """Reads the calls on files below a folder. Raises UserError when the log holds none, or is no log."""
+    if not path.exists():
+        raise UserError(f"There is no log {path}.")
+    if is_darshan_log(path):
+        with IsolatedLogReader() as process:
+            log = process.read(_DarshanReader(below), path)
+    elif is_dftracer_trace(path):
+        log = _read_dftracer_calls(path, below)
+    elif is_trace(path):
+        log = _read_trace_calls(path, below)
+    else:
+        raise UserError(
+            f"{path} is neither a Darshan log (*.darshan, version 3.0 or later) nor a trace of `sonde trace` or"
+            " DFTracer (*.pfw, *.pfw.gz)."
+        )
+    if not any(np.any(task["kind"] <= CallKind.WRITE) for task in log.tasks):
+        where = f" on files below {below}" if below else ""
+        raise UserError(f"{path} holds no reads and writes{where}, so there is nothing to replay.")
+    return log
+
+
+class _DarshanReader:
+    """A reader that can be sent to another process."""
+
+    def __init__(self, below: str) -> None:
+        self._below = below
+
+    def __call__(self, path: Path) -> CallLog:
+        return read_darshan_calls(path, self._below)
+
+
+def _read_trace_calls(path: Path, below: str) -> CallLog:
+    trace = read_trace(path)
+    first_s = min(float(process["started_unix_s"]) for process in trace.processes)
+    builder = CallLogBuilder(below)
+    left_out: Counter[str] = Counter()
+    for task, file in enumerate(sorted(path.glob("*.ndjson")) if path.is_dir() else [path]):
+        _add_trace_process(file, task, first_s, builder, left_out)
+    files, tasks = builder.build()
+    lost = sum(int(process.get("events_left_out", 0)) for process in trace.processes)
+    if lost:
+        raise UserError(
+            f"{path} has no single calls for {lost:,} of its calls; trace the program again with"
+            " `sonde trace --events N` and a larger number."
+        )
+    notes = [f"{name} ends in the middle: its process was killed while it wrote." for name in trace.damaged_files]
+    for name, count in sorted(left_out.items()):
+        notes.append(f"{count} calls of kind {name} are not replayed.")
+    if trace.untraced_calls:
+        notes.append(f"{trace.untraced_calls} calls of C library streams, pipes and sockets are not in the trace.")
+    if len(trace.processes) > 1:
+        notes.append("Each traced process that used these files is one task.")
+    command = min(trace.processes, key=lambda process: float(process["started_unix_s"])).get("command", [])
+    return CallLog(str(path), "Sonde trace", quote_command(command), files, tasks, notes=tuple(notes))
+
+
+def _add_trace_process(path: Path, task: int, first_s: float, builder: CallLogBuilder, left_out: Counter[str]) -> None:
+    """Adds the events of one process. Failed calls and kinds without a counterpart are counted in `left_out`."""
+    numbers: dict[int, int | None] = {}
+    start_s = 0.0
+    with open_file(path) as stream:
+        for text in read_lines(stream):
+            try:
+                line = json.loads(text)
+                if line["type"] == "process":
+                    start_s = float(line["started_unix_s"]) - first_s
+                elif line["type"] == "file":
+                    numbers[int(line["number"])] = builder.find_file(str(line["path"]))
+                elif line["type"] == "events":
+                    _add_events(line, task, start_s, numbers, builder, left_out)
+            except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+                return  # read_trace has named the file as damaged
+
+
+def _add_events(
+    line: Mapping[str, Any],
+    task: int,
+    start_s: float,
+    numbers: Mapping[int, int | None],
+    builder: CallLogBuilder,
+    left_out: Counter[str],
+) -> None:
+    columns = [list(line["columns"]).index(name) for name in _COLUMNS]
+    rows = []
+    for row in line["rows"]:
+        begin, duration, number, kind, offset, result = (row[column] for column in columns)
+        file = numbers.get(number)
+        if file is None or kind == "seek":  # each call has its offset
+            continue
+        if kind not in _KINDS:
+            left_out[kind] += 1
+            continue
+        if result < 0:
+            left_out[f"failed {kind}"] += 1
+            continue
+        is_transfer = kind in ("read", "write")
+        length = result if is_transfer else 0
+        rows.append((start_s + begin * 1e-9, duration * 1e-9, offset if is_transfer else 0, length, file, _KINDS[kind]))
+    builder.add(task, np.array(rows, CALL))
+
+
+def _read_dftracer_calls(path: Path, below: str) -> CallLog:
+    builder = CallLogBuilder(below)
+    processes: dict[str, int] = {}
+    rows: dict[int, list[tuple[Any, ...]]] = {}
+    for call in list_dftracer_calls(path):
+        file = builder.find_file(call.path)
+        if file is not None:
+            task = processes.setdefault(call.process, len(processes))
+            rows.setdefault(task, []).append(
+                (call.begin_s, call.seconds, call.offset, call.length, file, CallKind[call.kind])
+            )
+    first_s = min((row[0] for task in rows.values() for row in task), default=0.0)
+    for task, task_rows in rows.items():
+        calls = np.array(task_rows, CALL)
+        calls["begin"] -= first_s
+        builder.add(task, calls)
+    files, tasks = builder.build()
+    notes = (
+        "Offsets follow from opens and seeks; two descriptors of one process on a file are not told apart.",
+        "DFTracer writes whole microseconds, so the times of short calls are rounded.",
+    )
+    return CallLog(str(path), "DFTracer", "", files, tasks, notes=notes)

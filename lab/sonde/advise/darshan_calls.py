@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single calls from a Darshan log: those of DXT, or calls made up from counters where there is no DXT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from sonde.advise.call_log import CallKind, CallLog, CallLogBuilder, Calls, make_calls
+from sonde.advise.darshan_library import CallRecord, CounterRecord, DarshanLog, open_log
+from sonde.model.errors import UserError
+
+MOST_CALLS = 50_000_000
+_LONGEST_JOB_S = 1e9
+_ASSUMPTIONS = (
+    "The log has no single calls (DXT), so calls were made up from the counters of each file:",
+    "all reads of a file by a rank have one size, and so have all writes; bytes and number of calls are exact",
+    "calls follow one another in the file where the log counts most as consecutive, else they have a random order",
+    "a file with one record for all ranks is divided evenly, each rank with one part",
+    "calls are spread evenly between the first and the last time of the log",
+)
+
+
+def read_darshan_calls(path: Path, below: str = "") -> CallLog:
+    """Reads the calls on files below a folder. Raises UserError when the log cannot be read or holds too many calls."""
+    try:
+        with open_log(path) as log:
+            has_calls = "DXT_POSIX" in log.modules
+            builder = CallLogBuilder(below)
+            if has_calls:
+                _add_dxt(log, builder, path)
+            else:
+                _add_counters(log, builder, path)
+            program = log.program
+    except (RuntimeError, ValueError, OverflowError, MemoryError) as reason:  # the library's, of damaged logs
+        raise UserError(f"{path} is damaged: {str(reason) or type(reason).__name__}.") from None
+    files, tasks = builder.build()
+    notes = list(() if has_calls else _ASSUMPTIONS)
+    notes.append("The log has no opens and closes in order: each rank opens a file before its first call and closes it"
+                 " after its last one.")  # fmt: skip
+    return CallLog(str(path), "Darshan DXT" if has_calls else "Darshan counters", program, files, tasks, has_calls,
+                   tuple(notes))  # fmt: skip
+
+
+def _add_dxt(log: DarshanLog, builder: CallLogBuilder, path: Path) -> None:
+    names = log.names()
+    for record in log.call_records("DXT_POSIX"):
+        file = builder.find_file(names.get(record.file, f"unnamed file {record.file}"))
+        if file is None or record.rank < 0:
+            continue
+        for calls in _to_calls(record, file):
+            builder.add(record.rank, calls)
+        _require_few_calls(builder, path)
+
+
+def _to_calls(record: CallRecord, file: int) -> Iterator[Calls]:
+    for items, kind in ((record.read, CallKind.READ), (record.write, CallKind.WRITE)):
+        items = items[(items["offset"] >= 0) & (items["length"] >= 0)]
+        calls = make_calls(items.size, kind, file)
+        calls["offset"], calls["length"] = items["offset"], items["length"]
+        calls["begin"] = np.nan_to_num(items["start"], posinf=0.0, neginf=0.0)
+        calls["seconds"] = np.clip(np.nan_to_num(items["end"] - items["start"]), 0.0, _LONGEST_JOB_S)
+        yield calls
+
+
+def _add_counters(log: DarshanLog, builder: CallLogBuilder, path: Path) -> None:
+    names, ranks = log.names(), max(1, int(log.job.get("nprocs", 1)))
+    for record in log.iterate_counter_records("POSIX"):
+        file = builder.find_file(names.get(record.file, f"unnamed file {record.file}"))
+        if file is None:
+            continue
+        for kind in (CallKind.READ, CallKind.WRITE):
+            owners = range(ranks) if record.rank < 0 else (record.rank,)
+            for part, rank in enumerate(owners):
+                builder.add(rank, _make_up_calls(record, kind, file, part, len(owners)))
+                _require_few_calls(builder, path)
+
+
+def _make_up_calls(record: CounterRecord, kind: CallKind, file: int, part: int, parts: int) -> Calls:
+    """The calls of one rank: the counters of a record for all ranks are divided evenly."""
+    values, name = record.values, kind.name
+    past, end = ("READ", "BYTE_READ") if kind is CallKind.READ else ("WRITTEN", "BYTE_WRITTEN")
+
+    def count(counter: str) -> int:
+        return max(0, int(values.get(f"POSIX_{counter}", 0)))
+
+    total, amount = count(f"{name}S"), count(f"BYTES_{past}")
+    if total > MOST_CALLS:
+        raise UserError(f"the log counts {total:,} calls on one file, more than the {MOST_CALLS:,} that are replayed")
+    first, last = total * part // parts, total * (part + 1) // parts
+    calls = make_calls(last - first, kind, file)
+    if not calls.size:
+        return calls
+    ends = np.array([amount * number // total for number in range(first, last + 1)], dtype=np.int64)
+    lengths = np.diff(ends)
+    offsets = ends[:-1] % max(1, count(f"MAX_{end}") + 1 - int(lengths.max(initial=0)) + 1)
+    if count(f"CONSEC_{name}S") < total / 2:
+        offsets = np.random.default_rng(record.file % 2**32 + part).permutation(offsets)
+    calls["offset"], calls["length"] = offsets, lengths
+    begin_s = max(0.0, values.get(f"POSIX_F_{name}_START_TIMESTAMP", 0.0))
+    end_s = max(begin_s, values.get(f"POSIX_F_{name}_END_TIMESTAMP", 0.0))
+    calls["seconds"] = max(0.0, values.get(f"POSIX_F_{name}_TIME", 0.0)) / total
+    calls["begin"] = begin_s + (end_s - begin_s) * np.arange(calls.size) / calls.size
+    return calls
+
+
+def _require_few_calls(builder: CallLogBuilder, path: Path) -> None:
+    if builder.calls > MOST_CALLS:
+        raise UserError(f"{path} has more than {MOST_CALLS:,} calls; name the folder of some files with --below.")

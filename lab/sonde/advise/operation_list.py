@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes calls as lists of operations for the engine (`docs/reference/operations.md`), and the plan that replays them.
+
+A file that the job reads before it writes it must exist: a list of its own writes such files before the replay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.advise.call_log import CallKind, CallLog, Calls
+from sonde.model.confined_files import replace_file
+from sonde.model.errors import MachineError, UserError
+
+MAGIC, VERSION = b"SONDEOPS", 1
+OPERATION = np.dtype(
+    [
+        *(("think_ns", "<u8"), ("offset", "<u8"), ("length", "<u4"), ("file", "<u4")),
+        *(("handle", "<u2"), ("kind", "u1"), ("flags", "u1"), ("reserved", "<u4")),
+    ]
+)
+_HEADER = np.dtype(
+    [
+        *(("magic", "S8"), ("version", "<u4"), ("tasks", "<u4"), ("files", "<u4"), ("handles", "<u4")),
+        *(("largest", "<u4"), ("reserved", "<u4"), ("operations", "<u8"), ("file_bytes", "<u8"), ("end", "<u8", (2,))),
+    ]
+)
+READS, WRITES, CREATES, TRUNCATES = 1, 2, 4, 8
+_LARGEST = 1 << 30  # of one operation, as the engine accepts
+_LONGEST_THINK_NS = 86_400 * 10**9
+_MOST_HANDLES = 1 << 15
+_PREPARED_WRITE = 4 << 20
+
+Operations = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class OperationList:
+    """Operations of each task, and the sizes of the files that they reach."""
+
+    tasks: tuple[Operations, ...]
+    sizes: NDArray[np.int64]
+    handles: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def operations(self) -> int:
+        return sum(task.size for task in self.tasks)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the longest operation."""
+        return max((int(task["length"].max(initial=0)) for task in self.tasks), default=0)
+
+    def to_bytes(self) -> bytes:
+        """The list as the engine reads it."""
+        header = np.zeros(1, _HEADER)
+        header["magic"], header["version"] = MAGIC, VERSION
+        header["tasks"], header["files"], header["handles"] = len(self.tasks), self.sizes.size, self.handles
+        header["largest"], header["operations"] = self.largest, self.operations
+        header["file_bytes"] = int(self.sizes.sum())
+        counts = np.array([task.size for task in self.tasks], dtype="<u8")
+        parts = [header, counts, self.sizes.astype("<u8"), *self.tasks]
+        return b"".join(part.tobytes() for part in parts)
+
+    def write(self, folder: Path) -> Path:
+        """Writes the list into a file that is named by its content. Raises MachineError when that fails."""
+        content = self.to_bytes()
+        path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.operations"
+        try:
+            with replace_file(path) as file:
+                file.write(content)
+        except OSError as reason:
+            raise MachineError(f"{path} cannot be written: {reason.strerror}.") from None
+        return path
+
+
+@dataclass
+class _OpenFiles:
+    """Handles of one task: a call on a file uses the handle that was opened last."""
+
+    free: list[int] = field(default_factory=list)
+    used: int = 0
+    stacks: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # file -> (handle, row of its open)
+
+    def open(self, file: int, row: int) -> int:
+        handle = heapq.heappop(self.free) if self.free else self.used
+        self.used = max(self.used, handle + 1)
+        self.stacks.setdefault(file, []).append((handle, row))
+        return handle
+
+    def close(self, file: int) -> int:
+        handle, _ = self.stacks[file].pop()
+        heapq.heappush(self.free, handle)
+        return handle
+
+
+class _TaskWriter:
+    """Turns the calls of one task into operations."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[int]] = []
+        self._files = _OpenFiles()
+        self._end_s = 0.0
+        self.implied_opens = 0
+
+    def write(self, calls: Calls) -> tuple[Operations, int]:
+        """Operations, and how many handles they use."""
+        for begin, seconds, offset, length, file, kind in calls.tolist():
+            think_ns = min(max(0, round((begin - self._end_s) * 1e9)), _LONGEST_THINK_NS)
+            if self._add(CallKind(kind), think_ns, offset, length, file):
+                self._end_s = max(self._end_s, begin + seconds)
+        for file, stack in self._files.stacks.items():
+            while stack:
+                self._rows.append([0, 0, 0, file, self._files.close(file), CallKind.CLOSE, 0, 0])
+        return np.array([tuple(row) for row in self._rows], OPERATION), max(1, self._files.used)
+
+    def _add(self, kind: CallKind, think_ns: int, offset: int, length: int, file: int) -> bool:
+        """Adds one call. False when it has no effect: a close of a file that is not open."""
+        stack = self._files.stacks.get(file)
+        if kind is CallKind.OPEN:
+            self._open(think_ns, file)
+        elif kind is CallKind.CLOSE:
+            if not stack:
+                return False
+            self._rows.append([think_ns, 0, 0, file, self._files.close(file), kind, 0, 0])
+        elif kind in (CallKind.STAT, CallKind.REMOVE):
+            self._rows.append([think_ns, 0, 0, file, 0, kind, 0, 0])
+        else:
+            if not stack:
+                self._open(think_ns, file)
+                self.implied_opens += 1
+                think_ns = 0
+            self._transfer(kind, think_ns, offset, length, file)
+        return True
+
+    def _open(self, think_ns: int, file: int) -> None:
+        handle = self._files.open(file, len(self._rows))
+        self._rows.append([think_ns, 0, 0, file, handle, CallKind.OPEN, 0, 0])
+
+    def _transfer(self, kind: CallKind, think_ns: int, offset: int, length: int, file: int) -> None:
+        handle, row = self._files.stacks[file][-1]
+        # A trace does not say how a file was opened: as its calls need it.
+        self._rows[row][6] |= READS if kind is CallKind.READ else WRITES | CREATES
+        done = 0
+        while True:  # once, unless the call is longer than the engine's longest
+            part = min(_LARGEST, length - done)
+            self._rows.append([think_ns, offset + done, part, file, handle, kind, 0, 0])
+            done, think_ns = done + part, 0
+            if done >= length:
+                return
+
+
+def build_operation_list(log: CallLog) -> OperationList:
+    """The operations of a job. Raises UserError when a task has too many files open."""
+    sizes = np.zeros(len(log.files), dtype=np.int64)
+    tasks, handles, implied = [], 1, 0
+    for calls in log.tasks:
+        writer = _TaskWriter()
+        operations, used = writer.write(calls)
+        opens = operations["kind"] == CallKind.OPEN
+        operations["flags"][opens & (operations["flags"] == 0)] = READS
+        tasks.append(operations)
+        handles, implied = max(handles, used), implied + writer.implied_opens
+        np.maximum.at(sizes, operations["file"], (operations["offset"] + operations["length"]).astype(np.int64))
+    if handles > _MOST_HANDLES:
+        raise UserError(f"A task of {log.source} has {handles:,} files open at once, more than {_MOST_HANDLES:,}.")
+    notes = (
+        (f"{implied} opens were added before calls on files that the log does not show as open.",) if implied else ()
+    )
+    return OperationList(tuple(tasks), sizes, handles, notes)
+
+
+def find_required_sizes(operations: OperationList) -> NDArray[np.int64]:
+    """How much of each file must exist before the replay; -1: nothing. 0: the file itself, empty."""
+    required = np.full(operations.sizes.size, -1, dtype=np.int64)
+    written = np.zeros(operations.sizes.size, dtype=np.int64)
+    users: dict[int, int] = {}
+    shared: set[int] = set()
+    for number, task in enumerate(operations.tasks):
+        for file in np.unique(task["file"]).tolist():
+            if users.setdefault(file, number) != number:
+                shared.add(file)
+    for task in operations.tasks:
+        created_files: set[int] = set()
+        for _, offset, length, file, _, kind, flags, _ in task.tolist():
+            if kind == CallKind.OPEN and flags & CREATES and file not in shared:
+                created_files.add(file)
+            elif kind == CallKind.WRITE:
+                written[file] = max(written[file], offset + length)
+            elif kind == CallKind.READ and (file in shared or offset + length > written[file]):
+                required[file] = max(required[file], offset + length)
+            elif kind in (CallKind.OPEN, CallKind.STAT) and file not in created_files:
+                required[file] = max(required[file], 0)
+    return required
+
+
+def build_preparation(operations: OperationList) -> OperationList | None:
+    """Writes the files that must exist before the replay, distributed over the tasks; None when there are none."""
+    required = find_required_sizes(operations)
+    files = np.flatnonzero(required >= 0)
+    if not files.size:
+        return None
+    count = len(operations.tasks)
+    rows: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
+    for index, file in enumerate(files.tolist()):
+        task_rows = rows[index % count]
+        task_rows.append((0, 0, 0, file, 0, CallKind.OPEN, WRITES | CREATES, 0))
+        size = int(required[file])
+        for offset in range(0, size, _PREPARED_WRITE):
+            task_rows.append((0, offset, min(_PREPARED_WRITE, size - offset), file, 0, CallKind.WRITE, 0, 0))
+        task_rows.append((0, 0, 0, file, 0, CallKind.FSYNC, 0, 0))
+        task_rows.append((0, 0, 0, file, 0, CallKind.CLOSE, 0, 0))
+    tasks = tuple(np.array(task, OPERATION) for task in rows)
+    return OperationList(tasks, operations.sizes, 1)

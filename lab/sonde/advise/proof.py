@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predicted gains next to proven ones: what an advised change saved when the job's calls were replayed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+
+from sonde.advise.advice import JobAdvice
+from sonde.advise.replay_changes import ReplayChange
+from sonde.terminal.screen import make_plain_table
+
+SCHEMA = "sonde-proof/1"
+
+
+@dataclass(frozen=True)
+class GainShare:
+    """Gain as a fraction of the time in I/O calls: 0.5 halves it, negative values are a loss."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        text = f"{100 * self.value:.0f} %"
+        if self.low is None or self.high is None:
+            return text
+        return f"{text} [{100 * self.low:.0f}, {100 * self.high:.0f}]"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One change. `before_s` and `after_s` are the medians of seconds in I/O calls, summed over tasks."""
+
+    change: str
+    title: str
+    predicted: GainShare | None
+    is_bound: bool
+    proven: GainShare | None
+    before_s: float
+    after_s: float
+    runs: int
+    verdict: str
+
+
+def predict_share(advice: JobAdvice, change: ReplayChange) -> GainShare | None:
+    """The predicted gain as a fraction of the job's I/O time; None where nothing is predicted."""
+    seconds = advice.job.io_seconds
+    if change.predicted is None or seconds <= 0:
+        return None
+    low, value, high = (
+        min(1.0, gain / seconds) for gain in (change.predicted.low, change.predicted.value, change.predicted.high)
+    )
+    return GainShare(value, low, high)
+
+
+def to_gain_share(ratio: float, low: float | None, high: float | None) -> GainShare:
+    """The gain of a change from the ratio of rates after and before it: twice as fast saves half of the time."""
+    return GainShare(1 - 1 / ratio, 1 - 1 / low if low else None, 1 - 1 / high if high else None)
+
+
+def build_proof_document(advice: JobAdvice, storage: str, group: str, proofs: Sequence[Proof]) -> dict[str, Any]:
+    """The proofs of one job as JSON."""
+    return {
+        "schema": SCHEMA,
+        "log": advice.job.source,
+        "program": advice.job.program,
+        "storage": storage,
+        "group": group,
+        "io_seconds": advice.job.io_seconds,
+        "proofs": [asdict(proof) for proof in proofs],
+    }
+
+
+def print_proofs(console: Console, advice: JobAdvice, storage: str, proofs: Sequence[Proof]) -> None:
+    """Prints a row for each change."""
+    console.print(f"{advice.job.source}, replayed on {storage}; gains in percent of the time in I/O calls.",
+                  soft_wrap=True)  # fmt: skip
+    if not proofs:
+        console.print("None of the advised changes changes the calls of this log, so there is nothing to prove.")
+        return
+    table = make_plain_table()
+    for title in ("change", "predicted", "proven", "runs", ""):
+        table.add_column(title, justify="right" if title == "runs" else "left")
+    for proof in proofs:
+        predicted = "-" if proof.predicted is None else str(proof.predicted)
+        if proof.is_bound and proof.predicted is not None and proof.predicted.high is not None:
+            predicted = f"at most {100 * proof.predicted.high:.0f} %"
+        table.add_row(proof.change, predicted, str(proof.proven or "-"), str(proof.runs), proof.verdict)
+    console.print(table)
+    for proof in proofs:
+        console.print(f"{proof.change}: {proof.title}.", style="dim", soft_wrap=True)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan that replays a list of operations, and what it did compared with the original."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.advise.call_log import CallKind, CallLog
+from sonde.advise.operation_list import OperationList, build_operation_list, build_preparation
+from sonde.model.lines import HistogramLine
+from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
+
+REPLAY_PHASE, PREPARATION_PHASE = "replay", "prepare"
+_RECORD_KINDS = {
+    CallKind.READ: "read",
+    CallKind.WRITE: "write",
+    CallKind.OPEN: "open",
+    CallKind.FSYNC: "fsync",
+    CallKind.CLOSE: "close",
+    CallKind.STAT: "stat",
+    CallKind.REMOVE: "remove",
+}
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """How calls are replayed. `stripes` is the stripe count of new files; None: what the directory gives."""
+
+    target: str
+    has_think_time: bool = True
+    is_cold: bool = False  # the page cache is dropped before the replay
+    stripes: int | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A plan and the lists that it uses."""
+
+    plan: Plan
+    operations: OperationList
+
+
+def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = "replay") -> Replay:
+    """Writes the lists into `folder` and returns the plan."""
+    operations = build_operation_list(log)
+    preparation = build_preparation(operations)
+    file = operations.write(folder)
+    replay: dict[str, Any] = {
+        "id": REPLAY_PHASE,
+        "op": "replay",
+        "replay_file": str(file),
+        "think_time": "as_traced" if request.has_think_time else "none",
+    }
+    if request.is_cold:
+        replay["before"] = [{"kind": "drop_page_cache", "need": "required"}]
+    phases = [replay]
+    largest = max(operations.largest, 1)
+    if preparation is not None:
+        file = preparation.write(folder)
+        largest = max(largest, preparation.largest)
+        phases.insert(
+            0,
+            {
+                "id": PREPARATION_PHASE,
+                "op": "replay",
+                "replay_file": str(file),
+                "think_time": "none",
+                "measure": False,
+            },
+        )
+    target: dict[str, Any] = {"path": request.target}
+    if request.stripes is not None:
+        target["striping"] = {"count": request.stripes}
+    document = {
+        "id": name,
+        "title": f"Replay of {log.source}",
+        "target": target,
+        "tasks": {"processes": len(log.tasks)},
+        "data": {
+            "files": {"mapping": "shared", "count": len(log.files), "name": "file"},
+            "access": {"transfer": largest, "block": largest},
+        },
+        "phases": phases,
+    }
+    return Replay(Plan.from_document(document, log.source), operations)
+
+
+@dataclass(frozen=True)
+class KindComparison:
+    """Calls of one kind in the original and in the replay."""
+
+    kind: str
+    original_calls: int
+    original_bytes: int
+    original_s: float
+    calls: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ReplayComparison:
+    """A replay next to its original. Seconds are those inside calls, summed over tasks."""
+
+    kinds: tuple[KindComparison, ...]
+    is_complete: bool
+
+    @property
+    def original_s(self) -> float:
+        return sum(row.original_s for row in self.kinds)
+
+    @property
+    def seconds(self) -> float:
+        return sum(row.seconds for row in self.kinds)
+
+    @property
+    def ratio(self) -> float | None:
+        """Time of the replay by time of the original; None where the log has no times."""
+        return self.seconds / self.original_s if self.original_s > 0 else None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether reads, writes and their bytes are those of the original."""
+        return self.is_complete and all(
+            (row.calls, row.bytes) == (row.original_calls, row.original_bytes)
+            for row in self.kinds
+            if row.kind in ("read", "write")
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As stored with the run."""
+        return {
+            "kinds": [vars(row) for row in self.kinds],
+            "original_s": self.original_s,
+            "replayed_s": self.seconds,
+            "ratio": self.ratio,
+            "is_exact": self.is_exact,
+        }
+
+
+def compare_replay(log: CallLog, record: RecordReader) -> ReplayComparison:
+    """Compares the calls of the log with those that the engine issued and timed."""
+    totals = log.sum_kinds()
+    histograms = _read_histograms(record)
+    amounts = _read_bytes(record)
+    rows = []
+    for kind, name in _RECORD_KINDS.items():
+        original, replayed = totals.get(kind), histograms.get(name)
+        if original is None and replayed is None:
+            continue
+        rows.append(
+            KindComparison(
+                name,
+                original.calls if original else 0,
+                original.bytes if original else 0,
+                original.seconds if original else 0.0,
+                replayed.count if replayed else 0,
+                amounts.get(name, 0),
+                (replayed.sum_ns or 0.0) * 1e-9 if replayed else 0.0,
+            )
+        )
+    return ReplayComparison(tuple(rows), record.status == "done")
+
+
+def read_io_seconds(record: RecordReader) -> float:
+    """Seconds inside all calls of the replay, summed over tasks."""
+    return sum(line.sum_ns or 0.0 for line in _read_histograms(record).values()) * 1e-9
+
+
+def _read_histograms(record: RecordReader) -> dict[str, HistogramLine]:
+    phase = record.phases.get(REPLAY_PHASE)
+    return {line.kind: line for line in phase.histograms} if phase is not None else {}
+
+
+def _read_bytes(record: RecordReader) -> dict[str, int]:
+    phase = record.phases.get(REPLAY_PHASE)
+    if phase is None or phase.end is None:
+        return {}
+    return {"read": phase.end.bytes.read, "write": phase.end.bytes.written}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves advised changes: the job's calls are replayed before and after each change, in interleaved runs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.advise.advice import JobAdvice
+from sonde.advise.call_log import CallLog
+from sonde.advise.call_sources import read_call_log
+from sonde.advise.proof import Proof, build_proof_document, predict_share, print_proofs, to_gain_share
+from sonde.advise.replay_changes import ReplayChange, list_changes
+from sonde.advise.replay_plan import Replay, ReplayRequest, make_replay, read_io_seconds
+from sonde.cli.replay_runs import ReplayRunner, open_replay_runner
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.store.archive import Archive, make_run_id
+from sonde.terminal.screen import get_messages_console, get_results_console, print_json
+from sonde.tune.search import SearchResult, SearchRule, compare_values, estimate_runs
+
+PROOF_FILE = "proof.json"
+
+
+@dataclass(frozen=True)
+class ProofRequest:
+    """Where to replay, and how often at most."""
+
+    directory: str | None
+    system: str | None
+    mount: str
+    below: str
+    blocks: int
+    is_cold: bool
+    as_json: bool
+
+
+def prove_advice(advice: JobAdvice, log: Path, request: ProofRequest, archive: Archive) -> int:
+    """Proves the advised changes that a replay can express, prints them and stores them with the last run."""
+    with ExitStack() as stack:
+        runner = open_replay_runner(stack, request.directory, request.system, request.mount, archive, request.as_json)
+        with get_messages_console().status(f"reading {log}", spinner="dots"):
+            calls = read_call_log(log, request.below)
+            changes = list_changes(advice, calls, has_stripes=request.system is not None)
+        group = make_run_id("prove")
+        rule = SearchRule(max_blocks=request.blocks)
+        runner.expected = len(changes) * estimate_runs(1, rule)[1]
+        prover = _Prover(runner, calls, request.is_cold, group)
+        proofs = [prover.prove(advice, change, rule) for change in changes]
+        storage = request.system or runner.target
+        document = build_proof_document(advice, storage, group, proofs)
+        if prover.last_run is not None:
+            write_file(prover.last_run / PROOF_FILE, json.dumps(document, indent=1) + "\n")
+    if request.as_json:
+        print_json(document)
+    else:
+        print_proofs(get_results_console(), advice, storage, proofs)
+    return EXIT_OK
+
+
+@dataclass
+class _Prover:
+    """Replays of one job. The calls follow one another without pauses."""
+
+    runner: ReplayRunner
+    calls: CallLog
+    is_cold: bool
+    group: str
+    last_run: Path | None = None
+
+    def prove(self, advice: JobAdvice, change: ReplayChange, rule: SearchRule) -> Proof:
+        """Replays before and after one change until the interval of the gain is narrow enough."""
+        before = self._make(self.calls, None, f"{change.name}-before")
+        after = self._make(change.after, change.stripes, f"{change.name}-after")
+
+        def measure(value: str | None) -> float:
+            return self._measure(after if value else before, change.name, "after" if value else "before")
+
+        result = compare_values(change.name, measure, rule, seed=1)
+        return _to_proof(advice, change, result)
+
+    def _make(self, calls: CallLog, stripes: int | None, name: str) -> Replay:
+        request = ReplayRequest(self.runner.target, False, self.is_cold, stripes)
+        return make_replay(calls, self.runner.folder, request, name)
+
+    def _measure(self, replay: Replay, change: str, side: str) -> float:
+        facts: Mapping[str, Any] = {
+            "role": "prove",
+            "group": self.group,
+            "replay": {"log": self.calls.source, "change": change, "side": side},
+        }
+        run = self.runner.run(replay, f"prove-{change}", facts)
+        self.last_run = run.folder
+        seconds = read_io_seconds(run.record)
+        if seconds <= 0:
+            raise UserError(f"The replay of {self.calls.source} took no time, so no gain can be proven with it.")
+        return 1 / seconds
+
+
+def _to_proof(advice: JobAdvice, change: ReplayChange, result: SearchResult) -> Proof:
+    ratio = result.ratio
+    return Proof(
+        change.name,
+        change.title,
+        predict_share(advice, change),
+        change.predicted is not None and change.predicted.is_bound,
+        to_gain_share(ratio.value, ratio.low, ratio.high) if ratio is not None else None,
+        statistics.median(1 / rate for rate in result.present),
+        statistics.median(1 / rate for rate in result.changed),
+        len(result.present) + len(result.changed),
+        result.verdict,
+    )

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of replays: by the engine on this machine, or by the simulator on a model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sonde.advise.replay_plan import Replay
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.experiments.locations import existing_directory
+from sonde.experiments.simulated_executor import run_simulated
+from sonde.launch.engine import find_engine
+from sonde.launch.simulator import SimulatedLauncher, find_simulator
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.system import read_system
+from sonde.store.archive import Archive
+from sonde.terminal.run_display import Display, make_display
+from sonde.terminal.screen import get_messages_console
+
+SIMULATED_TARGET = "/simulated"
+
+
+@dataclass
+class ReplayRunner:
+    """Executes replays one after the other. `folder` is where their lists lie until the runner is closed."""
+
+    setup: RunSetup
+    display: Display
+    folder: Path
+    target: str
+    launcher: SimulatedLauncher | None = None
+    count: int = 0
+    expected: int = 1
+
+    def run(self, replay: Replay, name: str, facts: Mapping[str, Any]) -> RunResult:
+        """Raises UserError when the replay does not end well."""
+        self.count += 1
+        self.display.begin(name, self.count, max(self.count, self.expected), replay.plan)
+        if self.launcher is None:
+            result = conduct_run(replay.plan, self.setup, self.display.line, name, facts)
+        else:
+            launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
+            result = run_simulated(replay.plan, self.setup, self.display.line, launcher, name, facts)
+        if result.exit_code != EXIT_OK:
+            raise make_failure(result.exit_code, result.text)
+        return result
+
+
+def open_replay_runner(
+    stack: ExitStack, directory: str | None, system: str | None, mount: str, archive: Archive, is_quiet: bool
+) -> ReplayRunner:
+    """The runner for a directory, or for a model. Its files are removed when the stack is closed."""
+    if (directory is None) == (system is None):
+        raise UserError("Say where to replay: --on DIR, or --on-model SYSTEM; one of them.")
+    if mount and system is None:
+        raise UserError("--mount belongs to --on-model; name the simulated machine.")
+    display = make_display(get_messages_console(), is_quiet)
+    stack.callback(display.close)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-replay-")))
+    archive.recover()
+    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
+    if system is None:
+        return ReplayRunner(setup, display, folder, str(existing_directory(str(directory))))
+    write_file(folder / "system.json", read_system(find_system_file(system)).to_json())
+    launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", mount=mount, seed=1)
+    return ReplayRunner(setup, display, folder, SIMULATED_TARGET, launcher)

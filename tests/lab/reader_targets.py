@@ -31,7 +31,7 @@ from sonde.design.routes.table_reader import read_host_tables
 from sonde.dialects.io500.ini import DEFAULTS, read_ini
 from sonde.dialects.io500.verify import verify_result
 from sonde.findings.assessment import assess_phase_rate
-from sonde.launch.preload import read_elf
+from sonde.launch.elf import read_elf
 from sonde.launch.sites import read_sites
 from sonde.logs.log_follow import LogState, follow_log
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files

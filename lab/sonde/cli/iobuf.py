@@ -10,7 +10,14 @@ from pathlib import Path
 import click
 
 from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
-from sonde.launch.preload import check_program, check_settings, find_library, find_starter, make_preload_environment
+from sonde.launch.preload import (
+    check_program,
+    check_settings,
+    find_library,
+    find_starter,
+    make_preload_environment,
+    require_visible_calls,
+)
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
 from sonde.terminal.encoding import print_plain_text
@@ -30,6 +37,7 @@ CHOSEN_BY_MEASUREMENT = "*:auto"
 @click.option(
     "--starter", is_flag=True, help="Print where sonde-iobuf is: the same without Python, for small programs."
 )
+@click.option("--check", is_flag=True, help="Say whether the buffer sees all calls of PROGRAM, and do not start it.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the settings and do not start PROGRAM.")
 @click.argument("command_line", nargs=-1, metavar="-- PROGRAM [ARGUMENTS]...")
 def command(
@@ -41,6 +49,7 @@ def command(
     report: bool,
     lines: str | None,
     starter: bool,
+    check: bool,
     dry_run: bool,
     command_line: tuple[str, ...],
 ) -> int:
@@ -57,6 +66,7 @@ def command(
       sonde iobuf --report -- ./solver input.nml
       sonde iobuf --params 'out.dat:size=4M:count=8:prefetch=2' -- ./solver
       sonde iobuf --from job17 -- mpiexec -n 64 ./solver
+      sonde iobuf --check -- ./solver
 
     More: sonde help tasks/small-io
     """
@@ -86,6 +96,10 @@ def command(
     program = check_program(command_line[0], library)
     if params is not None or settings is not None:
         check_settings(library, variables)
+    if check:
+        require_visible_calls(program, command_line[0])
+        print_plain_text(f"{command_line[0]}: the buffer sees its calls; they go through the C library.")
+        return 0
     if trace is not None:
         get_messages_console().print(f"sonde: IOBUF_PARAMS={text}", soft_wrap=True)
     sys.stdout.flush()

@@ -8,15 +8,15 @@ preloaded libraries, and Go programs make system calls without libc: these are r
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
-import struct
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sonde.launch.components import Component, locate_component
+from sonde.launch.elf import list_own_system_calls, read_elf
 from sonde.model.errors import MachineError, UserError
 
 NAME = "libsonde-preload.so"
@@ -29,25 +29,9 @@ LIBRARY = Component(
     is_program=False,
 )
 STARTER = "sonde-iobuf"
-_MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64"}
-_DYNAMIC_LOADER = 3  # PT_INTERP
 _DEEPEST_SCRIPT = 4  # as in the kernel
-
-_MAX_TABLE_BYTES = 1 << 20  # of segments, sections or names that are looked at
-
-
-@dataclass(frozen=True)
-class ElfHeader:
-    """What the ELF header of a program states."""
-
-    bits: int
-    machine: int
-    has_loader: bool
-    is_go_program: bool
-
-    @property
-    def name(self) -> str:
-        return f"{_MACHINES.get(self.machine, f'machine {self.machine}')}, {self.bits} bit"
+#: The C library, and libraries whose functions are intercepted or make no calls on files.
+_INTERCEPTED = re.compile(r"(ld-linux.*|ld-2.*|lib(c|pthread|dl|rt|m|uring|asan|tsan|ubsan|gcc_s)[-.].*)$")
 
 
 def find_library() -> Path:
@@ -78,6 +62,38 @@ def check_program(name: str, library: Path) -> Path:
         raise UserError(f'There is no program "{name}" that can be run.')
     _check_interceptable(Path(path), name, library, _DEEPEST_SCRIPT)
     return Path(path)
+
+
+def require_visible_calls(path: Path, name: str) -> None:
+    """Raises UserError when the program, or a library that it is linked with, contains system calls on files that do
+    not go through the C library: the buffer does not see them.
+
+    The loader lists the libraries; nothing of the program runs. The search is for the instructions of x86-64 and
+    aarch64, so a number that is computed at run time is not found.
+    """
+    interpreter = _find_script_interpreter(path)
+    target = path if interpreter is None else Path(shutil.which(interpreter) or path)
+    for file in [target, *_list_libraries(target)]:
+        calls = list_own_system_calls(file)
+        if calls and not _INTERCEPTED.match(file.name):
+            subject = name if file == target else f"{name} loads {file.name}, which"
+            raise UserError(
+                f"{subject} makes system calls without the C library ({', '.join(calls)}): the buffer does not see"
+                " them. Leave out the files that they use (PATTERN:off), or run it without the buffer."
+            )
+
+
+def _list_libraries(program: Path) -> list[Path]:
+    header = read_elf(program)
+    if header is None or not header.interpreter:
+        return []
+    try:
+        listing = subprocess.run(
+            [header.interpreter, "--list", program], capture_output=True, text=True, check=False, timeout=30
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [Path(path).resolve() for path in re.findall(r"=> (/\S+) \(0x", listing)]
 
 
 def check_settings(library: Path, variables: Mapping[str, str]) -> None:
@@ -120,6 +136,8 @@ def _check_interceptable(path: Path, name: str, library: Path, depth: int) -> No
             f"{name} is linked statically: it loads no library, so its calls cannot be intercepted. Link it"
             " dynamically."
         )
+    if "musl" in program.interpreter:
+        raise UserError(f"{name} is linked with musl, and the library is for glibc: its calls are passed on unchanged.")
     status = path.stat()
     gains_rights = (status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()) or (
         status.st_mode & stat.S_ISGID and status.st_gid != os.getegid()
@@ -151,33 +169,3 @@ def _has_capabilities(path: Path) -> bool:
         return bool(os.getxattr(path, "security.capability"))
     except OSError:
         return False
-
-
-def read_elf(path: Path) -> ElfHeader | None:
-    """The header of an ELF file; None for any other file."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(64)
-            if head[:4] != b"\x7fELF" or len(head) < 52:
-                return None
-            is_64_bit, order = head[4] == 2, "<" if head[5] == 1 else ">"
-            word = "Q" if is_64_bit else "I"
-            machine = struct.unpack_from(f"{order}H", head, 18)[0]
-            segment_table, section_table = struct.unpack_from(f"{order}{word}{word}", head, 32 if is_64_bit else 28)
-            sizes = struct.unpack_from(f"{order}HHHHH", head, 54 if is_64_bit else 42)
-            segment_size, segment_count, section_size, section_count, names_section = sizes
-            file.seek(segment_table)
-            segments = file.read(min(segment_size * segment_count, _MAX_TABLE_BYTES))
-            kinds = [struct.unpack_from(f"{order}I", segments, i * segment_size)[0] for i in range(segment_count)]
-            file.seek(section_table)
-            sections = file.read(min(section_size * section_count, _MAX_TABLE_BYTES))
-            names = b""
-            if section_count > names_section > 0:
-                entry = names_section * section_size + (24 if is_64_bit else 16)
-                offset, length = struct.unpack_from(f"{order}{word}{word}", sections, entry)
-                file.seek(offset)
-                names = file.read(min(length, _MAX_TABLE_BYTES))
-    except (OSError, ValueError, OverflowError, struct.error):
-        return None
-    is_go_program = b".note.go.buildid" in names or b".go.buildinfo" in names
-    return ElfHeader(64 if is_64_bit else 32, machine, _DYNAMIC_LOADER in kinds, is_go_program)

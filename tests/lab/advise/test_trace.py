@@ -15,7 +15,8 @@ from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.cli.iobuf import command as iobuf
 from sonde.cli.report import command as report
 from sonde.cli.show import command as show
-from sonde.launch.preload import check_program, read_elf
+from sonde.launch.elf import read_elf
+from sonde.launch.preload import check_program
 from sonde.model.errors import UserError
 from sonde.model.trace import Trace, TracedFile, is_trace, read_trace
 

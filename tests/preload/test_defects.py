@@ -36,11 +36,13 @@ SCENARIOS = [
     "daemon_closes_standard_error",
     "open_without_waiting",
     "open_link_without_waiting",
+    "ends_by_breakpoint",
+    "ends_by_stack_overflow",
 ]
 NEED_ROOT = {"full_disk"}
 
 
-def variables(params: str) -> dict[str, str]:
+def make_variables(params: str) -> dict[str, str]:
     return {"IOBUF_PARAMS": params} if params else {"SONDE_NOTHING": "1"}
 
 
@@ -51,7 +53,7 @@ def test_defect_scenario_equals_bare_run(
 ) -> None:
     command: list[str | Path] = [program("defects/defects"), scenario]
     bare = preload.outcome(command, tmp_path / "without")
-    assert preload.outcome(command, tmp_path / "with", **variables(params)) == bare
+    assert preload.outcome(command, tmp_path / "with", **make_variables(params)) == bare
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, sm
 
     bare = outcome(small / "without")
     assert bare[0] == 1
-    assert outcome(small / "with", **variables(params)) == bare
+    assert outcome(small / "with", **make_variables(params)) == bare
 
 
 @pytest.mark.parametrize("name", ["SONDE_NOTHING", "IOBUF_PARAMS"])
@@ -117,6 +119,54 @@ def test_program_under_valgrind_equals_bare_run(preload: Preload, program: Progr
     command: list[str | Path] = ["valgrind", "-q", program("defects/defects"), "small_signal_stack"]
     bare = preload.outcome(command, tmp_path / "without")
     assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS="*") == bare
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [["gdb", "-batch", "-ex", "run", "--args"], ["faketime", "2020-01-01"], ["fakeroot"]],
+    ids=lambda tool: tool[0],
+)
+def test_program_under_tool_equals_bare_run(
+    preload: Preload, program: Program, tmp_path: Path, tool: list[str]
+) -> None:
+    if shutil.which(tool[0]) is None:
+        pytest.skip(f"{tool[0]} is not installed")
+    command: list[str | Path] = [*tool, program("defects/defects"), "lock_from_current_offset"]
+    bare = preload.outcome(command, tmp_path / "without")
+    under = preload.outcome(command, tmp_path / "with", IOBUF_PARAMS="*")
+    assert (under.code, under.files) == (bare.code, bare.files)
+    assert len(bare.files["data"]) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("sanitizer", "variables"),
+    [
+        ("address", {"IOBUF_PARAMS": "*", "ASAN_OPTIONS": "verify_asan_link_order=0"}),
+        ("thread", {"IOBUF_PARAMS": "*,%process:threads=0"}),
+    ],
+)
+def test_sanitized_program_runs_with_documented_option(
+    preload: Preload, tmp_path: Path, sanitizer: str, variables: dict[str, str]
+) -> None:
+    source = tmp_path / "writer.c"
+    source.write_text(
+        """#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+    char record[100] = {0};
+    const int fd = open("data", O_RDWR | O_CREAT, 0644);
+    for (int i = 0; i < 30000; ++i) if (write(fd, record, 100) != 100) return 1;
+    return close(fd);
+}
+""",
+        encoding="utf-8",
+    )
+    compile_command: list[str | Path] = ["cc", f"-fsanitize={sanitizer}", "-o", tmp_path / "writer", source]
+    if subprocess.run(compile_command, capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"this compiler has no sanitizer for {sanitizer}")
+    done = preload.run([tmp_path / "writer"], tmp_path, **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "data").stat().st_size == 3_000_000
 
 
 def test_report_keeps_no_pipe_of_a_daemon_open(preload: Preload, program: Program, tmp_path: Path) -> None:

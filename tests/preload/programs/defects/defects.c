@@ -32,7 +32,10 @@ static void write_records(int count) {
         }
     }
 }
-static void count_signal(int number) { (void)number; ++hits; }
+static void count_signal(int number) {
+    (void)number;
+    ++hits;
+}
 static void set_timer(int which, long microseconds) {
     const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
     setitimer(which, &timer, NULL);
@@ -78,7 +81,8 @@ static void raw_handler(void) {
     ftruncate(fd, 1000);
 }
 #else
-static void raw_handler(void) {}
+static void raw_handler(void) {
+}
 #endif
 
 static void small_signal_stack(void) {
@@ -192,7 +196,8 @@ static void received_descriptor(void) {
         const int other = open("data", O_RDWR);
         char control[CMSG_SPACE(sizeof(int))] = {0};
         struct iovec part = {"x", 1};
-        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+        struct msghdr message = {
+            .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
         struct cmsghdr* head = CMSG_FIRSTHDR(&message);
         head->cmsg_level = SOL_SOCKET;
         head->cmsg_type = SCM_RIGHTS;
@@ -203,7 +208,8 @@ static void received_descriptor(void) {
     }
     char control[CMSG_SPACE(sizeof(int))], byte;
     struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
     recvmsg(ends[0], &message, 0);
     wait(NULL);
     int other;
@@ -288,18 +294,53 @@ static void open_link_without_waiting(void) {
     unlink("link");
 }
 
+/// Longer than data is held back (0.2 s): a crash loses no more than what is younger.
+static void wait_until_handed_over(void) {
+    write_records(1000);
+    usleep(800 * 1000);
+}
+static void ends_by_breakpoint(void) {
+    wait_until_handed_over();
+    __builtin_trap();
+}
+static void overflow_stack(int depth) {
+    volatile char local[4096];
+    local[0] = (char)depth;
+    overflow_stack(depth + 1);
+    local[1] = local[0];
+}
+/// Also with a stack for signals that was given and taken away.
+static void ends_by_stack_overflow(void) {
+    stack_t stack = {.ss_sp = malloc(16384), .ss_size = 16384};
+    sigaltstack(&stack, NULL);
+    stack.ss_flags = SS_DISABLE;
+    sigaltstack(&stack, NULL);
+    wait_until_handed_over();
+    overflow_stack(0);
+}
+
 static const struct {
     const char* name;
     void (*run)(void);
 } scenarios[] = {
-#define SCENARIO(name) {#name, name}
-    SCENARIO(profiling_timer),      SCENARIO(raw_handler),
-    SCENARIO(small_signal_stack),   SCENARIO(large_handler_without_stack),
-    SCENARIO(repaired_fault_in_write), SCENARIO(repaired_fault_in_read),
-    SCENARIO(lock_from_current_offset), SCENARIO(received_descriptor),
-    SCENARIO(inherited_descriptor), SCENARIO(sealed_memory_file),
-    SCENARIO(full_disk),            SCENARIO(daemon_closes_standard_error),
-    SCENARIO(open_without_waiting), SCENARIO(open_link_without_waiting),
+#define SCENARIO(name) \
+    { #name, name }
+    SCENARIO(profiling_timer),
+    SCENARIO(raw_handler),
+    SCENARIO(small_signal_stack),
+    SCENARIO(large_handler_without_stack),
+    SCENARIO(repaired_fault_in_write),
+    SCENARIO(repaired_fault_in_read),
+    SCENARIO(lock_from_current_offset),
+    SCENARIO(received_descriptor),
+    SCENARIO(inherited_descriptor),
+    SCENARIO(sealed_memory_file),
+    SCENARIO(full_disk),
+    SCENARIO(daemon_closes_standard_error),
+    SCENARIO(open_without_waiting),
+    SCENARIO(open_link_without_waiting),
+    SCENARIO(ends_by_breakpoint),
+    SCENARIO(ends_by_stack_overflow),
 };
 
 int main(int argc, char** argv) {

@@ -28,21 +28,15 @@ ordered_json clean_prefix(const CleanArguments& arguments, const std::string& di
         }
         entry["run"] = records::json_text(manifest->run);
         if (const std::string reason = explain_active_run(*manifest, arguments.elsewhere); !reason.empty()) {
-            entry["kept"] = reason;
+            entry["not_removed"] = reason;
             return entry;
         }
         const files::Removal removal = run.remove(*manifest, arguments.dry_run);
         entry["directories"] = {records::json_text(directory)};
         entry["outside"] = ordered_json::array();
-        entry["files"] = removal.files;
-        entry["bytes"] = removal.bytes;
-        entry["left"] = ordered_json::array();
-        for (const std::string& remaining : removal.remaining) {
-            entry["left"].push_back(records::json_text(remaining));
-            code = phases::exit_failed;
-        }
+        code = report_removal(removal, entry) ? code : static_cast<int>(phases::exit_failed);
     } catch (const std::runtime_error& error) {
-        entry["kept"] = records::json_text(error.what());
+        entry["not_removed"] = records::json_text(error.what());
         code = phases::exit_failed;
     }
     return entry;

@@ -142,13 +142,13 @@ class Cleaning {
             if (!named_as_run) {
                 return {};
             }
-            entry["kept"] =
+            entry["not_removed"] =
                 "it is called like the directory of a run, but holds no list of what the run made: if a server of the "
                 "file system is away, clean again when it is back, else look inside and remove it by hand";
         } catch (const files::UntrustedManifest& ignored) {
-            entry["kept"] = records::json_text(ignored.what());
+            entry["not_removed"] = records::json_text(ignored.what());
         } catch (const std::exception& error) {
-            entry["kept"] = records::json_text(error.what());
+            entry["not_removed"] = records::json_text(error.what());
             code_ = phases::exit_failed;
         }
         return entry;
@@ -157,14 +157,14 @@ class Cleaning {
     ordered_json unopened(const files::ConfinedDirectory& directory, bool named_as_run, ordered_json entry) {
         const int error = directory.error();
         if (error == EXDEV && named_as_run) {
-            entry["kept"] = "another file system is mounted on it: name that directory to clean it";
+            entry["not_removed"] = "another file system is mounted on it: name that directory to clean it";
             return entry;
         }
         // Gone or replaced since it was listed, or not of a run.
         if (error == EXDEV || error == ENOENT || error == ENOTDIR || error == ELOOP) {
             return {};
         }
-        entry["kept"] = std::string("it cannot be opened: ") + std::strerror(error);
+        entry["not_removed"] = std::string("it cannot be opened: ") + std::strerror(error);
         code_ = phases::exit_failed;
         return entry;
     }
@@ -173,7 +173,7 @@ class Cleaning {
         entry["run"] = records::json_text(manifest.run);
         const std::string keep = reason_to_keep(manifest, arguments_.elsewhere);
         if (!keep.empty()) {
-            entry["kept"] = keep;
+            entry["not_removed"] = keep;
             return;
         }
         plan::Files files = manifest.files;
@@ -184,18 +184,12 @@ class Cleaning {
         const std::string refusal = list_directories(directories, entry);
         if (!refusal.empty()) {
             refused_ = true;
-            entry["kept"] = records::json_text(refusal);
-            records::print_error(directories.root.path() + " is kept: " + refusal);
+            entry["not_removed"] = records::json_text(refusal);
+            records::print_error(directories.root.path() + " is not removed: " + refusal);
             return;
         }
         const files::Removal removal = remove_what_is_left(directories, manifest, arguments_.dry_run);
-        entry["files"] = removal.files;
-        entry["bytes"] = removal.bytes;
-        entry["left"] = ordered_json::array();
-        for (const std::string& remaining : removal.remaining) {
-            entry["left"].push_back(records::json_text(remaining));
-        }
-        code_ = removal.remaining.empty() ? code_ : static_cast<int>(phases::exit_failed);
+        code_ = report_removal(removal, entry) ? code_ : static_cast<int>(phases::exit_failed);
     }
 
     /// Lists in `entry` every directory in which files would be removed, and those of them outside the target. Returns
@@ -246,8 +240,8 @@ class Cleaning {
 void print_clean(const ordered_json& report, const CleanArguments& arguments) {
     for (const ordered_json& entry : report) {
         const std::string directory = entry.at("directory");
-        if (entry.contains("kept")) {
-            std::printf("%s: kept: %s\n", directory.c_str(), entry.at("kept").get<std::string>().c_str());
+        if (entry.contains("not_removed")) {
+            std::printf("%s: not removed: %s\n", directory.c_str(), entry.at("not_removed").get<std::string>().c_str());
             continue;
         }
         std::printf("%s: %s %lu files, %s\n", directory.c_str(), arguments.dry_run ? "would remove" : "removed",
@@ -258,7 +252,7 @@ void print_clean(const ordered_json& report, const CleanArguments& arguments) {
         if (arguments.dry_run && !arguments.outside && !entry.at("outside").empty()) {
             std::printf("  needs --yes: files lie outside %s\n", records::json_text(arguments.directory).c_str());
         }
-        for (const auto& remaining : entry.at("left")) {
+        for (const auto& remaining : entry.at("remaining")) {
             std::printf("  %s\n", remaining.get<std::string>().c_str());
         }
     }
@@ -268,6 +262,16 @@ void print_clean(const ordered_json& report, const CleanArguments& arguments) {
 }
 
 }  // namespace
+
+bool report_removal(const files::Removal& removal, ordered_json& entry) {
+    entry["files"] = removal.files;
+    entry["bytes"] = removal.bytes;
+    entry["remaining"] = ordered_json::array();
+    for (const std::string& remaining : removal.remaining) {
+        entry["remaining"].push_back(records::json_text(remaining));
+    }
+    return removal.remaining.empty();
+}
 
 int command_clean(const CleanArguments& arguments) {
     ordered_json report = ordered_json::array();

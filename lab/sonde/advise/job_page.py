@@ -93,7 +93,7 @@ def _label_gain(gain: GainEstimate) -> str:
 
 def _render_settings(settings: Sequence[ReadySetting]) -> Markup:
     return Markup("").join(
-        Markup('<pre>{}</pre><p class="said">{}: {}.</p>').format(
+        Markup('<pre>{}</pre><p class="caption-text">{}: {}.</p>').format(
             escape_line(setting.text, 2000), escape_line(setting.kind), escape_line(setting.purpose)
         )
         for setting in settings

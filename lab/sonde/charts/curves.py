@@ -159,7 +159,9 @@ def _make_caption(figure: Curves) -> Markup:
         )
         for index, curve in enumerate(figure.curves)
     )
-    return Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(figure.summary), keys)
+    return Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
+        escape_line(figure.summary), keys
+    )
 
 
 def _make_table(figure: Curves, places: Sequence[float]) -> Markup:

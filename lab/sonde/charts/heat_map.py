@@ -79,7 +79,7 @@ def render_heat_map(heat: HeatMap) -> Markup:
         '<figure class="chart" data-chart="heat"><h4>{}</h4><div class="heat" role="img" aria-label="{}">'
         '<div class="hnames" aria-hidden="true" style="height:{}px">{}</div>'
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
-        '<figcaption><span class="said">{}{}</span> {}</figcaption></figure>'
+        '<figcaption><span class="caption-text">{}{}</span> {}</figcaption></figure>'
     ).format(
         escape_line(heat.title), heat.summary, f"{total:.0f}", names, _encode_png(values), f"{total:.0f}", below,
         heat.summary, note, legend,

@@ -91,7 +91,7 @@ def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Char
         title=history.title,
         summary=history.summary,
         panels=[panel],
-        caption=Markup('<span class="said">{}</span>').format(history.summary),
+        caption=Markup('<span class="caption-text">{}</span>').format(history.summary),
         table=_make_table(history),
     )
 

@@ -48,7 +48,9 @@ def build_scatter_chart(title: str, text: str, series: Sequence[Dots], x_unit: s
         )
         for index, dots in enumerate(series)
     )
-    caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(text), keys)
+    caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
+        escape_line(text), keys
+    )
     rows = [
         (dots.name, *(_format_quantile(dots.y, share) for share in (0.5, 0.9, 0.99, 1.0)))
         for dots in series

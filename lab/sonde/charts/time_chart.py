@@ -50,7 +50,9 @@ def build_time_chart(title: str, text: str, lines: Sequence[Line], unit: str) ->
         )
         for index, (line, *_) in enumerate(drawing)
     )
-    caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(text), keys)
+    caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
+        escape_line(text), keys
+    )
     rows = [
         (
             line.name,

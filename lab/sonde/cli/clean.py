@@ -52,14 +52,14 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
         print_json(entries)
     else:
         _print_removed(get_results_console(), entries, dry_run, directory)
-    stuck = [entry for entry in entries if entry.get("left")]
+    stuck = [entry for entry in entries if entry.get("remaining")]
     if stuck:
         raise RunFailedError(
-            f"{counted(len(stuck[0]['left']), 'file')} of {stuck[0]['directory']} could not be removed."
+            f"{counted(len(stuck[0]['remaining']), 'file')} of {stuck[0]['directory']} could not be removed."
         )
-    refused = [entry for entry in entries if "kept" in entry and entry.get("directories")]
+    refused = [entry for entry in entries if "not_removed" in entry and entry.get("directories")]
     if refused:
-        raise UserError(f"{refused[0]['directory']} is kept: {refused[0]['kept']}.")
+        raise UserError(f"{refused[0]['directory']} is not removed: {refused[0]['not_removed']}.")
     return 0
 
 
@@ -68,8 +68,8 @@ def _print_removed(console: Console, entries: list[dict[str, Any]], dry_run: boo
         console.print(f"Nothing to remove below {directory}.", soft_wrap=True)
     for entry in entries:
         line = Text(str(entry.get("directory", "?")), style="bold")
-        if "kept" in entry:
-            line.append(f"  kept: {entry['kept']}", style="not bold yellow")
+        if "not_removed" in entry:
+            line.append(f"  not removed: {entry['not_removed']}", style="not bold yellow")
         else:
             verb = "would remove" if dry_run else "removed"
             files = int(entry.get("files", 0))
@@ -79,5 +79,5 @@ def _print_removed(console: Console, entries: list[dict[str, Any]], dry_run: boo
         for other in entry.get("directories", [])[1:]:
             outside = ", outside: needs --yes" if dry_run and other in entry.get("outside", []) else ""
             console.print(Text(f"  also in {other}{outside}"), soft_wrap=True)
-        for file in entry.get("left", [])[:5]:
+        for file in entry.get("remaining", [])[:5]:
             console.print(Text(f"  still there: {file}", style="red"), soft_wrap=True)

@@ -64,7 +64,7 @@ def test_all_that_a_killed_run_left_is_removed(engine: Engine, target: Path, dat
     assert (code, report[0]["files"]) == (DONE, len(files))
     assert tree(target) == before
     code, report = engine.clean(target)
-    assert (code, report[0]["files"], report[0]["left"]) == (DONE, len(files), [])
+    assert (code, report[0]["files"], report[0]["remaining"]) == (DONE, len(files), [])
     assert tree(target) == []
 
 
@@ -99,7 +99,7 @@ def test_foreign_files_inside_stay_and_are_named(engine: Engine, target: Path) -
     code, report = engine.clean(target)
     assert code == FAILED
     assert report[0]["files"] == 2
-    assert report[0]["left"] == [f"{run_directory} holds files that this run did not make: left alone"]
+    assert report[0]["remaining"] == [f"{run_directory} holds files that this run did not make: left alone"]
     # The manifest stays too, so that a second attempt knows what is ours.
     assert sorted(tree(run_directory)) == sorted([*NEIGHBORS, "folder", "t00000000", MANIFEST])
     assert all((run_directory / name).read_text(encoding="utf-8") == "mine" for name in NEIGHBORS)
@@ -118,8 +118,8 @@ def test_a_run_that_is_alive_is_kept(engine: Engine, target: Path) -> None:
         before = tree(target)
         code, report = engine.clean(target)
         assert code == DONE
-        assert "is still going on" in report[0]["kept"]
-        assert engine.clean(target, "--elsewhere")[1][0]["kept"] == report[0]["kept"]
+        assert "is still going on" in report[0]["not_removed"]
+        assert engine.clean(target, "--elsewhere")[1][0]["not_removed"] == report[0]["not_removed"]
         assert tree(target) == before
         running.process.send_signal(signal.SIGTERM)
         running.result()
@@ -162,8 +162,8 @@ def test_a_run_that_cannot_be_asked_is_kept_until_told(engine: Engine, target: P
     before = tree(target)
     code, report = engine.clean(target)
     assert code == DONE
-    assert "cannot be asked from here" in report[0]["kept"]
-    assert "--elsewhere" in report[0]["kept"]
+    assert "cannot be asked from here" in report[0]["not_removed"]
+    assert "--elsewhere" in report[0]["not_removed"]
     assert tree(target) == before
     assert engine.clean(target, "--elsewhere")[0] == DONE
     assert tree(target) == []
@@ -238,8 +238,8 @@ def test_a_damaged_or_hostile_manifest_removes_nothing(engine: Engine, target: P
         write_manifest(run_directory, manifest)
         code, report = engine.clean(target)
         assert code == FAILED, name
-        assert "damaged or was not written by Sonde" in report[0]["kept"], name
-        assert str(run_directory) in report[0]["kept"], name
+        assert "damaged or was not written by Sonde" in report[0]["not_removed"], name
+        assert str(run_directory) in report[0]["not_removed"], name
         assert tree(target.parent) == before, name
     write_manifest(run_directory, good)
     assert engine.clean(target)[0] == DONE
@@ -263,7 +263,7 @@ def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, 
         pipe.symlink_to(other)
     code, report = engine.clean(target)
     assert code == FAILED
-    assert "damaged" in report[0]["kept"]
+    assert "damaged" in report[0]["not_removed"]
     assert tree(target) == ["trap", f"trap/{MANIFEST}"]
 
 
@@ -283,7 +283,7 @@ def test_no_symbolic_link_leads_out_of_the_directory(engine: Engine, target: Pat
     code, report = engine.clean(target)
     assert code == FAILED
     assert report[0]["files"] == 0
-    assert sorted(line.partition(" is not ")[2] for line in report[0]["left"]) == [
+    assert sorted(line.partition(" is not ")[2] for line in report[0]["remaining"]) == [
         "a directory: left alone",
         "a regular file: left alone",
     ]
@@ -306,7 +306,7 @@ def test_a_data_file_that_became_something_else_stays(engine: Engine, target: Pa
         os.mkfifo(file)
     code, report = engine.clean(target)
     assert code == FAILED
-    assert report[0]["left"] == [f"{file} is not a regular file: left alone"]
+    assert report[0]["remaining"] == [f"{file} is not a regular file: left alone"]
     assert report[0]["files"] == 1
     assert file.exists()
 
@@ -325,8 +325,8 @@ def test_what_cannot_be_removed_is_named(engine: Engine, target: Path) -> None:
         subprocess.run(release, check=True)
     assert code == FAILED
     assert report[0]["files"] == 0
-    assert len(report[0]["left"]) == 2
-    assert all("could not be removed" in line for line in report[0]["left"])
+    assert len(report[0]["remaining"]) == 2
+    assert all("could not be removed" in line for line in report[0]["remaining"])
     assert engine.clean(target)[0] == DONE
     assert tree(target) == []
 
@@ -351,7 +351,7 @@ def test_a_directory_that_was_there_before_is_never_removed(engine: Engine, targ
         running.result()
     code, report = engine.clean(target, "--elsewhere")
     assert code == DONE
-    assert "use_existing" in report[0]["kept"]
+    assert "use_existing" in report[0]["not_removed"]
     assert (user_directory / "data.t00000000").read_bytes() == b"thesis" * 200_000
 
 
@@ -430,5 +430,5 @@ def test_run_like_directory_without_manifest_is_named_and_kept(engine: Engine, t
     code, report = engine.clean(target)
     assert code == DONE
     assert [entry["directory"] for entry in report] == [str(like)]
-    assert "clean again when it is back" in report[0]["kept"]
+    assert "clean again when it is back" in report[0]["not_removed"]
     assert (like / "file").exists()

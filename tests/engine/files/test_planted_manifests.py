@@ -63,9 +63,9 @@ def test_planted_manifest_is_ignored(
     code, report = engine.clean(scratch, *arguments)
     assert code == DONE
     entry = only(report)
-    assert entry["kept"].startswith(f"the manifest {run}/{MANIFEST} of user {second_user}")
-    assert "is ignored" in entry["kept"]
-    assert "let its owner run `sonde clean`" in entry["kept"]
+    assert entry["not_removed"].startswith(f"the manifest {run}/{MANIFEST} of user {second_user}")
+    assert "is ignored" in entry["not_removed"]
+    assert "let its owner run `sonde clean`" in entry["not_removed"]
     assert victim.exists()
     assert tree(scratch) == ["etc", f"etc/{MANIFEST}"]
 
@@ -76,7 +76,7 @@ def test_planted_manifest_in_the_cleaned_directory_is_ignored(
     manifest = manifest_of(victim.parents[1], victim.parent)
     do_as(second_user, lambda: (scratch / MANIFEST).write_text(manifest, encoding="utf-8"))
     code, report = engine.clean(scratch, "--yes")
-    assert (code, "is ignored" in only(report)["kept"]) == (DONE, True)
+    assert (code, "is ignored" in only(report)["not_removed"]) == (DONE, True)
     assert victim.exists()
 
 
@@ -88,11 +88,11 @@ def test_manifest_of_root_linked_by_another_user_is_ignored(
     do_as(second_user, (scratch / "etc").mkdir)
     (scratch / "etc" / MANIFEST).hardlink_to(scratch / "mine" / MANIFEST)
     _, report = engine.clean(scratch, "--yes")
-    assert ["has another name elsewhere" in entry["kept"] for entry in report] == [True, True]
+    assert ["has another name elsewhere" in entry["not_removed"] for entry in report] == [True, True]
     assert victim.exists()
     (scratch / "mine" / MANIFEST).unlink()
     _, report = engine.clean(scratch, "--yes")
-    assert f"because its directory belongs to user {second_user}" in only(report)["kept"]
+    assert f"because its directory belongs to user {second_user}" in only(report)["not_removed"]
     assert victim.exists()
 
 
@@ -102,8 +102,11 @@ def test_manifest_where_others_can_write_is_ignored(engine: Engine, scratch: Pat
     make_run_with_files(run, mode=mode)
     code, report = engine.clean(scratch)
     assert code == DONE
-    assert f"its directory can be written by other users (mode {mode:04o}, owner user 0 (root))" in only(report)["kept"]
-    assert f"chmod go-w {run}" in only(report)["kept"]
+    assert (
+        f"its directory can be written by other users (mode {mode:04o}, owner user 0 (root))"
+        in only(report)["not_removed"]
+    )
+    assert f"chmod go-w {run}" in only(report)["not_removed"]
     assert tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
     run.chmod(0o1777 if mode == 0o777 else 0o755)
     assert engine.clean(scratch)[0] == DONE
@@ -127,12 +130,12 @@ def test_directories_outside_need_consent(engine: Engine, base: Path, scratch: P
 
     code, report = engine.clean(scratch)
     assert code == BAD_PLAN
-    assert only(report)["kept"] == (
+    assert only(report)["not_removed"] == (
         f"its run has files outside {scratch}, in {roots[1]}, {roots[2]}: add --yes to remove them there too"
     )
     code, _, err = clean_as_text(engine, scratch)
     assert code == BAD_PLAN
-    assert err == f"sonde-engine: {run} is kept: {only(report)['kept']}\n"
+    assert err == f"sonde-engine: {run} is not removed: {only(report)['not_removed']}\n"
     assert tree(base) == before
 
     code, out, _ = clean_as_text(engine, scratch, "--yes")
@@ -158,8 +161,8 @@ def test_directories_of_others_are_refused(
     before = tree(base)
     code, report = engine.clean(scratch, *arguments)
     assert code == BAD_PLAN
-    assert only(report)["kept"].startswith("its list names directories that are not yours")
-    assert str(base / "disk" / "run") in only(report)["kept"]
+    assert only(report)["not_removed"].startswith("its list names directories that are not yours")
+    assert str(base / "disk" / "run") in only(report)["not_removed"]
     assert tree(base) == before
 
 
@@ -193,7 +196,7 @@ def test_target_that_is_a_link_is_cleaned(engine: Engine, base: Path, scratch: P
     make_run_with_files(scratch / "run", base / "disk")
     (base / "link").symlink_to(scratch / "run")
     code, report = engine.clean(base / "link", "--yes")
-    assert (code, only(report)["left"]) == (DONE, [])
+    assert (code, only(report)["remaining"]) == (DONE, [])
     assert tree(scratch) == []
     assert tree(base / "disk") == []
 

@@ -206,7 +206,7 @@ def test_clean_removes_a_killed_tree_by_its_rule_and_nothing_else(engine: Engine
     code, report = engine.clean(target)
     assert code == FAILED
     assert report[0]["files"] == 2401
-    assert any("files that this run did not make" in sentence for sentence in report[0]["left"])
+    assert any("files that this run did not make" in sentence for sentence in report[0]["remaining"])
     assert sorted(path.name for path in root.rglob("*") if path.is_file()) == ["file.0.0", "file.0.07", "file.9.1"]
     for path in root.rglob("file.*"):
         path.unlink()

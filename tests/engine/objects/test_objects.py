@@ -149,7 +149,7 @@ def test_killed_run_is_removed_by_clean(engine: Engine, service: ObjectServer) -
     service.put("bench/stranger/file", b"data")
     answer = engine.ask("clean", f"s3://{BUCKET}/bench", "--json")
     (entry,) = json.loads(answer.out)
-    assert (answer.code, entry["left"]) == (DONE, [])
+    assert (answer.code, entry["remaining"]) == (DONE, [])
     assert service.keys() == ["bench/stranger/file", "bench/users-own"]
     assert not service.bucket.multiparts
 
@@ -160,7 +160,7 @@ def test_clean_keeps_what_no_run_made(engine: Engine, service: ObjectServer) -> 
     service.put("bench/kept/users-own", b"data")
     answer = engine.ask("clean", f"s3://{BUCKET}/bench", "--json")
     (entry,) = json.loads(answer.out)
-    assert entry["left"] == [f"s3://{BUCKET}/bench/kept holds objects that this run did not make: left alone"]
+    assert entry["remaining"] == [f"s3://{BUCKET}/bench/kept holds objects that this run did not make: left alone"]
     assert service.keys() == ["bench/kept/.sonde-manifest.json", "bench/kept/users-own"]
 
 

@@ -313,7 +313,7 @@ def test_clean_prints_removed_directories(
 ) -> None:
     answer = [
         {"directory": f"{target}/sonde-a", "run": "a", "files": 3, "bytes": 4096, "left": []},
-        {"directory": f"{target}/sonde-b", "kept": "its run b is still going on (process 7)"},
+        {"directory": f"{target}/sonde-b", "not_removed": "its run b is still going on (process 7)"},
     ]
     stuck = [{"directory": f"{target}/sonde-c", "run": "c", "files": 1, "bytes": 1, "left": ["sonde-c/mine.txt"]}]
     engine = tmp_path / "engine"
@@ -342,7 +342,7 @@ def test_clean_outside_the_directory_needs_yes(
     removed = {**entry, "files": 3, "bytes": 4096, "left": []}
     kept_entry = {
         **entry,
-        "kept": "its run has files outside, in /mnt/disk/sonde-a: add --yes to remove them there too",
+        "not_removed": "its run has files outside, in /mnt/disk/sonde-a: add --yes to remove them there too",
     }
     engine = tmp_path / "engine"
     engine.write_text(
@@ -353,8 +353,8 @@ def test_clean_outside_the_directory_needs_yes(
     monkeypatch.setenv("SONDE_ENGINE", str(engine))
     refused = sonde("clean", target)
     assert refused.code == 2
-    assert "kept: its run has files outside" in refused.out
-    assert f"{roots[0]} is kept: its run has files outside, in {roots[1]}: add --yes" in refused.sentences[0]
+    assert "not removed: its run has files outside" in refused.out
+    assert f"{roots[0]} is not removed: its run has files outside, in {roots[1]}: add --yes" in refused.sentences[0]
     assert sonde("clean", target, "--json").code == 2
     result = sonde("clean", target, "--dry-run")
     assert (result.code, f"also in {roots[1]}, outside: needs --yes" in result.out) == (0, True)

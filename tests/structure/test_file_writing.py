@@ -15,6 +15,8 @@ ALLOWED = {
     ("cli/main.py", "os.open"): "/dev/null, for the rest of the output when its reader has gone",
     ("cli/main.py", "tempfile.NamedTemporaryFile"): "makes a new file under a random name",
     ("design/layout/live/superblocks.py", "os.open"): "opens a directory to read",
+    ("diagnose/scratch_folders.py", "os.open"): "opens an own directory below TMPDIR to lock it",
+    ("diagnose/scratch_folders.py", "shutil.rmtree"): "an own directory below TMPDIR that this process has locked",
     (
         "experiments/environment_setup.py",
         "_DROP_CACHES_FILE.write_text",

@@ -38,7 +38,8 @@ def build_profile_chart(overlay: Overlay) -> Chart:
     panel.path("median dull", panel.steps(edges, np.median(before, axis=0).tolist()), "Median before")
     panel.path("line after", panel.steps(edges, np.median(after, axis=0).tolist()), "Median after")
     caption = Markup(
-        '<span class="caption-text">{}</span> <span class="keys"><span class="ki"><span class="key all dull"></span>all runs'
+        '<span class="caption-text">{}</span> <span class="keys"><span class="ki"><span class="key all dull"></span>'
+        "all runs"
         ' before</span><span class="ki"><span class="key median dull"></span>their median</span>'
         '<span class="ki"><span class="key line after"></span>median after</span></span>'
     ).format(overlay.summary)

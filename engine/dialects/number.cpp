@@ -32,7 +32,7 @@ std::optional<unsigned> shift_of(std::string unit) {
 
 }  // namespace
 
-std::int64_t read_number(const std::string& text, const std::string& name) {
+std::int64_t read_scaled_number(const std::string& text, const std::string& name) {
     const std::string subject = name.empty() ? "is" : name + " is";
     const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
     std::int64_t number = 0;
@@ -57,8 +57,9 @@ std::int64_t read_number(const std::string& text, const std::string& name) {
     return number * factor;
 }
 
-std::int64_t read_number(const std::string& text, const std::string& name, std::int64_t least, std::int64_t most) {
-    const std::int64_t number = read_number(text, name);
+std::int64_t read_scaled_number(const std::string& text, const std::string& name, std::int64_t least,
+                                std::int64_t most) {
+    const std::int64_t number = read_scaled_number(text, name);
     if (number < least || number > most) {
         throw PlanError((name.empty() ? "is " : name + " is ") + text + ", but must be from " + std::to_string(least) +
                         " to " + std::to_string(most));

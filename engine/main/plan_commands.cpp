@@ -50,7 +50,7 @@ std::unique_ptr<ranks::Team> form_single_team() {
 }
 
 /// A number of a request, or its default.
-std::int64_t read_number(const json& request, const char* name, std::int64_t otherwise, std::int64_t most) {
+std::int64_t read_request_number(const json& request, const char* name, std::int64_t otherwise, std::int64_t most) {
     if (!request.contains(name)) {
         return otherwise;
     }
@@ -74,10 +74,10 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
     }
     const plan::Plan plan =
         plan::parse_plan(request.at("plan").dump(-1, ' ', false, json::error_handler_t::replace), runs::capabilities());
-    const auto processes = static_cast<int>(read_number(request, "processes", plan.tasks.processes, 1 << 24));
-    const auto nodes = static_cast<int>(read_number(request, "nodes", 1, processes));
-    const auto memory = static_cast<std::uint64_t>(
-        read_number(request, "node_memory_bytes", static_cast<std::int64_t>(records::read_node_memory()), INT64_MAX));
+    const auto processes = static_cast<int>(read_request_number(request, "processes", plan.tasks.processes, 1 << 24));
+    const auto nodes = static_cast<int>(read_request_number(request, "nodes", 1, processes));
+    const auto memory = static_cast<std::uint64_t>(read_request_number(
+        request, "node_memory_bytes", static_cast<std::int64_t>(records::read_node_memory()), INT64_MAX));
     const TaskMap tasks = make_task_map(plan, processes, nodes);
     check(plan, tasks, memory);
     ordered_json out{{"plan", plan::resolve_plan(plan)}, {"tasks", tasks.tasks()}};

@@ -141,18 +141,19 @@ ProcessCapacity read_process_capacity() {
     return room;
 }
 
-std::string explain_process_shortage(int processes, const ProcessCapacity& room) {
+std::string explain_process_shortage(int processes, const ProcessCapacity& available) {
     // Stack, page tables and private pages of an idle process.
     constexpr std::uint64_t least_memory = 256U << 10U;
     const auto requested = static_cast<std::uint64_t>(processes);
     const std::string begin = std::to_string(processes) + " processes are more than this node can hold: ";
-    if (room.process_ids > 0 && requested > room.process_ids) {
-        return begin + std::to_string(room.process_ids) +
+    if (available.process_ids > 0 && requested > available.process_ids) {
+        return begin + std::to_string(available.process_ids) +
                " process numbers are free (kernel.pid_max); ask for fewer, or for threads (tasks.threads)";
     }
-    if (room.memory > 0 && requested > room.memory / least_memory) {
+    if (available.memory > 0 && requested > available.memory / least_memory) {
         return begin + "each takes " + std::to_string(least_memory >> 10U) + " KiB at least, and " +
-               std::to_string(room.memory >> 20U) + " MiB are available; ask for fewer, or for threads (tasks.threads)";
+               std::to_string(available.memory >> 20U) +
+               " MiB are available; ask for fewer, or for threads (tasks.threads)";
     }
     return {};
 }

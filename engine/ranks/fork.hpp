@@ -18,7 +18,7 @@ struct ProcessCapacity {
 ProcessCapacity read_process_capacity();
 
 /// Empty when `processes` fit on this node, else one sentence with the limit.
-std::string explain_process_shortage(int processes, const ProcessCapacity& room);
+std::string explain_process_shortage(int processes, const ProcessCapacity& available);
 
 /// Forks `processes` workers and returns the team in each of them. The parent never returns: it forwards SIGINT,
 /// SIGTERM and SIGHUP to the workers, waits for all of them, and exits with select_worst_status() of their codes. Must

@@ -11,7 +11,7 @@
 namespace sonde::ranks {
 namespace {
 
-std::optional<int> read_number(const EnvironmentLookup& variable, const std::string& name) {
+std::optional<int> read_environment_number(const EnvironmentLookup& variable, const std::string& name) {
     const auto text = variable(name);
     int value = 0;
     if (!text || text->empty()) {
@@ -76,8 +76,8 @@ std::string find_hydra_proxy() {
 // Reads rank and size. Returns false when the launcher set only one of them.
 bool read_ranks(const EnvironmentLookup& variable, const char* process, const char* processes,
                 LaunchEnvironment& launch) {
-    const auto rank = read_number(variable, process);
-    const auto size = read_number(variable, processes);
+    const auto rank = read_environment_number(variable, process);
+    const auto size = read_environment_number(variable, processes);
     if (!rank || !size || *size < 1 || *rank >= *size) {
         return false;
     }
@@ -91,8 +91,8 @@ bool detect_openmpi(const EnvironmentLookup& variable, LaunchEnvironment& launch
         return false;
     }
     launch.launcher = "openmpi";
-    launch.local_index = read_number(variable, "OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
-    launch.local_count = read_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
+    launch.local_index = read_environment_number(variable, "OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
+    launch.local_count = read_environment_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
     const auto job = variable("PMIX_NAMESPACE") ? variable("PMIX_NAMESPACE") : variable("OMPI_MCA_ess_base_jobid");
     launch.job = job ? "openmpi-" + *job : "";
     launch.node_name = variable("PMIX_HOSTNAME").value_or("");
@@ -101,12 +101,13 @@ bool detect_openmpi(const EnvironmentLookup& variable, LaunchEnvironment& launch
 
 bool detect_hydra(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
     // Slurm's PMI also sets PMI_RANK, but only hydra sets MPI_LOCALNRANKS.
-    if (!read_number(variable, "MPI_LOCALNRANKS") || !read_ranks(variable, "PMI_RANK", "PMI_SIZE", launch)) {
+    if (!read_environment_number(variable, "MPI_LOCALNRANKS") ||
+        !read_ranks(variable, "PMI_RANK", "PMI_SIZE", launch)) {
         return false;
     }
     launch.launcher = "hydra";
-    launch.local_index = read_number(variable, "MPI_LOCALRANKID").value_or(-1);
-    launch.local_count = read_number(variable, "MPI_LOCALNRANKS").value_or(-1);
+    launch.local_index = read_environment_number(variable, "MPI_LOCALRANKID").value_or(-1);
+    launch.local_count = read_environment_number(variable, "MPI_LOCALNRANKS").value_or(-1);
     if (launch.processes > 1) {
         launch.job = find_hydra_proxy();
     }
@@ -120,8 +121,8 @@ bool detect_slurm(const EnvironmentLookup& variable, LaunchEnvironment& launch) 
         return false;
     }
     launch.launcher = "slurm";
-    launch.local_index = read_number(variable, "SLURM_LOCALID").value_or(-1);
-    launch.local_count = read_number(variable, "SLURM_STEP_NUM_NODES") == 1 ? launch.processes : -1;
+    launch.local_index = read_environment_number(variable, "SLURM_LOCALID").value_or(-1);
+    launch.local_count = read_environment_number(variable, "SLURM_STEP_NUM_NODES") == 1 ? launch.processes : -1;
     launch.node_name = variable("SLURMD_NODENAME").value_or("");
     launch.job = "slurm-" + variable("SLURM_JOB_ID").value_or("0") + "." + variable("SLURM_STEP_ID").value_or("0");
     return true;
@@ -132,8 +133,8 @@ bool detect_flux(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
         return false;
     }
     launch.launcher = "flux";
-    launch.local_index = read_number(variable, "FLUX_TASK_LOCAL_ID").value_or(-1);
-    launch.local_count = read_number(variable, "FLUX_JOB_NNODES") == 1 ? launch.processes : -1;
+    launch.local_index = read_environment_number(variable, "FLUX_TASK_LOCAL_ID").value_or(-1);
+    launch.local_count = read_environment_number(variable, "FLUX_JOB_NNODES") == 1 ? launch.processes : -1;
     launch.job = "flux-" + variable("FLUX_JOB_ID").value_or("0");
     return true;
 }
@@ -143,14 +144,14 @@ bool detect_jsrun(const EnvironmentLookup& variable, LaunchEnvironment& launch) 
         return false;
     }
     launch.launcher = "jsrun";
-    launch.local_index = read_number(variable, "JSM_NAMESPACE_LOCAL_RANK").value_or(-1);
-    launch.local_count = read_number(variable, "JSM_NAMESPACE_LOCAL_SIZE").value_or(-1);
+    launch.local_index = read_environment_number(variable, "JSM_NAMESPACE_LOCAL_RANK").value_or(-1);
+    launch.local_count = read_environment_number(variable, "JSM_NAMESPACE_LOCAL_SIZE").value_or(-1);
     launch.job = "jsrun-" + variable("LSB_JOBID").value_or("0") + "." + variable("JSM_JSRUN_STEP_ID").value_or("0");
     return true;
 }
 
 bool detect_pmix(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
-    const auto rank = read_number(variable, "PMIX_RANK");
+    const auto rank = read_environment_number(variable, "PMIX_RANK");
     const auto job = variable("PMIX_NAMESPACE");
     if (!rank || !job) {
         return false;

@@ -2,9 +2,9 @@
 // The C interface of the MPI module: a shared library that the engine loads at run time, so that the engine itself
 // needs no MPI. One source (mpi_module.cpp, mpi_file.cpp) is built once per MPI flavor.
 //
-// Unless stated otherwise a function returns 0 or a negative errno, and last_error() has the message. The module waits
-// by polling with pauses, because a blocking MPI call occupies a core. -ECANCELED means that the callback of
-// set_watch() ended a wait; MPI cannot be used in this process afterwards. One thread at a time calls MPI.
+// Unless stated otherwise a function returns 0 or a negative errno, and last_error_message() has the message. The
+// module waits by polling with pauses, because a blocking MPI call occupies a core. -ECANCELED means that the callback
+// of set_watch() ended a wait; MPI cannot be used in this process afterwards. One thread at a time calls MPI.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ struct SondeMpiModule {
     int64_t (*file_read)(struct SondeMpiFile*, void*, size_t, uint64_t offset);         // bytes or -errno
     int (*file_sync)(struct SondeMpiFile*);
     int (*file_close)(struct SondeMpiFile*);  // frees it in any case
-    const char* (*last_error)(void);
+    const char* (*last_error_message)(void);
 };
 
 /// The only symbol of the module.

@@ -222,7 +222,7 @@ extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mp
         .file_read = file_read,
         .file_sync = file_sync,
         .file_close = file_close,
-        .last_error = last_error,
+        .last_error_message = last_error_message,
     };
     return &table;
 }

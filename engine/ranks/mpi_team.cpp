@@ -113,7 +113,7 @@ bool MpiTeam::should_keep_waiting() {
 void MpiTeam::check(int result) const {
     if (result != 0) {
         throw TeamError(std::string("MPI failed on ") + location_.host + " (process " +
-                        std::to_string(location_.process) + "): " + module_->last_error());
+                        std::to_string(location_.process) + "): " + module_->last_error_message());
     }
 }
 
@@ -398,7 +398,7 @@ std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvi
     std::array<char, 256> library{};
     const auto check = [&](int result) {
         if (result != 0) {
-            throw TeamError(std::string("MPI did not start: ") + module->last_error());
+            throw TeamError(std::string("MPI did not start: ") + module->last_error_message());
         }
     };
     check(module->start(&rank, &size, library.data(), library.size()));

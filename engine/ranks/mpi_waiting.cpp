@@ -55,7 +55,7 @@ void set_watch(int (*callback)(void*), void* context) {
     keep_waiting_context = context;
 }
 
-const char* last_error() {
+const char* last_error_message() {
     return sentence.c_str();
 }
 

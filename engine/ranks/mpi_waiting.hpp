@@ -14,15 +14,15 @@
 
 namespace sonde::ranks::mpi {
 
-/// Returns 0, or the negative errno closest to an MPI error, and stores the message for last_error().
+/// Returns 0, or the negative errno closest to an MPI error, and stores the message for last_error_message().
 int report_mpi_error(int code, const std::string& doing);
-/// Returns -EOPNOTSUPP and stores the message for last_error().
+/// Returns -EOPNOTSUPP and stores the message for last_error_message().
 int report_refusal(const std::string& why);
 /// SondeMpiModule::set_watch.
 void set_watch(int (*keep_waiting)(void*), void* context);
 /// Completes a request by polling. `code` is the result of the call that created the request.
 int wait_for_request(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
-const char* last_error();
+const char* last_error_message();
 /// Set when the library forbids concurrent calls from several threads: then only the main thread may open files.
 extern bool one_thread_only;
 /// Communicator of the members; null when all ranks are members.

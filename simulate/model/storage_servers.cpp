@@ -202,7 +202,7 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t inde
     Medium* medium = medium_of(target);
     WriteCache* cache = write_cache_of(medium);
     if (cache != nullptr && !request.is_write) {
-        write_to_drives(*cache, cache->flush_object(request.target, media_request.object));
+        write_to_drives(*cache, cache->take_partial_stripe(request.target, media_request.object));
     }
     const ServiceTimes times = cache != nullptr && request.is_write
                                    ? write_to_cache(*cache, request.target, media_request)

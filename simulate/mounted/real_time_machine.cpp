@@ -71,7 +71,7 @@ RealTimeMachine::TimedCall::TimedCall(RealTimeMachine& machine, const ModelOpera
 RealTimeMachine::TimedCall::~TimedCall() {
     wait();
     if (thread_ != nullptr) {
-        machine_.record_answer(*this);
+        machine_.finish_answer(*this);
     }
 }
 
@@ -251,7 +251,7 @@ void RealTimeMachine::finish_call(TimedCall& call) {
 }
 
 /// The answer has been sent. The thread may have called again meanwhile.
-void RealTimeMachine::record_answer(TimedCall& call) {
+void RealTimeMachine::finish_answer(TimedCall& call) {
     const std::lock_guard lock(mutex_);
     CallingThread& thread = *call.thread_;
     --thread.in_flight;

@@ -106,7 +106,7 @@ class RealTimeMachine final : public Listener {
 
     void begin_call(TimedCall& call, ModelOperation operation, pid_t thread, Time arrival);
     void finish_call(TimedCall& call);
-    void record_answer(TimedCall& call);
+    void finish_answer(TimedCall& call);
     void handle_due_events();
     CallingThread& get_thread(pid_t thread);
     Time compute_arrival(const CallingThread& thread, Time time) const;

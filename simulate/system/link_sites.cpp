@@ -10,10 +10,10 @@ using nlohmann::json;
 
 /// Bytes/s of an interface: its own rate or that of its network, times their number.
 DirectedRate read_interface_rate(const SystemParts& system, const json& interface) {
-    DirectedRate rate = rate_of(interface);
+    DirectedRate rate = read_directed_rate(interface);
     if (rate.write <= 0) {
         if (const json* network = system.find(text(interface, "network"))) {
-            rate = rate_of(*network);
+            rate = read_directed_rate(*network);
         }
     }
     const double count = std::max(number(interface, "count", 1), 1.0);
@@ -96,7 +96,7 @@ void add_forwarders(SiteModel& site, const SystemParts& system, const json& moun
             std::any_of(routers.begin(), routers.end(), [&id](const json& router) { return text(router, "id") == id; });
         const DirectedRate host_rate = forward_rate > 0 ? DirectedRate{forward_rate, forward_rate}
                                        : is_router      ? DirectedRate{}
-                                                        : rate_of(host);
+                                                        : read_directed_rate(host);
         site.forwarders.push_back(add_forwarding_host(site, system, host, host_rate));
         site.links.back().latency = latency_of_common_network(system, host, server_networks);
         reach_servers = reach_servers && have_common_network(list_networks(host), server_networks);
@@ -173,7 +173,7 @@ void add_routers(SiteModel& site, const SystemParts& system, const std::vector<s
             has_other_protocol = true;
             continue;
         }
-        site.routers.push_back(add_forwarding_host(site, system, router, rate_of(router)));
+        site.routers.push_back(add_forwarding_host(site, system, router, read_directed_rate(router)));
         site.links.back().latency = latency_of_common_network(system, router, server_networks);
         if (site.fs.kind == "lustre") {
             name_lnet_router(site.links.back(), system, router, client_networks, server_networks);

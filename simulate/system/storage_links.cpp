@@ -154,7 +154,7 @@ class StorageLinks {
     /// The link into an enclosure; -1: it has no limit. Parity is written through it too: written bytes are data bytes.
     int get_enclosure_link(const std::string& id, const TargetSite& target) {
         const json& part = system_.get(id);
-        DirectedRate rate = rate_of(part);
+        DirectedRate rate = read_directed_rate(part);
         if (rate.write <= 0 && rate.read <= 0) {
             return -1;
         }
@@ -183,9 +183,9 @@ class StorageLinks {
             const json* network = system_.find(text(part, "network"));
             LinkSite link;
             link.id = id;
-            link.rate = rate_of(part);
+            link.rate = read_directed_rate(part);
             if (link.rate.write <= 0 && network != nullptr) {
-                link.rate = rate_of(*network);
+                link.rate = read_directed_rate(*network);
             }
             const double count = std::max(number(part, "count", 1), 1.0);
             link.rate = {link.rate.read * count, link.rate.write * count};
@@ -201,9 +201,9 @@ class StorageLinks {
         if (is_new) {
             LinkSite link;
             link.id = id;
-            link.rate = rate_of(part);
+            link.rate = read_directed_rate(part);
             if (link.rate.write <= 0) {
-                const DirectedRate port = rate_of(part, "port_rate");
+                const DirectedRate port = read_directed_rate(part, "port_rate");
                 const double ports = std::max(number(part, "ports", 1), 1.0);
                 link.rate = {port.read * ports, port.write * ports};
             }

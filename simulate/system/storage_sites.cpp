@@ -40,7 +40,7 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
     std::size_t drive_count = 0;
     medium.drive_ids = texts(group, "drives");
     if (const json* drive = find_drive(system, group, drive_count)) {
-        const DirectedRate drive_rate = rate_of(*drive);
+        const DirectedRate drive_rate = read_directed_rate(*drive);
         const double data_and_parity = static_cast<double>(medium.data) + parity;
         const double n = std::max(static_cast<double>(drive_count), 1.0);
         // A write transfers (data + parity) / data bytes per byte; a mirror reads from all drives.
@@ -88,7 +88,7 @@ int get_medium_index(SiteModel& site, const SystemParts& system, const std::stri
 ServerSite read_server(const json& server) {
     ServerSite site;
     site.id = text(server, "id");
-    site.rate = rate_of(server);
+    site.rate = read_directed_rate(server);
     if (const double rate = parameter_rate(server, "rate", 0); rate > 0) {
         site.rate = {rate, rate};
     }
@@ -130,7 +130,7 @@ DirectedRate read_rated_peak(const SystemParts& system, const SiteModel& site, c
     for (const json& unit : system.list("units")) {
         const std::vector<std::string> targets = texts(unit, "targets");
         if (std::find(targets.begin(), targets.end(), target) != targets.end() && unit.contains("peak")) {
-            const DirectedRate peak = rate_of(unit, "peak");
+            const DirectedRate peak = read_directed_rate(unit, "peak");
             const auto n = static_cast<double>(targets.size());
             return {peak.read / n, peak.write / n};
         }
@@ -143,7 +143,7 @@ DirectedRate read_rated_peak(const SystemParts& system, const SiteModel& site, c
     for (const json& other : system.list("targets")) {
         target_count += text(other, "file_system") == site.fs.id && holds_data(other) ? 1 : 0;
     }
-    const DirectedRate peak = rate_of(fs, "peak");
+    const DirectedRate peak = read_directed_rate(fs, "peak");
     return {peak.read / target_count, peak.write / target_count};
 }
 
@@ -151,7 +151,7 @@ TargetSite read_target(SiteModel& site, const SystemParts& system, const json& t
     TargetSite target_site;
     target_site.id = text(target, "id");
     target_site.index = count(target, "index", 0);
-    target_site.rate = rate_of(target);
+    target_site.rate = read_directed_rate(target);
     if (const double rate = parameter_rate(target, "rate", 0); rate > 0) {
         target_site.rate = {rate, rate};
     }

@@ -164,7 +164,7 @@ bool has_parameter(const json& part, const char* name) {
     return model_of(part).contains(name);
 }
 
-DirectedRate rate_of(const json& part, const char* member) {
+DirectedRate read_directed_rate(const json& part, const char* member) {
     const auto rate = part.find(member);
     if (rate == part.end()) {
         return {};

@@ -57,7 +57,7 @@ Time parameter_duration(const nlohmann::json& part, const char* name, double fal
 double parameter_rate(const nlohmann::json& part, const char* name, double fallback);  ///< 0, or bytes/s from 1
 bool has_parameter(const nlohmann::json& part, const char* name);
 /// Zeros where the member is absent; otherwise at least 1 byte/s.
-DirectedRate rate_of(const nlohmann::json& part, const char* member = "rate");
+DirectedRate read_directed_rate(const nlohmann::json& part, const char* member = "rate");
 /// Whether a target stores file data, not metadata.
 bool holds_data(const nlohmann::json& target);
 

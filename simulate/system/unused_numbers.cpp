@@ -44,16 +44,16 @@ const std::map<std::string, std::set<std::string>>& used_parameters() {
     return used;
 }
 
-struct PartMember {
+struct KindMember {
     const char* kind;
     const char* name;
 };
 
 /// Other members with a number that could change a rate.
 constexpr std::array unused_members{
-    PartMember{"networks", "bisection"},
-    PartMember{"links", "latency"},
-    PartMember{"controllers", "max_transfer"},
+    KindMember{"networks", "bisection"},
+    KindMember{"links", "latency"},
+    KindMember{"controllers", "max_transfer"},
 };
 
 }  // namespace
@@ -70,7 +70,7 @@ void add_unused_numbers(SiteModel& site, const SystemParts& system) {
             }
         }
     }
-    for (const PartMember& member : unused_members) {
+    for (const KindMember& member : unused_members) {
         for (const json& part : system.list(member.kind)) {
             if (part.contains(member.name)) {
                 parts_by_member[std::string(member.name) + " of " + member.kind].push_back(text(part, "id"));

@@ -43,7 +43,7 @@ class Human final : public OutputLayout {
         }
         show_options(test);
         out_ << "\nResults: \n";
-        show_stamp(test);
+        show_data_signature(test);
         out_ << "\naccess    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   "
                 "total(s)   iter\n"
                 "------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   "
@@ -71,7 +71,7 @@ class Human final : public OutputLayout {
             return;
         }
         if (point.step.repetition > 0 && (point.writes() || !s.write)) {
-            show_stamp(test);
+            show_data_signature(test);
         }
         if (verbose_ >= 3) {
             show_times(test, point);
@@ -130,7 +130,7 @@ class Human final : public OutputLayout {
         out_ << std::left << std::setw(20) << key << ": " << text << "\n";
     }
 
-    void show_stamp(const IorTest& test) {
+    void show_data_signature(const IorTest& test) {
         if (verbose_ >= 2) {
             const auto stamp = static_cast<std::uint32_t>(test.stamp);
             out_ << text("Using Time Stamp %u (0x%x) for Data Signature\n", stamp, stamp);

@@ -18,7 +18,7 @@ using plan::PlanError;
 using Takes = IorOption::Takes;
 
 std::int64_t whole(const std::string& text, const std::string& option) {
-    return read_number(text, option, INT_MIN, INT_MAX);
+    return read_scaled_number(text, option, INT_MIN, INT_MAX);
 }
 
 template <auto Member>
@@ -31,7 +31,7 @@ void set_level(IorSettings& settings, const std::string& value) {
 }
 template <auto Member>
 void set_size(IorSettings& settings, const std::string& value) {
-    settings.*Member = read_number(value, "a size");
+    settings.*Member = read_scaled_number(value, "a size");
 }
 template <auto Member>
 void set_number(IorSettings& settings, const std::string& value) {
@@ -117,7 +117,7 @@ void set_memory_per_node(IorSettings& settings, const std::string& value) {
     if (!value.empty() && value.back() == '%') {
         share = static_cast<double>(whole(value.substr(0, value.size() - 1), "-M")) / 100;
     } else {
-        share = static_cast<double>(read_number(value, "-M")) / bytes;
+        share = static_cast<double>(read_scaled_number(value, "-M")) / bytes;
     }
     if (share < 0 || share > 0.95) {
         refuse("-M " + value + " is not between nothing and 95 % of a node's memory: the rest is needed to run");
@@ -127,7 +127,7 @@ void set_memory_per_node(IorSettings& settings, const std::string& value) {
 }
 
 void set_memory_per_task(IorSettings& settings, const std::string& value) {
-    settings.memory_per_task = read_number(value, "memoryPerTask");
+    settings.memory_per_task = read_scaled_number(value, "memoryPerTask");
     settings.memory_share = 0;
 }
 

@@ -18,11 +18,11 @@ using V = const std::string&;
 constexpr int most_items = 1 << 28;
 
 int small(V text, int least, int most) {
-    return static_cast<int>(read_number(text, "", least, most));
+    return static_cast<int>(read_scaled_number(text, "", least, most));
 }
 
 std::uint64_t count(V text, std::int64_t least) {
-    return static_cast<std::uint64_t>(read_number(text, "", least, most_items));
+    return static_cast<std::uint64_t>(read_scaled_number(text, "", least, most_items));
 }
 
 double factor(V text) {
@@ -72,12 +72,12 @@ const std::vector<ToolOption<S>>& options() {
         {'D', "data-sets", true, "sets of a task (10)", [](S& s, V v) { s.sets = small(v, 1, 1'000'000); }},
         {'G', "", true, "signature of the content",
          [](S& s, V v) {
-             const std::int64_t seed = read_number(v, "", INT32_MIN, UINT32_MAX);
+             const std::int64_t seed = read_scaled_number(v, "", INT32_MIN, UINT32_MAX);
              s.seed = seed == -1 ? std::nullopt : std::optional(seed);
          }},
         {'o', "", true, "directory (./out)", [](S& s, V v) { s.directory = v; }},
         {'S', "object-size", true, "bytes of an object (3901)",
-         [](S& s, V v) { s.size = static_cast<std::uint64_t>(read_number(v, "", 1, 1 << 30)); }},
+         [](S& s, V v) { s.size = static_cast<std::uint64_t>(read_scaled_number(v, "", 1, 1 << 30)); }},
         {'R', "iterations", true, "iterations of the benchmark phase (3)",
          [](S& s, V v) { s.iterations = small(v, 0, 100'000); }},
         {'t', "waiting-time", true, "wait after each call, in proportion to how long it took",

@@ -16,7 +16,7 @@ using plan::PlanError;
 
 /// As a plain number or a size: mdtest reads both alike.
 std::int64_t number(const std::string& text, std::int64_t least, std::int64_t most) {
-    return read_number(text, "", least, most);
+    return read_scaled_number(text, "", least, most);
 }
 
 int small(const std::string& text, int least, int most) {

@@ -127,6 +127,6 @@ def _format_short_count(value: int) -> str:
     return str(value)
 
 
-def format_rate_in(value: float, unit: str) -> str:
+def format_rate_with_unit(value: float, base_unit: str) -> str:
     """A rate with its unit, "B/s" or "op/s"."""
-    return str(quantities.display_operation_rate(value) if unit == "op/s" else quantities.display_byte_rate(value))
+    return str(quantities.display_operation_rate(value) if base_unit == "op/s" else quantities.display_byte_rate(value))

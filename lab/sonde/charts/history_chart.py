@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, build_amount_axis, format_rate_in
+from sonde.charts.axes import Axis, build_amount_axis, format_rate_with_unit
 from sonde.charts.dates import build_date_axis, format_day
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, format_share, render_table
 from sonde.model import quantities
@@ -150,7 +150,7 @@ def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
         events = [event.text for event in history.events if left_edge <= event.time < right_edge]
         text = ""
         if inside.any():
-            rate = format_rate_in(float(np.median(values[inside])), history.unit)
+            rate = format_rate_with_unit(float(np.median(values[inside])), history.unit)
             text = f"{format_day(float(times[inside][0]))}\n{rate}"
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
@@ -163,8 +163,8 @@ def _make_table(history: HistoryCurve) -> Markup:
     rows = [
         (
             f"{format_day(segment.start)} – {format_day(segment.end)}",
-            format_rate_in(segment.level, history.unit),
-            f"{format_rate_in(segment.low, history.unit)} – {format_rate_in(segment.high, history.unit)}",
+            format_rate_with_unit(segment.level, history.unit),
+            f"{format_rate_with_unit(segment.low, history.unit)} – {format_rate_with_unit(segment.high, history.unit)}",
         )
         for segment in history.segments
     ]

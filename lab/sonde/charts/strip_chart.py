@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_in
+from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_with_unit
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_table
 from sonde.model import quantities
 from sonde.stats.density import estimate_log_density
@@ -86,7 +86,7 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
     medians = [float(np.median(period.values)) for period in result]
     text = (
         f"{title} by {word}: {quantities.count_noun(len(values), 'run')} in {quantities.count_noun(len(result), word)};"
-        f" medians from {format_rate_in(min(medians), unit)} to {format_rate_in(max(medians), unit)}"
+        f" medians from {format_rate_with_unit(min(medians), unit)} to {format_rate_with_unit(max(medians), unit)}"
     )
     cut = int((values > scale.high).sum())
     above = f" {quantities.count_noun(cut, 'run')} above the scale." if cut else ""
@@ -169,10 +169,10 @@ def _describe_period(period: Period, unit: str) -> list[str]:
     sentences = [
         period.name,
         quantities.count_noun(period.values.size, "run"),
-        f"median {format_rate_in(float(np.median(period.values)), unit)}",
+        f"median {format_rate_with_unit(float(np.median(period.values)), unit)}",
     ]
     if period.values.size >= _FEWEST_FOR_SHAPE:
-        low, high = (format_rate_in(float(value), unit) for value in np.quantile(period.values, [0.1, 0.9]))
+        low, high = (format_rate_with_unit(float(value), unit) for value in np.quantile(period.values, [0.1, 0.9]))
         sentences.append(f"eight of ten {low} to {high}")
     return sentences
 
@@ -182,7 +182,10 @@ def _make_table(word: str, periods: Sequence[Period], unit: str) -> Markup:
         (
             period.name,
             f"{period.values.size:,}",
-            *(format_rate_in(float(value), unit) for value in np.quantile(period.values, [0.0, 0.25, 0.5, 0.75, 1.0])),
+            *(
+                format_rate_with_unit(float(value), unit)
+                for value in np.quantile(period.values, [0.0, 0.25, 0.5, 0.75, 1.0])
+            ),
             _compute_variation_interval(period.values),
         )
         for period in periods

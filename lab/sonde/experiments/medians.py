@@ -12,7 +12,7 @@ from sonde.experiments.schedule import make_stopping_rule
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.classification import label_classification
 from sonde.model.errors import RecordError
-from sonde.model.experiment.description import RepeatRule
+from sonde.model.experiment.description import RunSchedule
 from sonde.model.units import counted
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.stopping import InterimLook, MedianInterval, adjust_level_for_looks
@@ -58,7 +58,7 @@ class Effect:
 
 def compute_medians(results: Results) -> list[CellMedian]:
     """Returns the medians in the order of cells and of their phases."""
-    stopping = make_stopping_rule(results.experiment.file.repeat or RepeatRule())
+    stopping = make_stopping_rule(results.experiment.file.repeat or RunSchedule())
     cell_medians = []
     for cell in results.experiment.cells:
         runs = sorted(results.list_runs_of_cell(cell.id), key=lambda run: run.repeat)

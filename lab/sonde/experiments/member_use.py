@@ -137,7 +137,7 @@ def _check_nodes(
         yield f"it requires {count_noun(clients.nodes, 'node')}, and the run had {nodes}."
 
 
-def _check_mapping(
+def _check_task_mapping(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     nodes = _find_node_of_each_task(record)
@@ -258,7 +258,7 @@ def _check_purpose(
 _Check = Callable[[Clients, Storage, RecordReader, Plan, System | None], Iterator[str]]
 CHECKS: Mapping[str, _Check] = {
     "clients.nodes": _check_nodes,
-    "clients.mapping": _check_mapping,
+    "clients.mapping": _check_task_mapping,
     "clients.group": _check_nodes_belong_to_group,
     "clients.origin": _check_origin,
     "clients.pin": _check_pin,

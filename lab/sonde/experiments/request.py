@@ -15,7 +15,7 @@ from sonde.experiments.locations import RunLocations
 from sonde.experiments.results import build_experiment, hash_experiment
 from sonde.model.errors import UserError
 from sonde.model.experiment import Experiment
-from sonde.model.experiment.description import RepeatRule
+from sonde.model.experiment.description import RunSchedule
 from sonde.store.archive import Archive, make_run_id
 from sonde.store.groups import check_group, groups, read_group
 
@@ -39,9 +39,9 @@ class Request:
     stored: Mapping[str, Any] = field(default_factory=dict)  # what the archive stores of it
 
     @property
-    def repeat(self) -> RepeatRule:
+    def repeat(self) -> RunSchedule:
         """The repeat rules of the experiment."""
-        return self.experiment.file.repeat or RepeatRule()
+        return self.experiment.file.repeat or RunSchedule()
 
     def to_json(self) -> dict[str, Any]:
         """Returns the form that the archive stores."""
@@ -79,7 +79,7 @@ def create_request(
     """Returns a new request for `experiment`, read without a profile. Raises UserError for a bad profile or setting."""
     document = experiment.document
     experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
-    repeat = experiment_as_run.file.repeat or RepeatRule()
+    repeat = experiment_as_run.file.repeat or RunSchedule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
     group_name = check_group(group) if group else make_run_id(experiment_as_run.id)
     return Request(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from sonde.model.experiment import Cell
-from sonde.model.experiment.description import RepeatRule
+from sonde.model.experiment.description import RunSchedule
 from sonde.stats.stopping import StopRule
 
 # Rates of one run by phase.
@@ -32,7 +32,7 @@ class ScheduledRun:
     warm_up: bool
 
 
-def make_stopping_rule(repeat: RepeatRule) -> StopRule:
+def make_stopping_rule(repeat: RunSchedule) -> StopRule:
     """Returns the rule that decides when a cell has enough repeats."""
     if repeat.interval is None:
         return StopRule(repeat.min, repeat.min)
@@ -48,7 +48,7 @@ class Schedule:
     def __init__(
         self,
         cells: Sequence[Cell],
-        repeat: RepeatRule,
+        repeat: RunSchedule,
         seed: int,
         rates: Callable[[str], Mapping[int, Rates]],
         given_up: Callable[[str], bool],

@@ -29,7 +29,7 @@ def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path
         return [root / exact["folder"][0].as_py()]
     if compute.any(compute.equal(runs["group"], name)).as_py():  # acc, although there is acc2
         return _find_group_members(root, runs, name, calibrations)
-    return _find_by_name_start(root, runs, name, calibrations)
+    return _find_folders_by_name_start(root, runs, name, calibrations)
 
 
 def find_folders_of_group(root: Path, group: str) -> list[Path]:
@@ -43,7 +43,7 @@ def count_runs_by_group(root: Path) -> Counter[str]:
     return Counter(groups)
 
 
-def _find_by_name_start(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
+def _find_folders_by_name_start(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
     in_group = runs.filter(compute.fill_null(compute.starts_with(runs["group"], name), False))
     singles = runs.filter(compute.starts_with(runs["run"], name))
     groups = set(in_group["group"].unique().to_pylist())

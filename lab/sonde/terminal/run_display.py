@@ -37,7 +37,7 @@ from sonde.terminal.phase_text import (
 )
 from sonde.terminal.sparkline import BLOCKS, PLAIN, make_sparkline
 
-# The view is drawn as often as the engine reports: it shares the cores with the measurement.
+# As often as the engine reports: drawing takes processor time from the measurement.
 _PER_SECOND = 4
 _SPARK = 24
 _PLAIN_EVERY_S = 5.0

@@ -73,7 +73,7 @@ def print_run_list(lines: Sequence[RunListRow]) -> None:
             _format_time(line.runs),
             _format_fastest(line.runs, "write"),
             _format_fastest(line.runs, "read"),
-            _format_validity(line.runs),
+            _format_validity_and_caveats(line.runs),
             *([" ".join(tags)] if tagged else []),
         )
     get_results_console().print(table)
@@ -107,7 +107,7 @@ def _format_time(runs: Sequence[Row]) -> str:
     return format_seconds(sum(seconds)) if seconds else "-"
 
 
-def _format_validity(runs: Sequence[Row]) -> Text:
+def _format_validity_and_caveats(runs: Sequence[Row]) -> Text:
     """How far the numbers can be trusted, and what was found against them."""
     texts = Counter(_describe_validity(row) for row in runs)
     caveats = dict.fromkeys(label_finding(caveat) for row in runs for caveat in row["caveats"] or ())

@@ -56,7 +56,7 @@ def get_output_settings() -> OutputSettings:
     return _settings
 
 
-class _EncodingConsole(Console):
+class _EscapingConsole(Console):
     """A console that shows control characters of what it is given as escapes. Its own codes for styles, cursor and
     progress are not touched: rich marks the latter, and renders the former after this."""
 
@@ -70,7 +70,7 @@ class _EncodingConsole(Console):
         )
 
 
-class _Surface(_EncodingConsole):
+class _Surface(_EscapingConsole):
     """A console that cuts no line: what is longer than the terminal goes on in its next line. In a file or a pipe no
     line ends in blanks."""
 
@@ -95,7 +95,7 @@ def get_messages_console() -> Console:
     """Standard error: progress and remarks."""
     width = None if sys.stderr.isatty() else _WIDE
     options = _color_options() if _settings.color == "never" else {}
-    return _EncodingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL)
+    return _EscapingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL)
 
 
 def _color_options() -> dict[str, Any]:

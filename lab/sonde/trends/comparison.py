@@ -10,7 +10,7 @@ from typing import Literal
 
 from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
-from sonde.stats.multiple import adjust_p_values
+from sonde.stats.multiple import adjust_for_false_discoveries
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels
 from sonde.stats.spread import CoefficientOfVariation, compute_variation
 from sonde.trends.environment import compare_plans
@@ -99,7 +99,9 @@ def compare_sides(before: ComparedSide, after: ComparedSide, smallest_change: fl
         )
     ratios = [compare_rates(item.values, other.values) for item, other in both]
     indexes = [index for index, ratio in enumerate(ratios) if ratio.p is not None]
-    adjusted = dict(zip(indexes, adjust_p_values([ratios[index].p or 0.0 for index in indexes]).tolist(), strict=True))
+    adjusted = dict(
+        zip(indexes, adjust_for_false_discoveries([ratios[index].p or 0.0 for index in indexes]).tolist(), strict=True)
+    )
     folders = {run.id: run.folder for side in (before, after) for run in side.runs}
     places = name_locations([(other.plan, other.key) for _, other in both])
     compared = [

@@ -56,11 +56,11 @@ def compare_targets(comparison: Comparison, machine: System | None = None) -> li
     sides = [list(_read_target_runs(side.runs, machine)) for side in (comparison.before, comparison.after)]
     if not any(run for side in sides for _, run in side):
         return []
-    comparisons = [TargetComparison(number, _list_target_changes(number, *sides)) for number in comparison.numbers]
+    comparisons = [TargetComparison(number, _compare_targets_of_phase(number, *sides)) for number in comparison.numbers]
     return [comparison for comparison in comparisons if comparison.changes.levels or comparison.changes.unknown]
 
 
-def _list_target_changes(number: NumberComparison, before: _TargetRuns, after: _TargetRuns) -> PhaseChanges:
+def _compare_targets_of_phase(number: NumberComparison, before: _TargetRuns, after: _TargetRuns) -> PhaseChanges:
     phase = number.key.phase
     changes = compare_phase_targets(
         list(_iterate_phases(before, number.runs_before, phase)), list(_iterate_phases(after, number.runs_after, phase))

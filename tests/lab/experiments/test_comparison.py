@@ -14,7 +14,7 @@ from detectable_drop import compute_detectable_drop
 
 from sonde.experiments.schedule import Schedule
 from sonde.model.experiment import Cell
-from sonde.model.experiment.description import RepeatRule
+from sonde.model.experiment.description import RunSchedule
 from sonde.stats.ratio import compare_rates, estimate_detectable_drop
 
 COMPARISONS, RUNS = 400, 10
@@ -30,7 +30,7 @@ def played(
     random = np.random.default_rng(seed)
     sides: dict[str, list[float]] = {"a": [], "b": []}
     turns = list(
-        Schedule(SIDES, RepeatRule(min=RUNS, order=order), seed, lambda cell: {}, lambda cell: False).iterate_runs()
+        Schedule(SIDES, RunSchedule(min=RUNS, order=order), seed, lambda cell: {}, lambda cell: False).iterate_runs()
     )
     for number, turn in enumerate(turns):
         side = turn.cell.coordinates["variant"]

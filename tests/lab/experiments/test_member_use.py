@@ -26,7 +26,7 @@ from sonde.experiments.member_use import (
     list_placement_arguments,
 )
 from sonde.model.errors import MachineError
-from sonde.model.experiment.description import Clients, ExperimentFile, RepeatRule, Storage, Treatment, Variant
+from sonde.model.experiment.description import Clients, ExperimentFile, RunSchedule, Storage, Treatment, Variant
 from sonde.model.lines import FileSystemFacts, NodeLine, PhaseBeginLine, RunLine, TableLine
 from sonde.model.plan import Plan
 from sonde.model.record import PhaseRecord, RecordReader
@@ -191,7 +191,7 @@ def test_every_member_of_an_experiment_is_read_by_the_lab() -> None:
     tables = {ExperimentFile} | {
         part for hint in hints.values() for part in typing.get_args(hint) if dataclasses.is_dataclass(part)
     }
-    assert {Clients, Storage, Treatment, Variant, RepeatRule} <= tables
+    assert {Clients, Storage, Treatment, Variant, RunSchedule} <= tables
     read = {
         node.attr
         for path in (ROOT / "lab" / "sonde").rglob("*.py")

@@ -74,7 +74,7 @@ def run_session(
     return EngineSession(launch, observe).run(), line_types
 
 
-def send_signal(number: int) -> None:
+def signal_this_process(number: int) -> None:
     """Sends a signal to this process."""
     os.kill(os.getpid(), number)
 
@@ -115,7 +115,7 @@ def test_record_lines_arrive_while_the_engine_runs(fake: Fake, tmp_path: Path) -
     def observe(kind: str, line: object) -> None:
         line_types.append(kind)
         if line_types.count("progress") == 3:
-            send_signal(signal.SIGINT)  # without following, the lines would arrive after ten minutes
+            signal_this_process(signal.SIGINT)  # without following, the lines would arrive after ten minutes
 
     assert EngineSession(make_launch(tmp_path), observe).run().exit_code == 5
     assert line_types.count("progress") >= 3
@@ -148,7 +148,7 @@ def test_failed_stage_is_the_last(fake: Fake, tmp_path: Path) -> None:
 def test_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
     fake(seconds="20")
     before = signal.getsignal(signal.SIGINT)
-    outcome, line_types = run_session(make_launch(tmp_path), lambda: send_signal(number))
+    outcome, line_types = run_session(make_launch(tmp_path), lambda: signal_this_process(number))
     assert outcome.exit_code == 5
     assert outcome.record.status == "interrupted"
     assert line_types[-1] == "end"
@@ -164,7 +164,7 @@ def test_signal_during_engine_start_ends_the_run(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SONDE_ENGINE", str(engine))
     began = time.monotonic()
     outcome = EngineSession(
-        make_launch(tmp_path / "run"), lambda kind, line: None, on_start=lambda pid: send_signal(number)
+        make_launch(tmp_path / "run"), lambda kind, line: None, on_start=lambda pid: signal_this_process(number)
     ).run()
     assert outcome.exit_code == 5
     assert time.monotonic() - began < 300
@@ -175,8 +175,8 @@ def test_second_signal_kills_after_grace_period(fake: Fake, tmp_path: Path, monk
     fake("deaf", seconds="30")
 
     def twice() -> None:
-        send_signal(signal.SIGINT)
-        threading.Timer(0.4, send_signal, [signal.SIGINT]).start()
+        signal_this_process(signal.SIGINT)
+        threading.Timer(0.4, signal_this_process, [signal.SIGINT]).start()
 
     outcome, _ = run_session(make_launch(tmp_path), twice)
     assert outcome.exit_code == 1
@@ -186,7 +186,7 @@ def test_second_signal_kills_after_grace_period(fake: Fake, tmp_path: Path, monk
 def test_single_signal_never_kills(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "GRACE_S", 0.1)
     fake("deaf", seconds="1.2")
-    outcome, _ = run_session(make_launch(tmp_path), lambda: send_signal(signal.SIGINT))
+    outcome, _ = run_session(make_launch(tmp_path), lambda: signal_this_process(signal.SIGINT))
     assert outcome.exit_code == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.multiple import adjust_p_values
+from sonde.stats.multiple import adjust_for_false_discoveries
 
 # Benjamini and Hochberg 1995, section 4.1: fifteen p values, of which four stand at 0.05.
 PAPER = [
@@ -18,7 +18,7 @@ PAPER = [
 
 
 def test_four_of_the_fifteen_stand() -> None:
-    adjusted = adjust_p_values(PAPER)
+    adjusted = adjust_for_false_discoveries(PAPER)
     assert int(np.sum(adjusted <= 0.05)) == 4
     assert adjusted[0] == pytest.approx(0.0015)
     assert adjusted[3] == pytest.approx(0.035625)
@@ -26,17 +26,17 @@ def test_four_of_the_fifteen_stand() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_order_does_not_matter_and_nothing_becomes_smaller(values: list[float]) -> None:
-    adjusted = adjust_p_values(values)
-    turned = adjust_p_values(values[::-1])[::-1]
+    adjusted = adjust_for_false_discoveries(values)
+    turned = adjust_for_false_discoveries(values[::-1])[::-1]
     assert np.allclose(adjusted, turned)
     assert np.all(adjusted >= np.array(values) - 1e-12)
     assert np.all(adjusted <= 1)
 
 
 def test_no_test_gives_no_answer() -> None:
-    assert adjust_p_values([]).size == 0
+    assert adjust_for_false_discoveries([]).size == 0
 
 
 def test_adjusted_p_follows_benjamini_hochberg() -> None:
-    assert adjust_p_values([0.04, 0.01, 0.9, 0.03]) == pytest.approx([0.16 / 3, 0.04, 0.9, 0.16 / 3])
-    assert adjust_p_values([0.2]) == pytest.approx([0.2])
+    assert adjust_for_false_discoveries([0.04, 0.01, 0.9, 0.03]) == pytest.approx([0.16 / 3, 0.04, 0.9, 0.16 / 3])
+    assert adjust_for_false_discoveries([0.2]) == pytest.approx([0.2])

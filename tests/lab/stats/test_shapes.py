@@ -101,7 +101,7 @@ def test_the_area_between_curves_is_the_known_one() -> None:
     assert compute_area(compute_progress([3.0] * 7), compute_progress([1.0] * 100)) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_a_band_knows_its_own_kind_and_no_other() -> None:
+def test_band_accepts_its_own_kind_and_flags_declining_curves() -> None:
     random = np.random.default_rng(46)
     strangers = own_differs = 0
     for _ in range(30):

@@ -196,7 +196,7 @@ def test_truncated_file_never_raises_another_error(tmp_path: Path, text: str) ->
             continue
 
 
-def test_every_format_is_described_by_its_program() -> None:
+def test_format_names_are_unique_and_begin_with_the_program() -> None:
     assert len({entry.name for entry in TELEMETRY_FORMATS}) == len(TELEMETRY_FORMATS)
     assert all(": " in entry.description for entry in TELEMETRY_FORMATS)
 

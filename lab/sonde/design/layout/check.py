@@ -105,7 +105,7 @@ def _check_file_system(
         yield from find_pool_faults(file_system)
     if file_system.options:
         yield CheckedItem("mount options", file_system.location)
-    yield from _check_options(file_system)
+    yield from _find_costly_mount_options(file_system)
 
 
 def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None) -> int | None:
@@ -261,7 +261,7 @@ _COSTLY = {
 }
 
 
-def _check_options(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _find_costly_mount_options(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     for option in file_system.options:
         if option in _COSTLY:
             cost, remedy = _COSTLY[option]

@@ -15,7 +15,7 @@ from sonde.experiments.claims.samples import MissingError, RateCurve, Samples
 from sonde.experiments.schedule import make_stopping_rule
 from sonde.model.errors import SystemFileError
 from sonde.model.experiment.claims import CLIENT_METRICS, METRICS
-from sonde.model.experiment.description import RepeatRule
+from sonde.model.experiment.description import RunSchedule
 from sonde.model.experiment.experiment import Cell, Experiment
 from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_record
 from sonde.model.system.service import Pool, RatedPeak
@@ -132,7 +132,7 @@ class MeasuredRuns:
         )
 
     def look(self, cell: Cell) -> InterimLook:
-        stopping = make_stopping_rule(self.experiment.file.repeat or RepeatRule())
+        stopping = make_stopping_rule(self.experiment.file.repeat or RunSchedule())
         return stopping.classify_look(len(self._runs.get(cell.id, [])))
 
     def _compute_metric(self, metric: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:

@@ -128,7 +128,7 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
         curves.append(_curve_of_medians(name, _medians_by_place(positions, figure, series_points)))
     if not curves:
         return None
-    published, published_text = _published_curves(figure, points, runs, positions)
+    published, published_text = _make_published_figure(figure, points, runs, positions)
     caption = f"{_describe_runs(points)}{published_text}"
     return build_curve_chart(
         Curves(
@@ -143,7 +143,7 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
     ).render()
 
 
-def _published_curves(
+def _make_published_figure(
     figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns, positions: Mapping[str, float]
 ) -> tuple[list[Curve], str]:
     """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
@@ -226,7 +226,7 @@ def _draw_scaling(figure: FigureDescription, title: str, points: Sequence[Point]
     curves.append(
         Curve(f"{reference.name}, proportional", ideal_sizes, [start_rate * size / start_size for size in ideal_sizes])
     )
-    published, published_text = _published_curves(figure, points, runs, sizes)
+    published, published_text = _make_published_figure(figure, points, runs, sizes)
     curves += published
     caption = f"{_describe_runs(points)} {'; '.join(growth_texts)}.{published_text}"
     chart = Curves(title, caption, curves, unit_suffix(points[0].unit), figure.x, lambda x: names.get(x, f"{x:g}"))

@@ -26,7 +26,7 @@ from sonde.model.experiment.claims import (
     Value,
     find_unit,
     parse_claim_value,
-    parse_printed_number,
+    parse_published_number,
     wrap_value_in_claim,
 )
 from sonde.model.experiment.description import FigureDescription, PublishedNumber
@@ -80,8 +80,8 @@ def _compare_number(
     value_expression = parse_claim_value(published.of)
     unit = find_unit(value_expression)
     value, upper = (
-        parse_printed_number(published.value, unit),
-        None if published.to is None else parse_printed_number(published.to, unit),
+        parse_published_number(published.value, unit),
+        None if published.to is None else parse_published_number(published.to, unit),
     )
     try:
         contexts = grid.find_contexts(wrap_value_in_claim(published.of, value_expression))
@@ -246,7 +246,7 @@ def published_lines(
             continue
         series = metric_places.get(figure.series) if figure.series else None
         line = lines.setdefault(json.dumps(series, default=str), (series, {}))[1]
-        value = parse_printed_number(published.value, find_unit(metric))
+        value = parse_published_number(published.value, find_unit(metric))
         line.update({metric_places[figure.x]: value} if figure.x in metric_places else dict.fromkeys(places, value))
     return [PublishedLine(series, values) for series, values in lines.values()]
 

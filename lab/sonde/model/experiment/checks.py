@@ -18,7 +18,7 @@ from sonde.model.experiment.claims import (
     find_unit,
     parse_claim,
     parse_claim_value,
-    parse_printed_number,
+    parse_published_number,
     wrap_value_in_claim,
 )
 from sonde.model.experiment.experiment import Cell, Experiment
@@ -245,7 +245,7 @@ def _check_published(experiment: Experiment, full_experiment: Experiment) -> Non
         try:
             value = parse_claim_value(published_number.of)
             ends = [
-                parse_printed_number(printed_value, find_unit(value))
+                parse_published_number(printed_value, find_unit(value))
                 for printed_value in (published_number.value, published_number.to)
                 if printed_value is not None
             ]

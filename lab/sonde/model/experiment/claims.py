@@ -228,7 +228,7 @@ def find_unit(value: Value) -> str:
     return "1"
 
 
-def parse_printed_number(value: float | str, unit: str) -> float:
+def parse_published_number(value: float | str, unit: str) -> float:
     """Converts a published number to base units: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %". A plain number is unchanged.
 
     Raises UnitError.

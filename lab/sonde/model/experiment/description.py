@@ -131,7 +131,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepeatRule:
+class RunSchedule:
     """How often each cell is run, and in which order."""
 
     min: int = plain_number("count", "runs of each cell", default=3, least=1)
@@ -258,7 +258,7 @@ class ExperimentFile:
     treatments: tuple[Treatment, ...] = tables("what is done to the machine around runs", Treatment)
     variants: tuple[Variant, ...] = tables("sides of a comparison", Variant)
     sweep: tuple[Sweep, ...] = tables("axes of the cells", Sweep)
-    repeat: RepeatRule | None = table("how often, and until when", RepeatRule)
+    repeat: RunSchedule | None = table("how often, and until when", RunSchedule)
     expect: tuple[Expectation, ...] = tables("claims about the results", Expectation)
     published: tuple[PublishedNumber, ...] = tables(
         "numbers of the source document, shown beside ours", PublishedNumber

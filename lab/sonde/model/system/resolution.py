@@ -32,7 +32,7 @@ class ResolvableSystem(Protocol):
     def count_pool_clients(self, pool: str) -> int | None: ...
 
 
-# Members for people only; the resolved form omits them.
+# Members that are not copied into the resolved form: they are for people, or are resolved in another way.
 FILE_ONLY_MEMBERS = frozenset({"id", "source", "status", "notes", "failover", "interfaces", "blocks"})
 INTEGER_KINDS = frozenset({"size", "count"})
 

@@ -63,21 +63,21 @@ TEST_CASE("option values follow in three ways, flags combine") {
 }
 
 TEST_CASE("sizes are powers of 1024 whatever the case of the letter") {
-    CHECK(dialects::read_number("8", "x") == 8);
-    CHECK(dialects::read_number("3k", "x") == 3 << 10);
-    CHECK(dialects::read_number(" 3 M ", "x") == 3 << 20);
-    CHECK(dialects::read_number("-2G", "x") == -(std::int64_t{2} << 30U));
-    CHECK(dialects::read_number("1t", "x") == std::int64_t{1} << 40U);
-    CHECK(dialects::read_number("7p", "x") == std::int64_t{7} << 50U);
+    CHECK(dialects::read_scaled_number("8", "x") == 8);
+    CHECK(dialects::read_scaled_number("3k", "x") == 3 << 10);
+    CHECK(dialects::read_scaled_number(" 3 M ", "x") == 3 << 20);
+    CHECK(dialects::read_scaled_number("-2G", "x") == -(std::int64_t{2} << 30U));
+    CHECK(dialects::read_scaled_number("1t", "x") == std::int64_t{1} << 40U);
+    CHECK(dialects::read_scaled_number("7p", "x") == std::int64_t{7} << 50U);
     for (const char* same : {"4k", "4K", "4kb", "4kB", "4KiB", "4096", "4096b", "4096.9"}) {
         CAPTURE(same);
-        CHECK(dialects::read_number(same, "x") == 4096);
+        CHECK(dialects::read_scaled_number(same, "x") == 4096);
     }
-    CHECK(dialects::read_number("0.5", "x") == 0);
-    CHECK(dialects::read_number("-1.5", "x") == -1);
+    CHECK(dialects::read_scaled_number("0.5", "x") == 0);
+    CHECK(dialects::read_scaled_number("-1.5", "x") == -1);
     for (const char* wrong : {"", "k", "1.5k", "4kbb", "4ki", "4x", "4 4", "0x10", "9000000p", ".5"}) {
         CAPTURE(wrong);
-        CHECK_THROWS_AS(dialects::read_number(wrong, "x"), plan::PlanError);
+        CHECK_THROWS_AS(dialects::read_scaled_number(wrong, "x"), plan::PlanError);
     }
 }
 

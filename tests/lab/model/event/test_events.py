@@ -143,7 +143,7 @@ def test_event_without_parts_affects_every_part() -> None:
     assert event("group", "2014", "drives").affects("d3", SYSTEM)
 
 
-def file(folder: Path, **members: Any) -> Path:
+def write_event_file(folder: Path, **members: Any) -> Path:
     path = folder / "events.json"
     path.write_text(json.dumps({"schema": "sonde-event/1", "events": [], **members}), encoding="utf-8")
     return path
@@ -154,7 +154,9 @@ ONE = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
 
 def test_what_a_file_says_at_its_top_holds_for_its_events(tmp_path: Path) -> None:
     events = [{**ONE, "when": "2014-03-18"}, {**ONE, "id": "own", "who": "B", "changes": {"osts": [72, 96]}}]
-    own_event, other = read_events(file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events))
+    own_event, other = read_events(
+        write_event_file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events)
+    )
     assert (own_event.id, own_event.who, own_event.source, own_event.system) == ("own", "B", "S", "edison")
     assert own_event.changes == {"osts": (72, 96)}
     assert (other.who, other.when.first) == ("A", parse_utc("2014-03-17T23:00"))
@@ -194,7 +196,7 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
 def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
     members: dict[str, Any], text: str, tmp_path: Path
 ) -> None:
-    path = file(tmp_path, **members)
+    path = write_event_file(tmp_path, **members)
     with pytest.raises(EventError) as caught:
         read_events(path, SYSTEM)
     message = str(caught.value)
@@ -316,7 +318,7 @@ def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> N
     exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
     assert [event.id for event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
     events = [{**ONE, "id": name} for name in ("z", "y")]
-    assert [event.id for event in read_events(file(tmp_path, events=events))] == ["y", "z"]
+    assert [event.id for event in read_events(write_event_file(tmp_path, events=events))] == ["y", "z"]
 
 
 def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
@@ -368,7 +370,7 @@ def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
     ],
 )
 def test_a_slip_in_events_word_for_word(members: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    path = file(tmp_path, **members)
+    path = write_event_file(tmp_path, **members)
     if members.get("schema", "") is None:
         path.write_text('{"events": []}', encoding="utf-8")
     with pytest.raises(EventError) as caught:

@@ -16,7 +16,7 @@ from sonde.model.experiment.description import (
     Expectation,
     ExperimentFile,
     PublishedNumber,
-    RepeatRule,
+    RunSchedule,
     Storage,
     Sweep,
     Treatment,
@@ -297,7 +297,7 @@ def test_what_a_file_leaves_out() -> None:
     assert vars(Sweep(values=[1])) == {
         "name": "", "paths": (), "values": [1], "kind": "grid", "plans": (), "labels": (),
     }  # fmt: skip
-    assert vars(RepeatRule()) == {
+    assert vars(RunSchedule()) == {
         "min": 3, "max": None, "interval": None, "warmup": 0, "order": "block_random", "seed": None, "fresh": "files",
         "cooldown": None,
     }  # fmt: skip

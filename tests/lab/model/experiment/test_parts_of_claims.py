@@ -22,7 +22,7 @@ from sonde.model.experiment.claims import (
     find_unit,
     parse_claim,
     parse_claim_value,
-    parse_printed_number,
+    parse_published_number,
     replace_quantities,
     wrap_value_in_claim,
 )
@@ -70,14 +70,14 @@ def test_a_number_alone_has_no_unit() -> None:
     ],
 )
 def test_a_printed_number_is_read_by_its_unit(value: float | str, unit: str, number: float) -> None:
-    assert parse_printed_number(value, unit) == pytest.approx(number)
-    assert isinstance(parse_printed_number(value, unit), float)
+    assert parse_published_number(value, unit) == pytest.approx(number)
+    assert isinstance(parse_published_number(value, unit), float)
 
 
 def test_a_printed_number_of_another_unit_is_refused() -> None:
     for value, unit in (("1.6 GB/s", "s"), ("3 s", "B/s"), ("3 s", "1"), ("3 GB/s", "op/s")):
         with pytest.raises(UnitError):
-            parse_printed_number(value, unit)
+            parse_published_number(value, unit)
 
 
 @pytest.mark.parametrize(

@@ -312,10 +312,10 @@ def test_clean_prints_removed_directories(
     sonde: Any, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = [
-        {"directory": f"{target}/sonde-a", "run": "a", "files": 3, "bytes": 4096, "left": []},
+        {"directory": f"{target}/sonde-a", "run": "a", "files": 3, "bytes": 4096, "remaining": []},
         {"directory": f"{target}/sonde-b", "not_removed": "its run b is still going on (process 7)"},
     ]
-    stuck = [{"directory": f"{target}/sonde-c", "run": "c", "files": 1, "bytes": 1, "left": ["sonde-c/mine.txt"]}]
+    stuck = [{"directory": f"{target}/sonde-c", "run": "c", "files": 1, "bytes": 1, "remaining": ["sonde-c/mine.txt"]}]
     engine = tmp_path / "engine"
     for entries, code in ((answer, 0), (stuck, 1), ([], 0)):
         engine.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(entries)}\nEND\nexit {code}\n")
@@ -339,7 +339,7 @@ def test_clean_outside_the_directory_needs_yes(
 ) -> None:
     roots = [f"{target}/sonde-a", "/mnt/disk/sonde-a"]
     entry = {"directory": roots[0], "run": "a", "directories": roots, "outside": roots[1:]}
-    removed = {**entry, "files": 3, "bytes": 4096, "left": []}
+    removed = {**entry, "files": 3, "bytes": 4096, "remaining": []}
     kept_entry = {
         **entry,
         "not_removed": "its run has files outside, in /mnt/disk/sonde-a: add --yes to remove them there too",

@@ -42,7 +42,22 @@ WIDER = """JSON.stringify([...document.querySelectorAll('body *')].filter(one =>
 
 # Everything that is to be read, but for names on bars.
 WORDS = [
-    *("h1", "h2", "h3", "h4", "p", "a", "td", "th", "figcaption", ".words", ".detail", ".second", ".note", ".pid"),
+    *(
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "p",
+        "a",
+        "td",
+        "th",
+        "figcaption",
+        ".explanation",
+        ".detail",
+        ".second",
+        ".note",
+        ".pid",
+    ),
     *(
         ".lb:not(.on)",
         ".y span",

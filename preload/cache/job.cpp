@@ -4,6 +4,7 @@
 
 #include "cache/dirty_pages.hpp"
 #include "cache/profitability.hpp"
+#include "cache/verification.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"
 #include "system/clock.hpp"
@@ -120,6 +121,9 @@ void Job::done(ssize_t got) noexcept {
 ssize_t Job::ask(const Request& request) const noexcept {
     const ssize_t got = writes_ ? state.storage.pwrite(request.fd, request.data, request.bytes, request.offset)
                                 : state.storage.pread(request.fd, request.data, request.bytes, request.offset);
+    if (writes_ && got > 0 && !appends_ && state.is_verifying) {
+        verify_bytes(*file_, fd_, request.data, static_cast<std::size_t>(got), request.offset);
+    }
     return got < 0 ? -errno : got;
 }
 

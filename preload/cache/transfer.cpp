@@ -6,6 +6,7 @@
 #include <algorithm>
 #include "cache/pages.hpp"
 #include "cache/profitability.hpp"
+#include "cache/verification.hpp"
 #include "cache/work_queue.hpp"
 #include "cache/writeback.hpp"
 #include "model/registry.hpp"
@@ -178,6 +179,9 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
             if (error != 0) {
                 return done > 0 ? static_cast<ssize_t>(done) : error;
             }
+        }
+        if (state.is_verifying && !page->is_dirty && page->busy == Busy::No) {
+            verify_bytes(file, file.ends.reader, page->data + begin, part, position);
         }
         std::memcpy(to + done, page->data + begin, part);
         used_ahead(file, *page);

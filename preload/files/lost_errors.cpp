@@ -2,10 +2,10 @@
 #include "files/lost_errors.hpp"
 
 #include "model/candidate_table.hpp"
+#include "model/state.hpp"
+#include "system/system_log.hpp"
 #include "system/text.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <cerrno>
 #include <cstring>
 
@@ -33,19 +33,6 @@ void name_error(Text& text, int error) noexcept {
     text << "error " << error;
 }
 
-void send_to_system_log(const char* line, std::size_t length) noexcept {
-    const long fd = raw::call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, "/dev/log", sizeof("/dev/log"));
-    if (fd >= 0 && raw::call(SYS_connect, fd, raw::number(&address), sizeof(address)) == 0) {
-        raw::call(SYS_sendto, fd, raw::number(line), static_cast<long>(length), MSG_NOSIGNAL, 0, 0);
-    }
-    if (fd >= 0) {
-        raw::call(SYS_close, fd);
-    }
-}
-
 }  // namespace
 
 void report_lost_error(const File& file, int error) noexcept {
@@ -60,7 +47,8 @@ void report_lost_error(const File& file, int error) noexcept {
         raw::call(SYS_write, 2, raw::number(text.data() + priority_length),
                   static_cast<long>(text.length() - priority_length));
     }
-    send_to_system_log(text.data(), text.length() - 1);
+    system::send_to_system_log(text.data(), text.length() - 1);
+    state.total.lost_errors.fetch_add(1, std::memory_order_relaxed);
 }
 
 void report_unseen_errors(File& file) noexcept {

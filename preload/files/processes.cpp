@@ -5,6 +5,7 @@
 #include "cache/pages.hpp"
 #include "cache/writeback.hpp"
 #include "files/lost_errors.hpp"
+#include "files/summary.hpp"
 #include "guards/node_locks.hpp"
 #include "model/bypass.hpp"
 #include "model/candidate_table.hpp"
@@ -98,6 +99,7 @@ void fork_done(bool child) noexcept {
             }
         }
         state.few.files = state.few.calls = state.few.bytes = 0;
+        clear_summary();
         choosing_after_fork();
         bypass_after_fork();
         node_locks_after_fork();

@@ -2,6 +2,7 @@
 // What was done for each file, in words for people and as lines of JSON; and what would have helped.
 #include "files/report.hpp"
 
+#include "files/summary.hpp"
 #include "model/bypass.hpp"
 #include "model/choice.hpp"
 #include "model/registry.hpp"
@@ -284,6 +285,7 @@ void report_file(File& file) noexcept {
     if (counted.read.calls + counted.write.calls == 0 && (file.why_released == nullptr || file.inherited)) {
         return;
     }
+    add_to_summary(file);
     if (file.rule->verbose && state.report >= 0 && !told_in_brief(*file.rule, file.path, counted, file.why_released)) {
         report_text(file, state.report);
     }
@@ -317,6 +319,7 @@ void report_at_end() noexcept {
         },
         1'000'000'000);
     state.files_lock.unlock();
+    write_summary();
     if (const std::uint64_t files = state.few.files.exchange(0)) {
         Text text(state.report);
         text << "sonde: " << files << (files == 1 ? " other file of" : " other files, each of") << " fewer than "

@@ -18,6 +18,7 @@ namespace sonde::buffer {
 void start(const StorageCalls& below, settings::Settings& settings, int report, const char* lines) noexcept {
     state.storage = below;
     state.settings = &settings;
+    state.is_verifying = settings.stage == settings::Stage::Verify;
     state.report = report;
     mark_own_descriptor(report);
     state.lines_folder = lines;

@@ -4,26 +4,31 @@
 #include "intercept/c_streams.hpp"
 
 #include "intercept/errors.hpp"
+#include "intercept/process_settings.hpp"
 #include "system/high_descriptor.hpp"
 #include "system/memory.hpp"
 #include "system/oldest_libc.hpp"
-#include "system/text.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <cstdlib>
 #include <cstring>
 
-extern "C" char** environ;
+extern "C" {
+extern void* __dso_handle;
+// What pthread_atfork() and at_quick_exit() call in glibc; musl has neither, and would not load the library for them.
+[[gnu::weak]] int __register_atfork(void (*)(), void (*)(), void (*)(), void*) noexcept;
+[[gnu::weak]] int __cxa_at_quick_exit(void (*)(void*), void*) noexcept;
+[[gnu::weak]] void __tsan_init();  // of ThreadSanitizer
+}
 SONDE_OLDEST(dlsym);
 
 namespace sonde::intercept {
 
 namespace {
 
-settings::Settings chosen;
+settings::Settings* chosen = nullptr;
 int report_descriptor = -1;
 void* vfork_behind = nullptr;
 
@@ -34,59 +39,20 @@ ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t offset
     return NEXT(pwrite64)(fd, data, bytes, offset);
 }
 
-/// The environment as it was given: a program may have replaced getenv, or not have started yet.
-const char* variable(const char* name) noexcept {
-    const std::size_t length = std::strlen(name);
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=' && (*entry)[length + 1] != 0) {
-            return *entry + length + 1;
-        }
-    }
-    return nullptr;
-}
-
 void open_report() noexcept {
     const long duplicate = system::high_duplicate(static_cast<int>(2));
     report_descriptor = duplicate >= 0 ? static_cast<int>(duplicate) : -1;
 }
 
-void warn(const char* sentence) {
-    system::Text text(report_descriptor >= 0 ? report_descriptor : 2);
-    text << "sonde: " << sentence << '\n';
-    text.flush();
-}
-
-void read_settings_file(const char* path) noexcept {
-    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path), O_RDONLY | O_CLOEXEC);
-    constexpr std::size_t most = 65536;
-    auto* text = static_cast<char*>(system::map_bytes(most));
-    long got = -1;
-    std::size_t length = 0;
-    while (fd >= 0 && text != nullptr && length < most - 1) {
-        got = raw::call(SYS_read, fd, raw::number(text + length), static_cast<long>(most - 1 - length));
-        if (got <= 0) {
-            break;
-        }
-        length += static_cast<std::size_t>(got);
-    }
-    if (fd >= 0) {
-        raw::call(SYS_close, fd);
-    }
-    if (fd < 0 || got < 0) {
-        warn("the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
-        return;
-    }
-    settings::read_params(text, chosen, warn);
-}
-
 void buffer_standard_output() noexcept {
     struct stat got {};
-    if (chosen.standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+    if (chosen->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 ||
+        !S_ISREG(got.st_mode)) {
         return;
     }
-    auto* buffer = static_cast<char*>(system::map_bytes(chosen.standard_output_bytes));
+    auto* buffer = static_cast<char*>(system::map_bytes(chosen->standard_output_bytes));
     if (buffer != nullptr) {
-        setvbuf(stdout, buffer, _IOFBF, chosen.standard_output_bytes);
+        setvbuf(stdout, buffer, _IOFBF, chosen->standard_output_bytes);
     }
 }
 
@@ -97,31 +63,27 @@ std::size_t events_wanted() noexcept {
 }
 
 void start_buffer() noexcept {
-    const char* params = variable("IOBUF_PARAMS");
-    const char* file = variable("SONDE_IOBUF_FILE");
-    if (params == nullptr && file == nullptr) {
+    chosen = read_settings();
+    if (chosen == nullptr) {
         return;
     }
-    if (params != nullptr) {
-        settings::read_params(params, chosen, warn);
+    for (std::size_t i = 0; i < chosen->count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
+        chosen->rules[i].brief = !chosen->rules[i].verbose;
+        chosen->rules[i].verbose = true;
     }
-    if (file != nullptr) {
-        read_settings_file(file);
-    }
-    for (std::size_t i = 0; i < chosen.count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
-        chosen.rules[i].brief = !chosen.rules[i].verbose;
-        chosen.rules[i].verbose = true;
-    }
-    for (std::size_t i = 0; i < chosen.count; ++i) {
-        if (chosen.rules[i].verbose) {
+    for (std::size_t i = 0; i < chosen->count; ++i) {
+        if (chosen->rules[i].verbose) {
             open_report();
             break;
         }
     }
+    if (__tsan_init != nullptr) {
+        chosen->limits.threads = 0;  // ThreadSanitizer does not know our threads, and the program would not end
+    }
     buffer::single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
-    buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor,
+    buffer::start({.pread = pread_below, .pwrite = pwrite_below}, *chosen, report_descriptor,
                   variable("SONDE_IOBUF_LINES"));
-    start_c_streams(chosen);
+    start_c_streams(*chosen);
     buffer_standard_output();
 }
 
@@ -131,8 +93,8 @@ __attribute__((constructor)) void begin() {
     look_up_ordinary();
     vfork_behind = dlsym(RTLD_NEXT, "vfork");
     // A program with more rights than its caller (setuid, file capabilities): the caller's variables name no files
-    // here.
-    if (getauxval(AT_SECURE) != 0) {
+    // here. With another libc than glibc (musl), nothing but passing on is certain.
+    if (getauxval(AT_SECURE) != 0 || __register_atfork == nullptr || __cxa_at_quick_exit == nullptr) {
         errno = saved_errno;
         return;
     }
@@ -142,9 +104,10 @@ __attribute__((constructor)) void begin() {
         start_buffer();
     }
     if (trace::on() || buffer::table != nullptr) {
-        pthread_atfork(
-            prepare_fork, [] { after_fork(false); }, [] { after_fork(true); });
-        static_cast<void>(at_quick_exit(at_end));  // without it quick_exit() loses what a plain _exit() does not
+        __register_atfork(
+            prepare_fork, [] { after_fork(false); }, [] { after_fork(true); }, __dso_handle);
+        // without it quick_exit() loses what a plain _exit() does not
+        __cxa_at_quick_exit([](void*) { at_end(); }, __dso_handle);
     }
     errno = saved_errno;
 }

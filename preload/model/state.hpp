@@ -37,6 +37,12 @@ struct BufferState {
     struct Few {
         std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
     } few;
+    /// All files together, for the summary of the process.
+    struct Total {
+        std::atomic<std::uint64_t> files{0}, buffered{0}, calls{0}, bytes{0}, storage_calls{0}, storage_bytes{0},
+            wait_ns{0}, differences{0}, lost_errors{0};
+    } total;
+    bool is_verifying = false;           ///< SONDE_IOBUF=verify
     bool others_unseen = false;          ///< there is no file in memory by which other processes would be noticed
     std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
 };

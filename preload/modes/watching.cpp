@@ -3,6 +3,7 @@
 #include "modes/watching.hpp"
 
 #include "cache/profitability.hpp"
+#include "model/state.hpp"
 #include "modes/modes.hpp"
 #include "system/hash.hpp"
 
@@ -56,9 +57,14 @@ void end_watch(File& file) noexcept {
         return;
     }
     const Choice choice = choose(file.watch, file.block);
-    take(file, choice);
+    const bool counts_only = state.settings->stage == settings::Stage::Count;
+    if (counts_only) {
+        file.choice = choice;
+    } else {
+        take(file, choice);
+    }
     file.watch = {};
-    if (choice.pays) {
+    if (choice.pays && !counts_only) {
         {
             const std::uint64_t name = system::hash_of(file.path);
             system::Hold hold(remembering);

@@ -15,8 +15,9 @@ using system::Text;
 struct Piece {
     const char* begin;
     std::size_t length;
-    bool is(const char* word) const noexcept {
-        return std::strlen(word) == length && std::strncmp(begin, word, length) == 0;
+    bool is(const char* word) const noexcept { return is(word, word + std::strlen(word)); }
+    bool is(const char* from, const char* to) const noexcept {
+        return static_cast<std::size_t>(to - from) == length && std::strncmp(begin, from, length) == 0;
     }
 };
 
@@ -83,6 +84,19 @@ constexpr Promise promises[] = {
      "back) or \"off\", not \"",
      "\"; such streams keep their buffers."}};
 
+/// True when %locked has set the option; then says so.
+bool is_locked(Piece name, Piece option, const Settings& settings, Warn warn) noexcept {
+    for (const char* locked = settings.locked; *locked != 0;) {
+        const char* end = std::strchr(locked, ':');
+        if (name.is(locked, end)) {
+            say(warn, "IOBUF_PARAMS: the site has set this option in /etc/sonde/iobuf.conf; ignored: ", option, ".");
+            return true;
+        }
+        locked = end + 1;
+    }
+    return false;
+}
+
 /// False: another option.
 bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     for (const Promise& promise : promises) {
@@ -127,13 +141,10 @@ bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     return false;
 }
 
-void read_option(Piece option, Rule& rule, Warn warn) noexcept {
-    const char* end = option.begin + option.length;
-    const char* equals = find_sign(option.begin, end, '=');
-    const Piece name = trimmed(option.begin, equals);
-    const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
+void read_option(Piece name, Piece value, Piece option, Rule& rule, Warn warn) noexcept {
+    const bool has_value = find_sign(option.begin, option.begin + option.length, '=') < option.begin + option.length;
     if (name.length == 0 || without_effect(name) || set_promise(name, value, rule, warn) ||
-        (equals < end && set_number(name, value, rule, warn))) {
+        (has_value && set_number(name, value, rule, warn))) {
         return;
     }
     for (const Flag& flag : flags) {
@@ -144,14 +155,14 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
         "\"; known are size, count, prefetch, direct, verbose, ignoreflush, alone, mpiio, stdio, "
-        "auto and off.");
+        "auto, only, not and off.");
 }
 
-void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
-    const char* end = option.begin + option.length;
-    const char* equals = find_sign(option.begin, end, '=');
-    const Piece name = trimmed(option.begin, equals);
-    const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
+bool is_limit(Piece name) noexcept {
+    return name.is("maxmem") || name.is("threads") || name.is("age");
+}
+
+void read_limit(Piece name, Piece value, Piece option, Limits& limits, Warn warn) noexcept {
     std::uint64_t number = 0;
     const bool good = read_size(value.begin, value.length, number);
     if (good && name.is("maxmem")) {
@@ -162,7 +173,7 @@ void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
     } else {
         say(warn, "IOBUF_PARAMS: %process does not know \"", option,
-            "\"; it takes maxmem=SIZE, threads=N (0 to 16) and age=SECONDS (1 to 3600).");
+            "\"; it takes maxmem=SIZE, threads=N (0 to 16), age=SECONDS (1 to 3600), only=PROGRAM and not=PROGRAM.");
     }
 }
 
@@ -173,11 +184,90 @@ bool is_option(Piece piece) noexcept {
         return false;
     }
     const Piece name = trimmed(piece.begin, equals);
-    bool is_known = name.is("mpiio") || name.is("stdio") || without_effect(name);
+    bool is_known = name.is("mpiio") || name.is("stdio") || name.is("only") || name.is("not") || without_effect(name);
     for (const Number& number : numbers) {
         is_known |= name.is(number.name);
     }
     return is_known;
+}
+
+/// Which programs an entry is for.
+struct Programs {
+    bool has_only = false, is_named = false, is_left_out = false;
+    bool include_this() const noexcept { return !is_left_out && (is_named || !has_only); }
+
+    /// False: another option.
+    bool read(Piece name, Piece value, const char* program) noexcept {
+        const bool only = name.is("only");
+        if (!only && !name.is("not")) {
+            return false;
+        }
+        char pattern[4096];
+        const bool fits = value.length < sizeof(pattern);  // no path is longer
+        const std::size_t length = fits ? value.length : 0;
+        std::memcpy(pattern, value.begin, length);
+        pattern[length] = 0;
+        const bool matches = fits && program != nullptr && pattern_covers(pattern, program, program);
+        has_only |= only;
+        is_named |= only && matches;
+        is_left_out |= !only && matches;
+        return true;
+    }
+};
+
+/// The entry %locked of the site: what it sets holds in all entries that follow, and they cannot change it.
+void read_lock(Piece name, Piece value, Piece option, Settings& into, Warn warn) noexcept {
+    if (is_limit(name)) {
+        read_limit(name, value, option, into.limits, warn);
+    } else {
+        read_option(name, value, option, into.base, warn);
+    }
+    const std::size_t length = std::strlen(into.locked);
+    if (length + name.length + 2 > sizeof(into.locked)) {
+        say(warn, "IOBUF_PARAMS: %locked has too many options; not locked: ", option, ".");
+        return;
+    }
+    std::memcpy(into.locked + length, name.begin, name.length);
+    into.locked[length + name.length] = ':';
+}
+
+/// Calls `use(name, value, option)` for each option of an entry.
+template <class Use>
+void for_each_option(const char* colon, const char* end, const Use& use) noexcept {
+    for (const char* from = colon; from < end;) {
+        const char* to = find_sign(from + 1, end, ':');
+        const Piece option = trimmed(from + 1, to);
+        const char* option_end = option.begin + option.length;
+        const char* equals = find_sign(option.begin, option_end, '=');
+        use(trimmed(option.begin, equals), equals < option_end ? trimmed(equals + 1, option_end) : Piece{option_end, 0},
+            option);
+        from = to;
+    }
+}
+
+/// The options of an entry. False when the entry covers no file: it is not for this program, or locks options.
+bool read_options(const char* colon, const char* end, Piece pattern, Rule& rule, Settings& into, Warn warn) noexcept {
+    const bool process = pattern.is("%process");
+    const bool locks = pattern.is("%locked");
+    Programs programs;
+    for_each_option(colon, end, [&](Piece name, Piece value, Piece) { programs.read(name, value, into.program); });
+    if (!programs.include_this()) {
+        into.is_excluded |= process;
+        return false;
+    }
+    for_each_option(colon, end, [&](Piece name, Piece value, Piece option) {
+        if (Programs{}.read(name, value, nullptr) || is_locked(name, option, into, warn)) {
+            return;
+        }
+        if (locks) {
+            read_lock(name, value, option, into, warn);
+        } else if (process) {
+            read_limit(name, value, option, into.limits, warn);
+        } else {
+            read_option(name, value, option, rule, warn);
+        }
+    });
+    return !locks;
 }
 
 /// One entry between commas.
@@ -199,17 +289,10 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
             "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all "
             "files.");
     }
-    Rule rule;
+    Rule rule = into.base;
     const bool fits = pattern.length < sizeof(rule.pattern);
-    for (const char* from = colon; from < end;) {
-        const char* to = find_sign(from + 1, end, ':');
-        const Piece option = trimmed(from + 1, to);
-        if (process) {
-            read_limit(option, into.limits, warn);
-        } else {
-            read_option(option, rule, warn);
-        }
-        from = to;
+    if (!read_options(colon, end, pattern, rule, into, warn)) {
+        return;
     }
     if (process || pattern.is("%stdin") || pattern.is("%stderr")) {
         return;  // these two are the business of the C library, which has no reason to read ahead or to delay errors

@@ -35,12 +35,27 @@ struct Limits {
     std::uint32_t age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
 };
 
+/// What the library does with the files that the entries cover (SONDE_IOBUF).
+enum class Stage : std::uint8_t {
+    Buffer,
+    Count,   ///< nothing is buffered; files are watched as with option auto, and counted
+    Verify,  ///< buffered, and everything is read again from storage and compared
+};
+
 struct Settings {
     static constexpr std::size_t most_rules = 64;
     Rule rules[most_rules];
     std::size_t count = 0;
     std::uint32_t standard_output_bytes = 0;  ///< %stdout was named: size of its buffer
     Limits limits;
+    Stage stage = Stage::Buffer;
+    const char* program = nullptr;  ///< absolute path of the executable, for only= and not=
+    const char* job = nullptr;      ///< of the batch system, for the summary
+    const char* summary = nullptr;  ///< path of a file, or "syslog"
+    bool is_first_rank = true;      ///< of an MPI program, or no such program
+    bool is_excluded = false;       ///< an entry %process:only= or not= excludes this program
+    Rule base;                      ///< what %locked sets for all entries that follow
+    char locked[256] = {};          ///< names of its options, each followed by ":"
 };
 
 /// Called with one sentence for each thing that cannot be meant.

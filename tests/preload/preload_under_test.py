@@ -18,7 +18,16 @@ ROOT = Path(__file__).resolve().parents[2]
 NAME = "libsonde-preload.so"
 LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
 RUNNER = os.environ.get("SONDE_TEST_RUNNER", "").split()
-OURS = ("LD_PRELOAD", "IOBUF_PARAMS", "IOBUF_VERBOSE", "SONDE_IOBUF_FILE", "SONDE_IOBUF_LINES", "SONDE_TRACE")
+OURS = (
+    "LD_PRELOAD",
+    "IOBUF_PARAMS",
+    "IOBUF_VERBOSE",
+    "SONDE_IOBUF_FILE",
+    "SONDE_IOBUF_LINES",
+    "SONDE_TRACE",
+    "SONDE_IOBUF",
+    "SONDE_IOBUF_SUMMARY",
+)
 
 
 def find_library() -> Path | None:

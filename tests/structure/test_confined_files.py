@@ -106,7 +106,7 @@ RAW_CALL = re.compile(
 PRELOAD_EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
     ("files/direct_descriptors.cpp", "raw::number(name.text)"): (1, "/proc/self/fd: the program's file once more"),
     ("intercept/next.cpp", "SYS_openat2"): (1, "the program's own call"),
-    ("intercept/lifetime.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads the settings that the user names"),
+    ("intercept/process_settings.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads the settings of user and site"),
     ("trace/writer.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads /proc/self"),
     ("trace/writer.cpp", "SYS_renameat2"): (1, "replaces a name, follows no link"),
     ("starter/main.cpp", "open(path.c_str(), O_RDONLY"): (1, "reads the program that the user names"),

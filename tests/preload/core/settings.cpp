@@ -180,3 +180,62 @@ TEST_CASE("no text makes the parser stumble") {
         }
     }
 }
+
+TEST_CASE("entry_for_another_program_is_left_out") {
+    const auto read = [](const char* text) {
+        auto settings = std::make_unique<Settings>();
+        settings->program = "/apps/solver/bin/solve";
+        read_params(text, *settings, [](const char*) {});
+        return settings;
+    };
+    CHECK(read("*.dat:only=solve")->count == 1);
+    CHECK(read("*.dat:only=/apps/*")->count == 1);
+    CHECK(read("*.dat:only=other")->count == 0);
+    CHECK(read("*.dat:only=other:only=solve")->count == 1);
+    CHECK(read("*.dat:not=solve")->count == 0);
+    CHECK(read("*.dat:not=other:size=4M")->rules[0].size == 4U << 20U);
+    CHECK(read("only=solve:size=4M")->count == 1);
+    CHECK(read("*,%process:not=solve")->is_excluded);
+    CHECK_FALSE(read("*,%process:only=solve:threads=1")->is_excluded);
+}
+
+TEST_CASE("locked_option_holds_in_entries_that_follow") {
+    const auto settings =
+        parse("first:size=8M\n%locked:size=2M:alone=off:maxmem=64M\n*:size=4M:alone,%process:maxmem=1G");
+    REQUIRE(settings->count == 2);
+    CHECK(settings->rules[0].size == 8U << 20U);
+    CHECK(settings->rules[1].size == 2U << 20U);
+    CHECK_FALSE(settings->rules[1].alone);
+    CHECK(settings->limits.memory == 64U << 20U);
+    REQUIRE(warnings.size() == 3);
+    CHECK(warnings[1].find("alone") != std::string::npos);
+    CHECK_FALSE(settings->base.off);
+    CHECK(parse("%locked:off\n*:size=4M")->rules[0].off);
+}
+
+TEST_CASE("lock_for_another_program_has_no_effect") {
+    const auto settings = parse("%locked:only=other:off:size=2M\n%process:not=other:threads=1\n*:size=4M");
+    CHECK(warnings.empty());
+    CHECK_FALSE(settings->base.off);
+    CHECK(settings->rules[0].size == 4U << 20U);
+    CHECK(settings->limits.threads == 1);
+}
+
+TEST_CASE("program_longer_than_any_path_matches_nothing") {
+    const std::string name(5000, '*');
+    CHECK(parse("*:only=" + name)->count == 0);
+    CHECK(parse("*:not=" + name)->count == 1);
+    CHECK(warnings.empty());
+}
+
+TEST_CASE("lock_that_does_not_fit_is_reported") {
+    std::string text = "%locked";
+    for (int i = 0; i < 100; ++i) {
+        text += ":size=2M";  // the second and later ones are locked already
+    }
+    static_cast<void>(parse(text));
+    CHECK(warnings.size() == 99);
+    static_cast<void>(parse("%locked:" + std::string(300, 'x')));
+    REQUIRE(!warnings.empty());
+    CHECK(warnings.back().find("too many options") != std::string::npos);
+}

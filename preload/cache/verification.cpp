@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/verification.hpp"
+
+#include "model/candidate_table.hpp"
+#include "model/state.hpp"
+#include "model/table.hpp"
+#include "system/system_log.hpp"
+#include "system/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::buffer {
+
+namespace {
+
+void report_difference(const File& file, std::int64_t offset) noexcept {
+    constexpr std::uint64_t most_reports = 10;  // a program may read the same bytes a million times
+    if (state.total.differences.fetch_add(1, std::memory_order_relaxed) >= most_reports) {
+        return;
+    }
+    constexpr const char* priority = "<11>";  // user, error
+    constexpr std::size_t priority_length = 4;
+    system::Text text;
+    text << priority << "sonde: " << file.path << ": at byte " << offset
+         << " storage holds other data than the buffer: another process has written to the file, or the library has a "
+            "fault; set SONDE_IOBUF=off for this program\n";
+    if (candidate_state(2) == unseen && !in_table(2)) {
+        raw::call(SYS_write, 2, raw::number(text.data() + priority_length),
+                  static_cast<long>(text.length() - priority_length));
+    }
+    system::send_to_system_log(text.data(), text.length() - 1);
+}
+
+}  // namespace
+
+void verify_bytes(const File& file, int fd, const char* bytes, std::size_t count, std::int64_t offset) noexcept {
+    const int saved_errno = errno;
+    char stored[4096];
+    for (std::size_t done = 0; done < count && fd >= 0;) {
+        const std::size_t part = std::min(sizeof(stored), count - done);
+        const std::int64_t position = offset + static_cast<std::int64_t>(done);
+        const ssize_t got = state.storage.pread(fd, stored, part, position);
+        if (got < 0) {
+            break;
+        }
+        std::memset(stored + got, 0, part - static_cast<std::size_t>(got));  // before an end that is not yet written
+        const char* differs = std::mismatch(stored, stored + part, bytes + done).first;
+        if (differs != stored + part) {
+            report_difference(file, position + (differs - stored));
+            break;
+        }
+        done += part;
+    }
+    errno = saved_errno;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/process_settings.hpp"
+
+#include "system/memory.hpp"
+#include "system/raw.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+extern "C" char** environ;
+
+namespace sonde::intercept {
+
+const char* variable(const char* name) noexcept {
+    const std::size_t length = std::strlen(name);
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=' && (*entry)[length + 1] != 0) {
+            return *entry + length + 1;
+        }
+    }
+    return nullptr;
+}
+
+namespace {
+
+settings::Settings chosen;
+
+void warn(const char* sentence) {
+    system::Text text(2);
+    text << "sonde: " << sentence << '\n';
+    text.flush();
+}
+
+constexpr const char* site_file = "/etc/sonde/iobuf.conf";
+
+/// Only root may have written the settings of the site. A site without them is the usual case.
+bool is_site_file(long fd) noexcept {
+    constexpr uid_t unmapped = 65534;  // root, as seen in a user namespace (bwrap) without root: no fault of the site
+    struct stat got {};
+    if (fd < 0 || raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+        return false;
+    }
+    const bool safe = S_ISREG(got.st_mode) && got.st_uid == 0 && (got.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    if (!safe && got.st_uid != unmapped) {
+        warn("/etc/sonde/iobuf.conf is not used: it must be a file that only root can write.");
+    }
+    return safe;
+}
+
+/// `path` null: the settings of the site.
+void read_settings_file(const char* path) noexcept {
+    const bool of_site = path == nullptr;
+    long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(of_site ? site_file : path), O_RDONLY | O_CLOEXEC);
+    if (of_site && fd != -EACCES && !is_site_file(fd)) {
+        if (fd >= 0) {
+            raw::call(SYS_close, fd);
+        }
+        return;
+    }
+    constexpr std::size_t most = 65536;
+    auto* text = static_cast<char*>(system::map_bytes(most));
+    long got = -1;
+    std::size_t length = 0;
+    while (fd >= 0 && text != nullptr && length < most - 1) {
+        got = raw::call(SYS_read, fd, raw::number(text + length), static_cast<long>(most - 1 - length));
+        if (got <= 0) {
+            break;
+        }
+        length += static_cast<std::size_t>(got);
+    }
+    if (fd >= 0) {
+        raw::call(SYS_close, fd);
+    }
+    if (fd < 0 || got < 0) {
+        warn(of_site ? "/etc/sonde/iobuf.conf cannot be read; nothing of it is used."
+                     : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
+        return;
+    }
+    settings::read_params(text, chosen, warn);
+}
+
+bool is_set_to(const char* name, const char* value) noexcept {
+    const char* text = variable(name);
+    return text != nullptr && std::strcmp(text, value) == 0;
+}
+
+/// A copy: some programs write their title over the environment. Null when it is longer than any path.
+template <std::size_t Size>
+const char* copy_of(char (&to)[Size], const char* text) noexcept {
+    const std::size_t length = text != nullptr ? std::strlen(text) : Size;
+    if (length >= Size) {
+        return nullptr;
+    }
+    std::memcpy(to, text, length + 1);
+    return to;
+}
+
+/// What only= and not= compare, and what the summary of the process names.
+void describe_process() noexcept {
+    static char program[4096];
+    static char job[128];
+    static char summary[4096];
+    const long length =
+        raw::call(SYS_readlinkat, AT_FDCWD, raw::number("/proc/self/exe"), raw::number(program), sizeof(program) - 1);
+    chosen.program = length > 0 ? program : nullptr;
+    for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
+        chosen.job = chosen.job != nullptr ? chosen.job : copy_of(job, variable(name));
+    }
+    chosen.summary = copy_of(summary, variable("SONDE_IOBUF_SUMMARY"));
+    for (const char* name : {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}) {
+        chosen.is_first_rank &= variable(name) == nullptr || is_set_to(name, "0");
+    }
+}
+
+/// SONDE_IOBUF chooses the stage; `off` is dealt with before.
+void choose_stage() noexcept {
+    const bool counts = is_set_to("SONDE_IOBUF", "count");
+    if (is_set_to("SONDE_IOBUF", "verify")) {
+        chosen.stage = settings::Stage::Verify;
+    } else if (counts) {
+        chosen.stage = settings::Stage::Count;
+    } else if (variable("SONDE_IOBUF") != nullptr) {
+        warn("SONDE_IOBUF is off, count or verify; another value has no effect.");
+    }
+    for (std::size_t i = 0; i < chosen.count && counts; ++i) {
+        settings::Rule& rule = chosen.rules[i];
+        rule.automatic = rule.stands_aside = true;
+        rule.stdio_alone = rule.mpi_disjoint = rule.direct = false;
+    }
+    chosen.standard_output_bytes = counts ? 0 : chosen.standard_output_bytes;
+}
+
+}  // namespace
+
+settings::Settings* read_settings() noexcept {
+    const char* params = variable("IOBUF_PARAMS");
+    const char* file = variable("SONDE_IOBUF_FILE");
+    const bool has_stage = is_set_to("SONDE_IOBUF", "count") || is_set_to("SONDE_IOBUF", "verify");
+    const bool has_settings = params != nullptr || file != nullptr || has_stage ||
+                              raw::call(SYS_faccessat, AT_FDCWD, raw::number(site_file), F_OK) == 0;
+    if (is_set_to("SONDE_IOBUF", "off") || !has_settings) {
+        return nullptr;
+    }
+    describe_process();
+    read_settings_file(nullptr);
+    if (params != nullptr) {
+        settings::read_params(params, chosen, warn);
+    }
+    if (file != nullptr) {
+        read_settings_file(file);
+    }
+    if (params == nullptr && file == nullptr && has_stage) {
+        settings::read_params("*:auto", chosen, warn);
+    }
+    choose_stage();
+    const bool all_off =
+        std::all_of(chosen.rules, chosen.rules + chosen.count, [](const settings::Rule& rule) { return rule.off; });
+    const bool is_off = chosen.base.off || chosen.is_excluded || (all_off && chosen.standard_output_bytes == 0);
+    return is_off ? nullptr : &chosen;
+}
+
+}  // namespace sonde::intercept

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of this process: environment, settings files, and the file of the site.
+#pragma once
+
+#include "settings/params.hpp"
+
+namespace sonde::intercept {
+
+/// The environment as it was given: a program may have replaced getenv, or not have started yet. Null when it is not
+/// set or empty.
+const char* variable(const char* name) noexcept;
+
+/// Null when nothing is to be buffered or counted in this process. What is wrong is reported on standard error.
+settings::Settings* read_settings() noexcept;
+
+}  // namespace sonde::intercept

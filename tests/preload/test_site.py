@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings for a site: one switch, a stage that only counts, a stage that compares, a summary, rules for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from preload_under_test import Preload
+
+PYTHON = os.path.realpath(sys.executable)
+WRITER = """
+import os
+fd = os.open("data", os.O_RDWR | os.O_CREAT)
+for _ in range(2000): os.write(fd, b"x" * 100)
+os.lseek(fd, 0, 0)
+for _ in range(2000): assert os.read(fd, 100) == b"x" * 100
+os.close(fd)
+"""
+
+READER = """
+import os
+fd = os.open("data", os.O_RDWR | os.O_CREAT)
+for _ in range(100): os.write(fd, b"x" * 100)
+os.fsync(fd)
+assert os.pread(fd, 100, 0) == b"x" * 100
+os.write(1, b"r")
+os.read(0, 1)
+assert os.pread(fd, 100, 0) == b"x" * 100
+os.close(fd)
+"""
+
+
+def summarize(preload: Preload, folder: Path, **variables: str) -> dict[str, Any]:
+    file = folder / "summary.ndjson"
+    done = preload.run([PYTHON, "-S", "-c", WRITER], folder, SONDE_IOBUF_SUMMARY=str(file), **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "data").stat().st_size == 200_000
+    return read_summary(file)
+
+
+def read_summary(file: Path) -> dict[str, Any]:
+    (line,) = file.read_text(encoding="utf-8").splitlines() if file.exists() else ["{}"]
+    return dict(json.loads(line))
+
+
+def test_counting_stage_buffers_nothing(preload: Preload, tmp_path: Path) -> None:
+    summary = summarize(preload, tmp_path, SONDE_IOBUF="count", SLURM_JOB_ID="17")
+    assert (summary["stage"], summary["job"], summary["program"]) == ("count", "17", PYTHON)
+    assert (summary["files"], summary["buffered"]) == (1, 1)  # would gain
+    assert summary["storage_calls"] == summary["calls"] > 3000
+
+
+def test_comparing_stage_finds_no_difference(preload: Preload, tmp_path: Path) -> None:
+    summary = summarize(preload, tmp_path, SONDE_IOBUF="verify", IOBUF_PARAMS="*/data")
+    assert (summary["stage"], summary["calls"], summary["differences"]) == ("verify", 4000, 0)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SONDE_IOBUF": "off", "IOBUF_PARAMS": "*/data"},
+        {"IOBUF_PARAMS": "*/data:not=python*"},
+        {"IOBUF_PARAMS": "*/data,%process:only=solver"},
+        {"IOBUF_PARAMS": "*/data", "SLURM_PROCID": "3"},
+    ],
+)
+def test_excluded_program_has_no_summary(preload: Preload, tmp_path: Path, variables: dict[str, str]) -> None:
+    assert summarize(preload, tmp_path, **variables) == {}
+
+
+def test_comparing_stage_reports_write_by_other_process(preload: Preload, tmp_path: Path) -> None:
+    file = tmp_path / "summary.ndjson"
+    variables = {"IOBUF_PARAMS": "*/data,%process:threads=0", "SONDE_IOBUF": "verify", "SONDE_IOBUF_SUMMARY": str(file)}
+    with subprocess.Popen(
+        [PYTHON, "-S", "-c", READER],
+        cwd=tmp_path,
+        env=preload.environment(**variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.read(1) == b"r"
+        with (tmp_path / "data").open("r+b") as data:
+            data.seek(40)
+            data.write(b"other")
+        errors = reader.communicate(b"x", timeout=60)[1].decode()
+    assert reader.returncode == 0
+    assert errors.startswith(f"sonde: {tmp_path}/data: at byte 40 storage holds other data than the buffer"), errors
+    assert read_summary(file)["differences"] == 1
+
+
+# Each mounts what it is given in a mount namespace of its own.
+ENTER_ETC = 'mount --bind "$1" /etc && exec "${@:2}"'
+ENTER_LOG = 'mount -t tmpfs none /dev && touch /dev/log && mount --bind "$1" /dev/log && exec "${@:2}"'
+
+
+def run_inside(preload: Preload, enter: str, mounted: Path, **variables: str) -> str:
+    """What the writer prints on standard error."""
+    command = ["unshare", "--mount", "--propagation", "private", "bash", "-c", enter, "enter", str(mounted), "env"]
+    command += [f"LD_PRELOAD={preload.library}", *(f"{name}={value}" for name, value in variables.items())]
+    command += [PYTHON, "-S", "-c", WRITER]
+    done = subprocess.run(command, cwd=mounted.parent, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file of root, and a mount")
+@pytest.mark.parametrize(
+    ("settings", "mode", "params", "calls", "message"),
+    [
+        ("# site\n*/data", 0o644, "", 4000, ""),
+        ("%locked:off", 0o644, "*/data", None, ""),
+        ("%locked:off:only=solver", 0o644, "*/data", 4000, ""),
+        (
+            "%locked:size=2M",
+            0o644,
+            "*/data:size=4M",
+            4000,
+            "site has set this option in /etc/sonde/iobuf.conf; ignored: size=4M",
+        ),
+        ("*/data", 0o666, "", None, "/etc/sonde/iobuf.conf is not used: it must be a file that only root can write."),
+    ],
+)
+def test_settings_file_of_site_comes_first(
+    preload: Preload, tmp_path: Path, settings: str, mode: int, params: str, calls: int | None, message: str
+) -> None:
+    etc = tmp_path / "etc"
+    (etc / "sonde").mkdir(parents=True)
+    shutil.copy("/etc/ld.so.cache", etc)
+    (etc / "sonde/iobuf.conf").write_text(f"{settings}\n", encoding="utf-8")
+    (etc / "sonde/iobuf.conf").chmod(mode)
+    file = tmp_path / "summary.ndjson"
+    errors = run_inside(preload, ENTER_ETC, etc, SONDE_IOBUF_SUMMARY=str(file), IOBUF_PARAMS=params)
+    assert read_summary(file).get("calls") == calls, errors
+    assert (message in errors) if message else errors == ""
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a mount over /dev/log")
+def test_summary_reaches_system_log(preload: Preload, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+        log.bind(str(tmp_path / "log"))
+        log.settimeout(10)
+        assert (
+            run_inside(preload, ENTER_LOG, tmp_path / "log", SONDE_IOBUF_SUMMARY="syslog", IOBUF_PARAMS="*/data") == ""
+        )
+        priority, line = log.recv(8192).decode().split(": ", 1)
+    assert priority == "<14>sonde-iobuf"
+    assert json.loads(line)["calls"] == 4000

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from preload_under_test import Preload
+from preload_under_test import ROOT, Preload
 
 PYTHON = os.path.realpath(sys.executable)
+MODULES = ROOT / "packaging/modules"
+TASK_PROLOG = ROOT / "packaging/slurm/task-prolog-iobuf.sh"
 WRITER = """
 import os
 fd = os.open("data", os.O_RDWR | os.O_CREAT)
@@ -157,3 +159,44 @@ def test_summary_reaches_system_log(preload: Preload, tmp_path: Path) -> None:
         priority, line = log.recv(8192).decode().split(": ", 1)
     assert priority == "<14>sonde-iobuf"
     assert json.loads(line)["calls"] == 4000
+
+
+LMOD = "/usr/share/lmod/lmod/libexec/lmod"
+LOAD = """
+module() { eval "$("$LMOD_CMD" bash "$@")"; }
+module load sonde-iobuf && echo "$LD_PRELOAD $IOBUF_PARAMS"
+module unload sonde-iobuf && echo "${LD_PRELOAD-none} ${IOBUF_PARAMS-none}"
+"""
+
+
+@pytest.mark.skipif(not os.access(LMOD, os.X_OK), reason="Lmod is not installed")
+@pytest.mark.parametrize(("file", "version"), [("sonde-iobuf.lua", "1.lua"), ("sonde-iobuf.tcl", "1")])
+def test_module_sets_environment_and_removes_it(tmp_path: Path, file: str, version: str) -> None:
+    library = tmp_path / "lib/python3.12/site-packages/sonde/lib/libsonde-preload.so"
+    for path, text in ((library, ""), (tmp_path / "modules/sonde-iobuf" / version, (MODULES / file).read_text())):
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="utf-8")
+    variables = {"MODULEPATH": str(tmp_path / "modules"), "SONDE_PREFIX": str(tmp_path), "LMOD_CMD": LMOD}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **variables}
+    done = subprocess.run(["bash", "-c", LOAD], env=environment, capture_output=True, text=True, check=False)
+    # The library is an empty file here: the loader says so, and nothing is preloaded.
+    assert done.stdout.splitlines() == [f"{library} *:auto", "none none"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "printed"),
+    [
+        ({}, ["LD_PRELOAD=LIBRARY", "IOBUF_PARAMS=*:auto", "SONDE_IOBUF_SUMMARY=syslog"]),
+        ({"IOBUF_PARAMS": "*.dat", "SONDE_IOBUF_SUMMARY": "/f"}, ["LD_PRELOAD=LIBRARY"]),
+        ({"SONDE_IOBUF": "off"}, []),
+        ({"SONDE_IOBUF_LIBRARY": "/missing"}, []),
+    ],
+)
+def test_task_prolog_prints_variables(tmp_path: Path, variables: dict[str, str], printed: list[str]) -> None:
+    library = tmp_path / "library.so"
+    library.touch()
+    environment = {"SONDE_IOBUF_LIBRARY": str(library), **variables}
+    output = subprocess.run(
+        ["/bin/sh", TASK_PROLOG], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert output.splitlines() == [f"export {line}".replace("LIBRARY", str(library)) for line in printed]

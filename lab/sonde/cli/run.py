@@ -54,7 +54,8 @@ def command(
     """Run a plan or an experiment and store the results.
 
     PLAN is a TOML or JSON file, the name of a ready-made experiment (quick, shared-file, small-files, metadata,
-    sustained, known-answer), or - for standard input. Progress goes to standard error, results to standard output.
+    sustained, every-target, known-answer), or - for standard input. Progress goes to standard error, results to
+    standard output.
 
     \b
     Examples:

@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.session import LineObserver
 from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
 from sonde.model.errors import EXIT_OK, EventError, UserError
 from sonde.model.file_trust import require_unshared_file
 from sonde.model.plan import Plan, read_document
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.run import read_run
 from sonde.model.target_names import make_absolute
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, read_archive_events, select_new_events
@@ -27,7 +30,6 @@ from sonde.watch.watch_state import WatchState
 from sonde.watch.watcher import ProbeRun
 
 _SOURCE = "sonde watch"
-_LOCALIZING_FINDINGS = ("target", "straggler", "slow")
 
 
 def load_probe_plan(probe: ProbeEntry, name: str) -> Plan:
@@ -69,16 +71,15 @@ class ArchiveRunner:
         return [to_probe_run(run) for run in sorted(summaries, key=lambda run: run.started) if run.status == "done"]
 
     def localize(self, probe: ProbeEntry, group: str) -> str:
-        """See `ProbeRunner`. Sentences of findings about storage targets and stragglers."""
-        run = self._conduct(probe, probe.localize, group)
-        findings = run.document.get("findings")
+        """See `ProbeRunner`. Sentences about slow storage targets, servers, nodes and tasks of each phase."""
+        summary = self._conduct(probe, probe.localize, group)
+        run = read_run(summary.folder)
+        assessments = [assess_phase_rate(run, phase) for phase in run.phases if phase.begin.measured]
         texts = [
-            str(finding.get("text"))
-            for finding in (findings if isinstance(findings, list) else [])
-            if isinstance(finding, dict) and any(word in str(finding.get("id")) for word in _LOCALIZING_FINDINGS)
+            text for a in assessments for text in (a.slow_targets, a.slow_units, a.slow_nodes, a.stragglers) if text
         ]
-        sentences = "; ".join(dict.fromkeys(texts)) or "it names no slow target or node"
-        return f"Localizing run {run.id}: {sentences}."
+        sentences = " ".join(dict.fromkeys(texts)) or "It names no slow target or node."
+        return f"Localizing run {summary.id}: {to_plain_spaces(sentences)}"
 
     def _conduct(self, probe: ProbeEntry, plan_name: str, group: str) -> Summary:
         plan = load_probe_plan(probe, plan_name)

@@ -67,7 +67,16 @@ WORDS = [
         ".classification.good",
         ".classification.dull",
     ),
-    *(".facts dt", ".facts dd", ".exact", ".rates .x", ".rates .v span", ".severity", ".warning .severity", ".place"),
+    *(
+        ".facts dt",
+        ".facts dd",
+        ".exact",
+        ".rates .x",
+        ".rates .v span",
+        ".severity",
+        ".warning .severity",
+        ".position",
+    ),
 ]
 
 

@@ -42,7 +42,10 @@ def pieces() -> Iterator[tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
         if tomllib.loads(text)["schema"] != "sonde-plan/2":
             continue  # test_ready_experiments
-        yield path.name, text if "target" in tomllib.loads(text) else 'target = { path = "/tmp" }\n' + text
+        if "target" in tomllib.loads(text):
+            yield path.name, text.replace("[target]\n", '[target]\npath = "/tmp"\n')
+        else:
+            yield path.name, 'target = { path = "/tmp" }\n' + text
     for page in pages():
         for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
             if SYSTEM in text or CLUSTER in text or CONFIGURATION in text or TUNABLES in text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped plan `every-target`: what a watch runs to localize a change names the slow target of a mounted machine."""
+"""The shipped plan `every-target`: a localizing run of a watch names the slow target of a mounted machine."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
-from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule_files
+from sonde.logs.rule_files import CompiledRule, compile_shipped_rules
 from sonde.model.documents import parse_toml
 from sonde.model.errors import ExperimentError, UserError, suggest_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
@@ -28,7 +28,7 @@ def list_causes() -> tuple[CauseFile, ...]:
 @cache
 def list_shipped_rules() -> dict[str, CompiledRule]:
     """Log rules that Sonde ships, by name."""
-    return {rule.rule.id: rule for rule in compile_rules(list_shipped_rule_files().values())}
+    return {rule.rule.id: rule for rule in compile_shipped_rules()}
 
 
 @cache

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from datetime import UTC
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sonde.logs.rule_engine import LogEvent
-from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule_files
+from sonde.logs.rule_files import compile_shipped_rules
 from sonde.logs.scan import LogDefaults, clean_text, scan_logs
 from sonde.model.units import counted
 
@@ -25,14 +24,9 @@ def find_logged_events(log: Path) -> list[dict[str, Any]]:
     """
     if not log.is_file():
         return []
-    events, _ = scan_logs([log], _compile_shipped_rules(), LogDefaults())
+    events, _ = scan_logs([log], compile_shipped_rules(), LogDefaults())
     events.sort(key=lambda event: (_SEVERITY_ORDER.index(event.severity), event.first))
     return [_make_finding(event) for event in events[:_MOST_FINDINGS]]
-
-
-@cache
-def _compile_shipped_rules() -> tuple[CompiledRule, ...]:
-    return tuple(compile_rules(list_shipped_rule_files().values()))
 
 
 def _make_finding(event: LogEvent) -> dict[str, Any]:

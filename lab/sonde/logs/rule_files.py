@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -60,6 +61,12 @@ def compile_rules(paths: Iterable[Path]) -> list[CompiledRule]:
             ids.add(rule.id)
             rules.append(_compile_rule(rule, number, path))
     return rules
+
+
+@cache
+def compile_shipped_rules() -> tuple[CompiledRule, ...]:
+    """All rules that Sonde ships, in the order of their files."""
+    return tuple(compile_rules(list_shipped_rule_files().values()))
 
 
 def fill_template(template: str, values: dict[str, str]) -> str:

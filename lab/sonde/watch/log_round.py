@@ -7,6 +7,7 @@ the archive has already, and the notice is sent once, because it is part of the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from sonde.logs.description import SEVERITIES
 from sonde.logs.log_follow import LogState, follow_log
-from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule_files
+from sonde.logs.rule_files import CompiledRule, compile_rules, compile_shipped_rules
 from sonde.logs.scan import LogDefaults
 from sonde.model.errors import UserError
 from sonde.model.event.times import parse_zone
@@ -73,11 +74,11 @@ def _read_log(
     return new.documents, problems
 
 
-def load_rules(entry: LogEntry) -> list[CompiledRule]:
+def load_rules(entry: LogEntry) -> Sequence[CompiledRule]:
     """The rules of a log: its own files, or all shipped ones. Raises UserError."""
     for name in entry.rules:
         require_unshared_file(Path(name), "file of log rules")
-    return compile_rules([Path(name) for name in entry.rules] or list_shipped_rule_files().values())
+    return compile_rules(map(Path, entry.rules)) if entry.rules else compile_shipped_rules()
 
 
 def _add_notice(

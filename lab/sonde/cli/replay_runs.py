@@ -14,10 +14,10 @@ from sonde.advise.replay_plan import Replay
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
 from sonde.experiments.locations import existing_directory
 from sonde.experiments.simulated_executor import run_simulated
+from sonde.experiments.single_run import prepare_simulation
 from sonde.launch.engine import find_engine
-from sonde.launch.simulator import SimulatedLauncher, find_simulator
+from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.bundled_files import find_system_file
-from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.system import read_system
 from sonde.store.archive import Archive
@@ -68,6 +68,6 @@ def open_replay_runner(
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     if system is None:
         return ReplayRunner(setup, display, folder, str(existing_directory(str(directory))))
-    write_file(folder / "system.json", read_system(find_system_file(system)).to_json())
-    launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", mount=mount, seed=1)
+    machine = read_system(find_system_file(system))
+    launcher = stack.enter_context(prepare_simulation(machine, mount, (), 1, None, None))
     return ReplayRunner(setup, display, folder, SIMULATED_TARGET, launcher)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,9 @@ from sonde.cli.tune_runs import EngineTuneRunner, SimulatedTuneRunner, find_mode
 from sonde.conduct.run import RunSetup
 from sonde.experiments.locations import existing_directory
 from sonde.experiments.plan_loading import load_plan
+from sonde.experiments.single_run import prepare_simulation
 from sonde.launch.engine import find_engine
-from sonde.launch.simulator import SimulatedLauncher, find_simulator
 from sonde.model.bundled_files import find_system_file
-from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.model.system import read_system
 from sonde.store.archive import Archive, make_run_id
@@ -174,13 +172,9 @@ def _make_tuning(stack: ExitStack, call: _TuneCall, archive: Archive) -> Tuning:
         runner = EngineTuneRunner(setup, display, call.phase, group)
     else:
         machine = read_system(find_system_file(call.system))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-system-")))
-        write_file(folder / "system.json", machine.to_json())
-        launcher = SimulatedLauncher(
-            simulator=find_simulator(), system=folder / "system.json", mount=call.mount, seed=call.seed * 1000
-        )
+        launcher = stack.enter_context(prepare_simulation(machine, call.mount, (), call.seed * 1000, None, None))
         find_model_changes(machine, call.mount, {})
-        plan, directory = load_plan(call.plan, ("target.path=/simulated", *call.settings), None), folder
+        plan, directory = load_plan(call.plan, ("target.path=/simulated", *call.settings), None), launcher.system.parent
         runner = SimulatedTuneRunner(setup, display, call.phase, group, launcher=launcher, system=machine)
     require_phase(plan, call.phase)
     archive.recover()

@@ -103,6 +103,13 @@ class CallLogBuilder:
         return list(self._numbers), tasks
 
 
+def find_shared_files(tasks: Sequence[Calls]) -> list[int]:
+    """Numbers of the files that several tasks use, ascending. A task is any array with a member `file`."""
+    files = [np.unique(task["file"]) for task in tasks]
+    numbers, users = np.unique(np.concatenate([*files, np.empty(0, np.int64)]), return_counts=True)
+    return [int(number) for number in numbers[users > 1]]
+
+
 def make_calls(count: int, kind: CallKind, file: int) -> Calls:
     """`count` calls of one kind on a file; the other members are zero."""
     calls = np.zeros(count, CALL)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes calls as lists of operations for the engine (`docs/reference/operations.md`), and the plan that replays them.
 
-A file that the job reads before it writes it must exist: a list of its own writes such files before the replay.
+A file that the job reads before it writes it must exist: another list writes such files before the replay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.advise.call_log import CallKind, CallLog, Calls
+from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files
 from sonde.model.confined_files import replace_file
 from sonde.model.errors import MachineError, UserError
 
@@ -182,12 +182,7 @@ def find_required_sizes(operations: OperationList) -> NDArray[np.int64]:
     """How much of each file must exist before the replay; -1: nothing. 0: the file itself, empty."""
     required = np.full(operations.sizes.size, -1, dtype=np.int64)
     written = np.zeros(operations.sizes.size, dtype=np.int64)
-    users: dict[int, int] = {}
-    shared: set[int] = set()
-    for number, task in enumerate(operations.tasks):
-        for file in np.unique(task["file"]).tolist():
-            if users.setdefault(file, number) != number:
-                shared.add(file)
+    shared = set(find_shared_files(operations.tasks))
     for task in operations.tasks:
         created_files: set[int] = set()
         for _, offset, length, file, _, kind, flags, _ in task.tolist():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sonde.advise.advice import JobAdvice
-from sonde.advise.call_log import CallKind, CallLog, Calls
+from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files
 from sonde.advise.gains import GainEstimate
 from sonde.advise.triggers import CostKind
 
@@ -47,7 +47,7 @@ def list_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[Rep
             )
         if has_stripes:
             changes.append(ReplayChange("stripes", "new files use all storage targets", log, transfers, ALL_TARGETS))
-        if _has_shared_files(log):
+        if find_shared_files(log.tasks):
             changes.append(ReplayChange("file-per-rank", "each rank has its own file", split_files(log), None))
     metadata = predicted.get(CostKind.METADATA)
     if metadata is not None:
@@ -113,7 +113,7 @@ def _drop_reopens(calls: Calls) -> Calls:
 def split_files(log: CallLog) -> CallLog:
     """Every file that several tasks use becomes one for each task, from its first byte."""
     files = list(log.files)
-    shared = _find_shared_files(log)
+    shared = find_shared_files(log.tasks)
     tasks = []
     for number, calls in enumerate(log.tasks):
         changed = calls.copy()
@@ -132,7 +132,7 @@ def split_files(log: CallLog) -> CallLog:
 
 def join_files(log: CallLog) -> CallLog:
     """The n-th file that only one task uses, of each task, becomes a part of one file for all tasks."""
-    shared = set(_find_shared_files(log))
+    shared = set(find_shared_files(log.tasks))
     sizes = _find_sizes(log)
     tasks, files, parts = [], list(log.files), {}
     own_files = [[file for file in dict.fromkeys(calls["file"].tolist()) if file not in shared] for calls in log.tasks]
@@ -153,18 +153,6 @@ def join_files(log: CallLog) -> CallLog:
             changed["offset"][is_file & (calls["kind"] <= CallKind.WRITE)] += begin
         tasks.append(changed)
     return _drop_unused_files(replace(log, files=files, tasks=tuple(tasks)))
-
-
-def _has_shared_files(log: CallLog) -> bool:
-    return bool(_find_shared_files(log))
-
-
-def _find_shared_files(log: CallLog) -> list[int]:
-    users: dict[int, int] = {}
-    for calls in log.tasks:
-        for file in np.unique(calls["file"]).tolist():
-            users[file] = users.get(file, 0) + 1
-    return sorted(file for file, count in users.items() if count > 1)
 
 
 def _find_sizes(log: CallLog) -> list[int]:

@@ -14,15 +14,6 @@ from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 
 REPLAY_PHASE, PREPARATION_PHASE = "replay", "prepare"
-_RECORD_KINDS = {
-    CallKind.READ: "read",
-    CallKind.WRITE: "write",
-    CallKind.OPEN: "open",
-    CallKind.FSYNC: "fsync",
-    CallKind.CLOSE: "close",
-    CallKind.STAT: "stat",
-    CallKind.REMOVE: "remove",
-}
 
 
 @dataclass(frozen=True)
@@ -147,7 +138,8 @@ def compare_replay(log: CallLog, record: RecordReader) -> ReplayComparison:
     histograms = _read_histograms(record)
     amounts = _read_bytes(record)
     rows = []
-    for kind, name in _RECORD_KINDS.items():
+    for kind in CallKind:
+        name = kind.name.lower()  # as the record calls it
         original, replayed = totals.get(kind), histograms.get(name)
         if original is None and replayed is None:
             continue

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/verification.hpp"
 
-#include "model/candidate_table.hpp"
+#include "model/error_line.hpp"
 #include "model/state.hpp"
-#include "model/table.hpp"
-#include "system/system_log.hpp"
 #include "system/text.hpp"
 
 #include <algorithm>
@@ -20,17 +18,12 @@ void report_difference(const File& file, std::int64_t offset) noexcept {
     if (state.total.differences.fetch_add(1, std::memory_order_relaxed) >= most_reports) {
         return;
     }
-    constexpr const char* priority = "<11>";  // user, error
-    constexpr std::size_t priority_length = 4;
     system::Text text;
-    text << priority << "sonde: " << file.path << ": at byte " << offset
+    begin_error_line(text);
+    text << file.path << ": at byte " << offset
          << " storage holds other data than the buffer: another process has written to the file, or the library has a "
             "fault; set SONDE_IOBUF=off for this program\n";
-    if (candidate_state(2) == unseen && !in_table(2)) {
-        raw::call(SYS_write, 2, raw::number(text.data() + priority_length),
-                  static_cast<long>(text.length() - priority_length));
-    }
-    system::send_to_system_log(text.data(), text.length() - 1);
+    print_error_line(text);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/lost_errors.hpp"
 
-#include "model/candidate_table.hpp"
+#include "model/error_line.hpp"
 #include "model/state.hpp"
-#include "system/system_log.hpp"
 #include "system/text.hpp"
 
 #include <cerrno>
-#include <cstring>
 
 namespace sonde::buffer {
 
@@ -36,18 +34,12 @@ void name_error(Text& text, int error) noexcept {
 }  // namespace
 
 void report_lost_error(const File& file, int error) noexcept {
-    constexpr const char* priority = "<11>";  // user, error
-    constexpr std::size_t priority_length = 4;
     Text text;
-    text << priority << "sonde: " << file.path << ": a delayed write failed (";
+    begin_error_line(text);
+    text << file.path << ": a delayed write failed (";
     name_error(text, error);
     text << "), and no call of the program reported it; data is missing from the file\n";
-    // Number 2 may be a file of the program by now.
-    if (candidate_state(2) == unseen && !in_table(2)) {
-        raw::call(SYS_write, 2, raw::number(text.data() + priority_length),
-                  static_cast<long>(text.length() - priority_length));
-    }
-    system::send_to_system_log(text.data(), text.length() - 1);
+    print_error_line(text);
     state.total.lost_errors.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/error_line.hpp"
+
+#include "model/candidate_table.hpp"
+#include "model/table.hpp"
+#include "system/raw.hpp"
+#include "system/system_log.hpp"
+
+#include <cstddef>
+
+namespace sonde::buffer {
+
+namespace {
+
+constexpr const char* priority = "<11>";  // user, error
+constexpr std::size_t priority_length = 4;
+
+}  // namespace
+
+void begin_error_line(system::Text& line) noexcept {
+    line << priority << "sonde: ";
+}
+
+void print_error_line(const system::Text& line) noexcept {
+    // Number 2 may be a file of the program by now.
+    if (candidate_state(2) == unseen && !in_table(2)) {
+        raw::call(SYS_write, 2, raw::number(line.data() + priority_length),
+                  static_cast<long>(line.length() - priority_length));
+    }
+    system::send_to_system_log(line.data(), line.length() - 1);
+}
+
+}  // namespace sonde::buffer

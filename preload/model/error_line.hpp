@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors that no call of the program can report: a line on standard error and in the system log.
+#pragma once
+
+#include "system/text.hpp"
+
+namespace sonde::buffer {
+
+/// Begins a line with its priority in the system log and the name of the library.
+void begin_error_line(system::Text& line) noexcept;
+/// Prints a line that `begin_error_line` began and that ends with a newline.
+void print_error_line(const system::Text& line) noexcept;
+
+}  // namespace sonde::buffer

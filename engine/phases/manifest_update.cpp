@@ -67,7 +67,7 @@ void update_manifest(RunContext& context, std::size_t index, const results::Tota
         update_forest(phase, index, context.tasks, totals, manifest.trees);
     } else if (phase.op == plan::Op::remove) {
         manifest.data.forget(phase.data.files.suffix);
-    } else if (plan::writes(phase.op) && phase.op != plan::Op::replay) {
+    } else if (plan::writes_planned_access(phase.op)) {
         manifest.data.add(make_data_state(context, index, totals));
     }
     const std::string text = context.team.broadcast(

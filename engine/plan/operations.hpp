@@ -102,6 +102,10 @@ constexpr bool reads(Op op) {
 constexpr bool writes(Op op) {
     return operation_info(op).writes;
 }
+/// Writes the bytes that the access of the phase plans; a replay writes those of its list.
+constexpr bool writes_planned_access(Op op) {
+    return writes(op) && op != Op::replay;
+}
 /// stat, remove: one operation per data file, by name.
 constexpr bool on_files(Op op) {
     return operation_info(op).subject == OperationInfo::Subject::file;

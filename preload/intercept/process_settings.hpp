@@ -10,7 +10,7 @@ namespace sonde::intercept {
 /// set or empty.
 const char* variable(const char* name) noexcept;
 
-/// Null when nothing is to be buffered or counted in this process. What is wrong is reported on standard error.
+/// Null when this process buffers and counts nothing. Reports wrong settings on standard error.
 settings::Settings* read_settings() noexcept;
 
 }  // namespace sonde::intercept

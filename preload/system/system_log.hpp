@@ -6,7 +6,7 @@
 
 namespace sonde::system {
 
-/// Sends a line that begins with its priority ("<11>") to /dev/log; without effect where nobody listens.
+/// Sends a line that begins with its priority ("<11>") to /dev/log; without effect where no system log runs.
 void send_to_system_log(const char* line, std::size_t length) noexcept;
 
 }  // namespace sonde::system

@@ -100,7 +100,7 @@ def test_comparing_stage_reports_write_by_other_process(preload: Preload, tmp_pa
     assert read_summary(file)["differences"] == 1
 
 
-# Each mounts what it is given in a mount namespace of its own.
+# Each test mounts its file in a new mount namespace.
 ENTER_ETC = 'mount --bind "$1" /etc && exec "${@:2}"'
 ENTER_LOG = 'mount -t tmpfs none /dev && touch /dev/log && mount --bind "$1" /dev/log && exec "${@:2}"'
 

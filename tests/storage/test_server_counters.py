@@ -51,7 +51,7 @@ def count_bytes(user: User, options: Sequence[str], command: str, metric: str) -
 
 
 def test_counters_of_servers_have_the_bytes_of_the_run(storage: Storage, user: User) -> None:
-    """Each phase is a run of its own; another client reads, so that the bytes come from the servers."""
+    """Each phase is a separate run; another client reads, so that the bytes come from the servers."""
     if storage.name not in COMMANDS:
         pytest.skip(f"{storage.name} has no counters that Sonde reads")
     first, command = COMMANDS[storage.name]

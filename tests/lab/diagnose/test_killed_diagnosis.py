@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A diagnosis that is killed at random moments and continued: it ends with the answer of one that nobody killed."""
+"""A diagnosis that was killed at random moments and continued has the result of an undisturbed one."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ Page* victim(File& file) noexcept {
 void forget(File& file, Page& page) noexcept {
     if (page.ahead) {
         page.ahead = false;
-        wasted_ahead(file);
+        count_unused_read_ahead(file);
     }
     if (page.busy == Busy::Queued) {
         --file.pages.queued;

@@ -92,7 +92,7 @@ bool is_page_worthwhile(File& file, std::int64_t index) noexcept {
     return true;
 }
 
-void used_ahead(File& file, Page& page) noexcept {
+void count_used_read_ahead(File& file, Page& page) noexcept {
     if (page.ahead) {
         page.ahead = false;
         ++file.statistics.ahead_used;
@@ -100,7 +100,7 @@ void used_ahead(File& file, Page& page) noexcept {
     }
 }
 
-void wasted_ahead(File& file) noexcept {
+void count_unused_read_ahead(File& file) noexcept {
     Statistics& counted = file.statistics;
     ++counted.ahead_unused;
     if (counted.ahead_started >= 8 && counted.ahead_unused * 4 > counted.ahead_started * most_unused_quarters) {

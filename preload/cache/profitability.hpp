@@ -8,8 +8,10 @@
 namespace sonde::buffer {
 
 bool is_page_worthwhile(File& file, std::int64_t index) noexcept;
-void used_ahead(File& file, Page& page) noexcept;
-void wasted_ahead(File& file) noexcept;
+/// A page was read or written that may have been read ahead.
+void count_used_read_ahead(File& file, Page& page) noexcept;
+/// A page that was read ahead is dropped unread. Too many of them pause reading ahead.
+void count_unused_read_ahead(File& file) noexcept;
 /// A call of the program went straight to storage: its `bytes` that were not there before took `ns`.
 void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Records that a transfer of `bytes` by the library took `ns`.

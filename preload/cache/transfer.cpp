@@ -184,7 +184,7 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
             verify_bytes(file, file.ends.reader, page->data + begin, part, position);
         }
         std::memcpy(to + done, page->data + begin, part);
-        used_ahead(file, *page);
+        count_used_read_ahead(file, *page);
         touch(file, *page);
         done += part;
     }
@@ -214,7 +214,7 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
     if (!page.is_dirty) {
         note_dirty(file, page);
     }
-    used_ahead(file, page);
+    count_used_read_ahead(file, page);
     touch(file, page);
     file.size = std::max(file.size, page.index * file.pages.page_size + begin + part);
     const bool complete =

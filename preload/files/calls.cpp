@@ -130,8 +130,8 @@ void leave(Call& call) noexcept {
     file.changed.notify_all();
 }
 
-/// The kernel does this one call, and perhaps some more; it sees everything as the program does.
-Answer hand_over(Call& call, std::int32_t calls) noexcept {
+/// Suspends the file for `calls` calls, of which the kernel executes this one.
+Answer suspend_and_pass(Call& call, std::int32_t calls) noexcept {
     leave(call);
     ++call.file->statistics.interruptions;
     suspend_for(*call.file, calls);
@@ -171,7 +171,7 @@ void count(TransferCounts& direction, const Stream& stream, std::int64_t offset,
     direction.unaligned += offset % 4096 != 0 ? 1 : 0;
 }
 
-std::size_t sum(const Vector* parts, std::size_t number) noexcept {
+std::size_t sum(const IoPart* parts, std::size_t number) noexcept {
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < number; ++i) {
         bytes += parts[i].bytes;
@@ -180,7 +180,7 @@ std::size_t sum(const Vector* parts, std::size_t number) noexcept {
 }
 
 /// Everything the kernel would refuse, or do in a way that is not ours: it shall do it, and see what the program sees.
-bool unusual(const Vector* parts, std::size_t number, std::size_t bytes, std::int64_t offset) noexcept {
+bool unusual(const IoPart* parts, std::size_t number, std::size_t bytes, std::int64_t offset) noexcept {
     for (std::size_t i = 0; i < number; ++i) {
         const auto address = reinterpret_cast<std::uintptr_t>(parts[i].data);
         if (parts[i].bytes > 0 && (address < 65536 || address > (~std::uintptr_t{0} >> 1U))) {
@@ -225,7 +225,7 @@ void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t 
     file->lock.unlock();
 }
 
-Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t offset) noexcept {
+Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
     Call call{.fd = fd, .writes = false, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 0}};
     if (!admit(call)) {
@@ -236,12 +236,12 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t offset
     std::size_t bytes = sum(parts, number);
     const std::int64_t start = offset == here ? description.offset : offset;
     if (!description.reads || unusual(parts, number, bytes, start)) {
-        return hand_over(call, 1);
+        return suspend_and_pass(call, 1);
     }
     count(file.statistics.read, description.stream, start, bytes);
     if (start + static_cast<std::int64_t>(bytes) > file.size) {
         if (file.guard != Guard::Lease) {
-            refresh_size(file);  // another process may have appended
+            update_size_from_kernel(file);  // another process may have appended
         }
         bytes =
             static_cast<std::size_t>(std::clamp<std::int64_t>(file.size - start, 0, static_cast<std::int64_t>(bytes)));
@@ -270,7 +270,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t offset
     return finish(call, start, total, sleep);
 }
 
-Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t offset) noexcept {
+Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
     Call call{.fd = fd, .writes = true, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 1}};
     if (!admit(call)) {
@@ -284,7 +284,7 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t offse
     const std::int64_t end = start + static_cast<std::int64_t>(bytes);
     if (!description.writes || unusual(parts, number, bytes, std::max(start, position)) ||
         static_cast<std::uint64_t>(end) > state.size_limit.load(std::memory_order_relaxed)) {
-        return hand_over(call, 1);
+        return suspend_and_pass(call, 1);
     }
     count(file.statistics.write, description.stream, start, bytes);
     int earlier = 0;
@@ -329,17 +329,17 @@ Answer seek(int fd, std::int64_t offset, int whence) noexcept {
     File& file = *call.file;
     Description& description = *call.description;
     if (whence == SEEK_END && file.guard != Guard::Lease) {
-        refresh_size(file);
+        update_size_from_kernel(file);
     }
     const std::int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? description.offset : file.size;
     if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) {
-        return hand_over(call, 1);  // data and holes are the kernel's to know
+        return suspend_and_pass(call, 1);  // data and holes are the kernel's to know
     }
     std::int64_t target = 0;
     ssize_t result = -EINVAL;
     if (!__builtin_add_overflow(base, offset, &target) && target >= 0) {
         if (target > farthest) {
-            return hand_over(call, 1);
+            return suspend_and_pass(call, 1);
         }
         description.offset = target;
         result = target;

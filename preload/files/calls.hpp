@@ -12,7 +12,8 @@
 
 namespace sonde::buffer {
 
-struct Vector {
+/// One piece of the program's memory in a call, as an iovec.
+struct IoPart {
     char* data;
     std::size_t bytes;
 };
@@ -39,8 +40,8 @@ inline bool is_released(int fd) noexcept {
     const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
     return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Released;
 }
-Answer read(int fd, const Vector* parts, std::size_t count, std::int64_t offset) noexcept;
-Answer write(int fd, const Vector* parts, std::size_t count, std::int64_t offset) noexcept;
+Answer read(int fd, const IoPart* parts, std::size_t count, std::int64_t offset) noexcept;
+Answer write(int fd, const IoPart* parts, std::size_t count, std::int64_t offset) noexcept;
 Answer seek(int fd, std::int64_t offset, int whence) noexcept;
 /// Makes the real call of an answer that was not done. No cancellation in between: the file counts who is on the way.
 template <class Real>

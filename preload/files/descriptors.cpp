@@ -230,7 +230,7 @@ void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
             release_file(file, reason);
         } else if (!is_unchanged(status, fd)) {  // before the guard was there
             drop_all(file);
-            refresh_size(file);
+            update_size_from_kernel(file);
         }
     }
 }
@@ -285,8 +285,8 @@ void adopt(const OpenedDescriptor& opening) noexcept {
 
 namespace {
 
-/// Nothing of a description that goes away may stay here. The gate is open again afterwards.
-void hand_over_description(File& file, Description& description, int fd, bool last) noexcept {
+/// Writes what a description left in the pages, before it goes away. The gate is open again afterwards.
+void flush_before_detaching(File& file, Description& description, int fd, bool last) noexcept {
     close_gate(file);
     flush_file(file);
     if (last && description.writes && file.dirty.first != nullptr && sole_writer(file, description)) {
@@ -332,7 +332,7 @@ int detach(int fd) noexcept {
     const bool last = description->references == 1;
     int error = 0;
     if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
-        hand_over_description(*file, *description, fd, last);
+        flush_before_detaching(*file, *description, fd, last);
     }
     take_error(*file, *description, error);
     const bool held_lease = file->lease.fd == fd;

@@ -75,7 +75,7 @@ bool holds_any_dirty() noexcept {
     return state.undelivered.load(std::memory_order_acquire) != 0;
 }
 
-bool is_buffered_inode(dev_t device, ino_t inode) noexcept {
+bool is_registered_inode(dev_t device, ino_t inode) noexcept {
     const system::Critical critical;
     File* file = find_file(device, inode);
     if (file == nullptr) {

@@ -18,7 +18,7 @@ void flush_all() noexcept;
 bool holds_dirty(int fd) noexcept;
 /// False: no file has any, so that calls on paths need not ask which file they mean.
 bool holds_any_dirty() noexcept;
-/// True when the library buffers the file of this inode, dirty or not.
-bool is_buffered_inode(dev_t device, ino_t inode) noexcept;
+/// True when the library has an entry for the file of this inode, buffered or not, dirty or not.
+bool is_registered_inode(dev_t device, ino_t inode) noexcept;
 
 }  // namespace sonde::buffer

@@ -90,7 +90,7 @@ void start_buffer() noexcept {
 __attribute__((constructor)) void begin() {
     const int saved_errno = errno;
     own_memory();
-    look_up_ordinary();
+    look_up_early();
     vfork_behind = dlsym(RTLD_NEXT, "vfork");
     // A program with more rights than its caller (setuid, file capabilities): the caller's variables name no files
     // here. With another libc than glibc (musl), nothing but passing on is certain.

@@ -92,7 +92,7 @@ void* look_up_for(Name name, const void* caller) noexcept {
     return got != nullptr ? got : reinterpret_cast<void*>(&not_there);
 }
 
-void look_up_ordinary() noexcept {
+void look_up_early() noexcept {
     constexpr Name requested[] = {Name::call_open,        Name::call_open64,  Name::call_openat,  Name::call_close,
                                   Name::call_read,        Name::call_pread64, Name::call_write,   Name::call_pwrite64,
                                   Name::call_lseek64,     Name::call_dup2,    Name::call_fcntl64, Name::call_execve,

@@ -21,8 +21,9 @@ void* look_up(Name name) noexcept;
 void* look_up_for(Name name, const void* caller) noexcept;
 /// The same for a function that we do not stand in front of; nullptr where there is none.
 void* look_up_beside(const char* name, const void* caller) noexcept;
-/// Those that must not be looked up late: in a signal handler, in the child of vfork, while a thread ends.
-void look_up_ordinary() noexcept;
+/// Looks up at start the functions that a program may first call where a lookup is not allowed: in a signal handler, in
+/// the child of vfork, while a thread ends.
+void look_up_early() noexcept;
 
 template <class Function>
 inline Function* next(Name name, Function*) noexcept {

@@ -32,8 +32,8 @@ int status_of(int fd, Real real) {
     return real();
 }
 
-/// What is held of the file behind a path goes to the kernel. Beside: see the top of transfer.cpp.
-__attribute__((noinline)) void hand_over_behind(int dirfd, Path path, bool follow_stream) noexcept {
+/// Writes the pages of the file at a path. Not inlined: see the top of transfer.cpp.
+__attribute__((noinline)) void flush_file_at_path(int dirfd, Path path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
     if (intercept::behind_path(dirfd, path, follow_stream, device, inode)) {
@@ -56,8 +56,8 @@ Identity identity_of(const struct statx& status) noexcept {
 
 /// Flushes the file that a call on a path has identified. True when the library buffers it: then the call is repeated.
 /// Its first result may be old even if nothing is dirty now, because a worker may have written the data in between.
-__attribute__((noinline)) bool hand_over(const Identity& file) noexcept {
-    if (!buffer::is_buffered_inode(file.device, file.inode)) {
+__attribute__((noinline)) bool flush_if_registered(const Identity& file) noexcept {
+    if (!buffer::is_registered_inode(file.device, file.inode)) {
         return false;
     }
     buffer::flush_inode(file.device, file.inode);
@@ -77,7 +77,7 @@ int status_at(const Status* got, Real real) {
         return real();
     }
     const int done = real();
-    return done == 0 && hand_over(identity_of(*got)) ? real() : done;
+    return done == 0 && flush_if_registered(identity_of(*got)) ? real() : done;
 }
 
 bool follows(int flags) noexcept {
@@ -108,7 +108,7 @@ int resize_at(Path path, Real real) {
 template <class Real>
 int change_name(int dirfd, Path from, Real real) {
     if (from != nullptr && buffer::holds_any_dirty()) [[unlikely]] {
-        hand_over_behind(dirfd, from, false);
+        flush_file_at_path(dirfd, from, false);
     }
     if (trace::on()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -134,7 +134,7 @@ int mark_at(int dirfd, Path path, bool follow_stream, Real real) {
         return mark(dirfd, real);
     }
     if (buffer::holds_any_dirty()) [[unlikely]] {
-        hand_over_behind(dirfd, path, follow_stream);
+        flush_file_at_path(dirfd, path, follow_stream);
     }
     return real();
 }

@@ -36,7 +36,7 @@ __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const v
         return got;
     }
     pthread_testcancel();
-    const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
+    const buffer::IoPart part{static_cast<char*>(const_cast<void*>(data)), bytes};
     const buffer::Answer answer =
         kind == trace::Kind::Read ? buffer::read(fd, &part, 1, offset) : buffer::write(fd, &part, 1, offset);
     if (answer.done) {
@@ -112,7 +112,7 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
     }
     pthread_testcancel();
     static constexpr int most = 64;
-    buffer::Vector copies[most];
+    buffer::IoPart copies[most];
     std::size_t bytes = 0;
     bool plain = flags == 0 && count > 0 && count <= most && reinterpret_cast<std::uintptr_t>(parts) > 65536;
     for (int i = 0; plain && i < count; ++i) {

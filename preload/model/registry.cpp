@@ -76,7 +76,7 @@ std::int64_t size_below(int fd) noexcept {
     return read_status(fd, got) ? got.st_size : -1;
 }
 
-void refresh_size(File& file) noexcept {
+void update_size_from_kernel(File& file) noexcept {
     struct stat got {};
     if (file.ends.descriptions == nullptr || !read_status(file.ends.descriptions->fd, got)) {
         return;

@@ -22,7 +22,8 @@ void choose_descriptors(File& file) noexcept;
 bool read_status(int fd, struct stat& status) noexcept;
 /// What the kernel says the size behind a descriptor is, or -1.
 std::int64_t size_below(int fd) noexcept;
-void refresh_size(File& file) noexcept;
+/// Another process may have enlarged the file: takes the larger size, or notes it where the library appends.
+void update_size_from_kernel(File& file) noexcept;
 /// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
 void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns = -1) noexcept;
 

@@ -240,12 +240,12 @@ TEST_CASE("used_read_ahead_earns_guesses_and_unused_pauses_it") {
     Unseen unseen;
     unseen.file->payoff.guesses = 15;
     buffer::Page unused;
-    buffer::used_ahead(*unseen.file, unused);
+    buffer::count_used_read_ahead(*unseen.file, unused);
     CHECK(unseen.file->statistics.ahead_used == 0);
     for (int i = 0; i < 3; ++i) {
         buffer::Page used;
         used.ahead = true;
-        buffer::used_ahead(*unseen.file, used);
+        buffer::count_used_read_ahead(*unseen.file, used);
         CHECK_FALSE(used.ahead);
     }
     CHECK(unseen.file->statistics.ahead_used == 3);
@@ -254,7 +254,7 @@ TEST_CASE("used_read_ahead_earns_guesses_and_unused_pauses_it") {
         Unseen other;
         other.file->statistics.ahead_started = started;
         other.file->statistics.ahead_unused = unused_before;
-        buffer::wasted_ahead(*other.file);
+        buffer::count_unused_read_ahead(*other.file);
         CHECK(other.file->statistics.ahead_unused == unused_before + 1);
         return other.file->payoff.ahead_off;
     };

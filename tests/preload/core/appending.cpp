@@ -43,7 +43,7 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
                 if (kind < 55) {
                     std::generate_n(data.begin(), bytes, [&] { return static_cast<char>(random()); });
                     const off64_t offset = kind < 30 ? buffer::here : static_cast<off64_t>(position);
-                    const buffer::Vector part{data.data(), bytes};
+                    const buffer::IoPart part{data.data(), bytes};
                     const int descriptor = fd[random() % 2];
                     const ssize_t got = done(
                         buffer::write(descriptor, &part, 1, offset),

@@ -142,7 +142,7 @@ inline ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t offset) {
     if (went_past(fd, got, [&] { return pread64(fd, data, bytes, offset); })) {
         return got;
     }
-    const buffer::Vector part{data, bytes};
+    const buffer::IoPart part{data, bytes};
     return done(buffer::read(fd, &part, 1, offset), pread64, fd, data, bytes, offset);
 }
 
@@ -151,7 +151,7 @@ inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t offset) {
     if (went_past(fd, got, [&] { return pwrite64(fd, data, bytes, offset); })) {
         return got;
     }
-    const buffer::Vector part{data, bytes};
+    const buffer::IoPart part{data, bytes};
     return done(
         buffer::write(fd, &part, 1, offset),
         [](int to, void* from, std::size_t count, off64_t where) { return pwrite64(to, from, count, where); }, fd, data,

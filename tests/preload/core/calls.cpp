@@ -19,9 +19,9 @@
 using namespace under_test;
 using buffer::Answer;
 using buffer::File;
+using buffer::IoPart;
 using buffer::Mode;
 using buffer::state;
-using buffer::Vector;
 
 namespace {
 
@@ -44,12 +44,12 @@ bool done_here(const Answer& answer, int fd) {
 }
 
 bool reads_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
-    const Vector part{data, bytes};
+    const IoPart part{data, bytes};
     return done_here(buffer::read(fd, &part, 1, offset), fd);
 }
 
 bool writes_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
-    const Vector part{data, bytes};
+    const IoPart part{data, bytes};
     return done_here(buffer::write(fd, &part, 1, offset), fd);
 }
 
@@ -72,9 +72,9 @@ TEST_CASE("unusual_calls_are_passed_to_kernel_and_file_resumes") {
     CHECK(reads_here(one.fd, data, 10, farthest - 10));
     CHECK_FALSE(reads_here(one.fd, data, 10, farthest - 9));
     CHECK(file_of(one.fd).statistics.interruptions == 6);
-    const Vector two[] = {{data, 10}, {reinterpret_cast<char*>(8), 10}};
+    const IoPart two[] = {{data, 10}, {reinterpret_cast<char*>(8), 10}};
     CHECK_FALSE(done_here(buffer::read(one.fd, two, 2, 500), one.fd));
-    const Vector empty_elsewhere[] = {{data, 10}, {reinterpret_cast<char*>(8), 0}};
+    const IoPart empty_elsewhere[] = {{data, 10}, {reinterpret_cast<char*>(8), 0}};
     CHECK(done_here(buffer::read(one.fd, empty_elsewhere, 2, 500), one.fd));
     CHECK(file_of(one.fd).statistics.read.calls == 6);
     CHECK(buffer::read(999, two, 2, 0).passing == nullptr);
@@ -135,7 +135,7 @@ TEST_CASE("seeks_to_8_tib_are_answered_and_holes_left_to_kernel") {
 TEST_CASE("only_calls_at_current_offset_move_it") {
     Held one(quiet);
     char data[400];
-    const Vector part{data, 400};
+    const IoPart part{data, 400};
     CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 400);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 400);
     CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 100);
@@ -231,7 +231,7 @@ TEST_CASE("nothing_is_buffered_after_process_end") {
     CHECK(in_child([&] {
         buffer::finish();
         char data[10];
-        const Vector part{data, 10};
+        const IoPart part{data, 10};
         const Answer answer = buffer::read(one.fd, &part, 1, 0);
         return mode_of(one.fd) == Mode::Released && contents(one.path) == one.text && !answer.done &&
                answer.passing == nullptr;
@@ -240,7 +240,7 @@ TEST_CASE("nothing_is_buffered_after_process_end") {
     CHECK(in_child([&] {
         state.ended = true;  // by another thread, which did not wait for this file
         char data[10];
-        const Vector part{data, 10};
+        const IoPart part{data, 10};
         const Answer answer = buffer::read(one.fd, &part, 1, 0);
         return file_of(one.fd).lock.try_lock(0) && mode_of(one.fd) == Mode::Released &&
                contents(one.path) == one.text && !answer.done && answer.passing == nullptr;

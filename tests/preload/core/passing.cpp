@@ -16,8 +16,8 @@
 using namespace under_test;
 using buffer::Answer;
 using buffer::File;
+using buffer::IoPart;
 using buffer::Mode;
-using buffer::Vector;
 
 TEST_CASE("suspension_of_n_calls_passes_n_and_resumes") {
     Held one(quiet);
@@ -28,7 +28,7 @@ TEST_CASE("suspension_of_n_calls_passes_n_and_resumes") {
     CHECK(file.retries_later);
     CHECK(file.calls_until_retry.load() == 3);
     char data[10];
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     for (int remaining = 2; remaining > 0; --remaining) {
         const Answer answer = buffer::read(one.fd, &part, 1, 0);
         CHECK_FALSE(answer.done);
@@ -55,7 +55,7 @@ TEST_CASE("exclusive_call_delays_resume_by_64_calls") {
     file.retries_later = true;
     file.calls_until_retry = 1;
     char data[10];
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     const Answer answer = buffer::write(one.fd, &part, 1, 0);
     CHECK_FALSE(answer.done);
     CHECK(answer.counted == 1);
@@ -81,22 +81,22 @@ TEST_CASE("bypassed_calls_count_for_their_own_file") {
     asleep(file);
     asleep(two);
     char data[10];
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     buffer::pass(buffer::read(first.fd, &part, 1, 0), [] { return ssize_t{10}; });  // takes a place
     REQUIRE(buffer::own_bypass_slot != nullptr);
     buffer::own_bypass_slot->calls = 0;
-    const auto past = [](int fd, bool writes, ssize_t got) {
+    const auto bypass_once = [](int fd, bool writes, ssize_t got) {
         buffer::BypassSlot* slot = buffer::enter_bypass(fd);
         REQUIRE(slot != nullptr);
         CHECK(slot->file.load() == &file_of(fd));
         buffer::leave_bypass(*slot, writes, got);
         CHECK(slot->file.load() == nullptr);
     };
-    past(first.fd, false, 100);
-    past(first.fd, false, -1);
-    past(first.fd, true, 7);
-    past(second.fd, true, 1000);
-    past(first.fd, true, 3);
+    bypass_once(first.fd, false, 100);
+    bypass_once(first.fd, false, -1);
+    bypass_once(first.fd, true, 7);
+    bypass_once(second.fd, true, 1000);
+    bypass_once(first.fd, true, 3);
     CHECK(buffer::enter_bypass(999) == nullptr);
     const std::uint64_t calls_before = file.statistics.read.calls;
     buffer::collect_bypass_counts(file);
@@ -121,7 +121,7 @@ TEST_CASE("bypass_slot_counts_suspension_by_the_score") {
     buffer::suspend_for(file, 1000);
     file.lock.unlock();
     char data[10];
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     buffer::pass(buffer::read(held.fd, &part, 1, 0), [] { return ssize_t{10}; });
     REQUIRE(buffer::own_bypass_slot != nullptr);
     buffer::own_bypass_slot->calls = 0;

@@ -288,15 +288,15 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
               statistics.read.consecutive = 0;
               statistics.interruptions = 16;
           }) == "");
-    const auto past = [&](std::uint64_t times, std::uint64_t consecutive) {
+    const auto hint_after_bypassing = [&](std::uint64_t times, std::uint64_t consecutive) {
         return changed([=](Statistics& statistics) {
             statistics.read.bypassed = times;
             statistics.read.consecutive = consecutive;
         });
     };
-    CHECK(past(50, 50) == "");
-    CHECK(begins(past(51, 25), "Storage answers these calls as quickly"));
-    CHECK(past(51, 24) == "");
+    CHECK(hint_after_bypassing(50, 50) == "");
+    CHECK(begins(hint_after_bypassing(51, 25), "Storage answers these calls as quickly"));
+    CHECK(hint_after_bypassing(51, 24) == "");
     const auto scattered = [&](std::uint64_t sleeps, std::uint64_t went_past, std::uint64_t hits) {
         return changed([=](Statistics& statistics) {
             statistics.suspensions = sleeps;

@@ -79,7 +79,7 @@ TEST_CASE("pending_call_prevents_resume_and_suspensions_grow") {
         buffer::suspend_for(file, 1000);
     }
     char data[10];
-    const buffer::Vector part{data, 10};
+    const buffer::IoPart part{data, 10};
     buffer::pass(buffer::read(one.fd, &part, 1, 0), [] { return 10; });
     buffer::BypassSlot* slot = buffer::enter_bypass(one.fd);
     REQUIRE(slot != nullptr);
@@ -130,27 +130,27 @@ TEST_CASE("larger_kernel_size_is_adopted_unless_appending") {
     const Locked held(one.fd);
     File& file = held.file;
     CHECK(file.size == 500);
-    buffer::refresh_size(file);
+    buffer::update_size_from_kernel(file);
     CHECK(file.size == 500);  // of which the kernel knows nothing yet
     REQUIRE(pwrite(one.fd, "x", 1, 599) == 1);
     CHECK(buffer::size_below(one.fd) == 600);
     CHECK(buffer::size_below(-1) == -1);
-    buffer::refresh_size(file);
+    buffer::update_size_from_kernel(file);
     CHECK(file.size == 600);
     file.appended = {.all = true, .grew = false, .landed = 600};
-    buffer::refresh_size(file);
+    buffer::update_size_from_kernel(file);
     CHECK_FALSE(file.appended.grew);
     file.appended.landed = 599;
     file.turns.in_flight = 1;  // which may be what has made it longer
-    buffer::refresh_size(file);
+    buffer::update_size_from_kernel(file);
     CHECK_FALSE(file.appended.grew);
     file.turns.in_flight = 0;
-    buffer::refresh_size(file);
+    buffer::update_size_from_kernel(file);
     CHECK(file.appended.grew);
     CHECK(file.size == 600);
     file.appended = {};
     File nobody;
-    buffer::refresh_size(nobody);
+    buffer::update_size_from_kernel(nobody);
     CHECK(nobody.size == 0);
 }
 

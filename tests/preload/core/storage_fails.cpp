@@ -115,7 +115,7 @@ TEST_CASE("read_error_midway_returns_bytes_before_it") {
     CHECK(fixture.read(5000, 4096) == 4096);
     CHECK(fixture.read(4200, 8100) == 92);
     char head[50], tail[50], rest[50];
-    const buffer::Vector parts[] = {{head, 50}, {tail, 50}, {rest, 50}};
+    const buffer::IoPart parts[] = {{head, 50}, {tail, 50}, {rest, 50}};
     CHECK(buffer::read(fixture.fd, parts, 3, 8192 - 60).value == 60);
     CHECK(buffer::read(fixture.fd, parts, 3, 8192).value == -EIO);
 }
@@ -155,7 +155,7 @@ TEST_CASE("write_error_midway_returns_bytes_before_it") {
         return offset < 20'000 ? pwrite64(fixture.fd, from, bytes, offset) : refused(ENOSPC);
     });
     std::string first(50, 'a'), second(50, 'b');
-    buffer::Vector parts[] = {{first.data(), 50}, {second.data(), 50}};
+    buffer::IoPart parts[] = {{first.data(), 50}, {second.data(), 50}};
     CHECK(buffer::write(fixture.fd, parts, 2, 19'960).value == 50);
     CHECK(contents(fixture.path).substr(19'960, 50) == first);
     CHECK(buffer::write(fixture.fd, parts, 2, 30'000).value == -ENOSPC);
@@ -317,7 +317,7 @@ TEST_CASE("fragmented_page_is_flushed_and_its_error_ends_call") {
     fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
     CHECK(fixture.write(1, 3000) == -EDQUOT);
     std::string first(10, 'a'), second(10, 'b');
-    const buffer::Vector parts[] = {{first.data(), 10}, {second.data(), 10}};
+    const buffer::IoPart parts[] = {{first.data(), 10}, {second.data(), 10}};
     CHECK(buffer::write(fixture.fd, parts, 2, 3000).value == -EDQUOT);
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });

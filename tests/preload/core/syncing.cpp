@@ -66,15 +66,15 @@ TEST_CASE("release_by_any_key_hands_data_over_first") {
 
 TEST_CASE("flush_by_any_key_keeps_file_buffered") {
     struct stat got {};
-    const auto by = [&](auto hand_over) {
+    const auto by = [&](auto flush) {
         Held one(quiet);
         REQUIRE(fstat(one.fd, &got) == 0);
         CHECK(buffer::holds_dirty(one.fd));
-        CHECK(buffer::is_buffered_inode(got.st_dev, got.st_ino));
-        hand_over(one.fd);
+        CHECK(buffer::is_registered_inode(got.st_dev, got.st_ino));
+        flush(one.fd);
         CHECK(contents(one.path) == one.text);
         CHECK_FALSE(buffer::holds_dirty(one.fd));
-        CHECK(buffer::is_buffered_inode(got.st_dev, got.st_ino));
+        CHECK(buffer::is_registered_inode(got.st_dev, got.st_ino));
         CHECK(mode_of(one.fd) == Mode::Active);
         CHECK(file_of(one.fd).pages.count == 1);
     };
@@ -88,7 +88,7 @@ TEST_CASE("flush_by_any_key_keeps_file_buffered") {
         CHECK(file_of(fd).statistics.syncs == 1);
     });
     CHECK_FALSE(buffer::holds_dirty(999));
-    CHECK_FALSE(buffer::is_buffered_inode(got.st_dev, got.st_ino));
+    CHECK_FALSE(buffer::is_registered_inode(got.st_dev, got.st_ino));
     bool ignored = true;
     CHECK(buffer::flush(999, ignored) == 0);
     CHECK_FALSE(ignored);

@@ -164,13 +164,13 @@ TEST_CASE("empty_vector_parts_move_nothing") {
     Opened one(small_pages);
     one.file->rule->stands_aside = false;
     std::string first = "abc", second = "defgh";
-    const buffer::Vector out[] = {{first.data(), 3}, {nullptr, 0}, {second.data(), 5}};
+    const buffer::IoPart out[] = {{first.data(), 3}, {nullptr, 0}, {second.data(), 5}};
     CHECK(buffer::write(one.fd, out, 3, 100).value == 8);
     std::string head = "...", tail = ".....";
-    const buffer::Vector in[] = {{head.data(), 3}, {nullptr, 0}, {tail.data(), 5}};
+    const buffer::IoPart in[] = {{head.data(), 3}, {nullptr, 0}, {tail.data(), 5}};
     CHECK(buffer::read(one.fd, in, 3, 100).value == 8);
     CHECK(head + tail == "abcdefgh");
-    const buffer::Vector nothing[] = {{nullptr, 0}, {nullptr, 0}};
+    const buffer::IoPart nothing[] = {{nullptr, 0}, {nullptr, 0}};
     CHECK(buffer::pass(buffer::read(one.fd, nothing, 2, 100), [] { return 0; }) == 0);
 }
 

@@ -22,8 +22,8 @@
 using namespace under_test;
 using buffer::Description;
 using buffer::File;
+using buffer::IoPart;
 using buffer::Mode;
-using buffer::Vector;
 
 namespace {
 
@@ -73,7 +73,7 @@ TEST_CASE("waiter_finds_closed_descriptor_and_holds_nothing" * doctest::skip(!ca
     File& file = file_of(one.fd);
     Description* const description = buffer::table[one.fd].load();
     char data[10];
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     for (int scenario = 0; scenario < 3; ++scenario) {
         CAPTURE(scenario);
         std::atomic<bool> has_returned{false};
@@ -107,7 +107,7 @@ TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_s
     File& file = file_of(one.fd);
     Description& description = *buffer::table[one.fd].load();
     char data[10] = {};
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     const auto read_here = [&] { CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 10); };
     const auto read_there = [&] { CHECK(buffer::read(one.fd, &part, 1, 0).value == 10); };
     const auto write_there = [&] { CHECK(buffer::write(one.fd, &part, 1, 0).value == 10); };
@@ -188,7 +188,7 @@ TEST_CASE("busy_page_is_waited_for" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     char data[10] = {};
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     const auto waits = [&](buffer::Busy busy, bool writes, off64_t offset) {
         buffer::Page* page = buffer::find_page(file, 0);
         REQUIRE(page != nullptr);
@@ -252,7 +252,7 @@ TEST_CASE("waiting_call_bypasses_suspended_file_or_runs_if_active" * doctest::sk
     Held one(quiet);
     File& file = file_of(one.fd);
     char data[10];
-    const Vector part{data, 10};
+    const IoPart part{data, 10};
     for (const bool asleep : {true, false}) {
         CAPTURE(asleep);
         buffer::Answer answer{true, nullptr, 0};

@@ -59,7 +59,8 @@ def measure_lines_per_minute(lines: int, matching_every: int) -> float:
 
 def write_large_log(path: Path, size: int) -> tuple[int, int, int]:
     """Writes blocks of 100,000 lines with garbage between them. Returns the numbers of blocks, lines and matching
-    lines."""
+    lines.
+    """
     lines, matching_every = 100_000, 100
     write_log(path, lines, matching_every)
     block = path.read_bytes() + b"".join(line + b"\n" for line in GARBAGE)

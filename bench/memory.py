@@ -64,7 +64,8 @@ def member(text: str, name: str) -> int:
 
 def sizes(word: str) -> list[tuple[int, int, int, int]]:
     """(proportional, private, anonymous, peak) in KiB of all processes that have a word in their command line, without
-    the launchers."""
+    the launchers.
+    """
     rows = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -82,7 +83,8 @@ def measure(
     command: Sequence[str], record: Path, count: int, pause: tuple[str, int] = ("phase_end", 2), word: str = ""
 ) -> dict[str, float]:
     """Starts it, waits for the pause, looks, ends it. It pauses when its record, or its output in a file of that name,
-    has a word so many times."""
+    has a word so many times.
+    """
     word = word or str(record)
     environment = {**os.environ, **ROOT_MPI}
     with (

@@ -116,7 +116,8 @@ def sonde(folder: Path, *arguments: str) -> tuple[float, resource.struct_rusage]
 
 def opened(page: Path) -> dict[str, float]:
     """Medians in seconds from the beginning of the navigation: document, load event, laid out and drawn; and what the
-    page's own thread used of a processor for it."""
+    page's own thread used of a processor for it.
+    """
     rows = []
     with browser() as tab:
         tab.call("Performance.enable", timeDomain="threadTicks")

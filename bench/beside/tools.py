@@ -102,7 +102,8 @@ class Sonde:
 @dataclass(frozen=True)
 class SondeNames:
     """Our engine with a plan of its own for names: the kernel is given names in a directory that is open, as elbencho
-    does; with the words of mdtest it is given whole paths, as mdtest does."""
+    does; with the words of mdtest it is given whole paths, as mdtest does.
+    """
 
     program: Path
     name: str = "sonde_names"

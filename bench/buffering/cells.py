@@ -14,11 +14,12 @@ from buffering.programs import HERE, NotHereError, Workshop
 Command = Sequence[str | Path]
 #: As job scripts of the Cray X1 had it: assign -F cachea:4096:8:8, with blocks of 512 bytes, and with -B on.
 FFIO = "*:size=2M:count=8:prefetch=8"
-USUAL = {"as is": "", "auto": "*:auto", "named": "*", "direct": "*:size=4M:direct"}
-AS_FFIO = {"as is": "", "auto": "*:auto", "named": FFIO, "direct": f"{FFIO}:direct"}
-STDIO = {"as is": "", "named": "*", "stdio": "*:stdio=alone"}
-NO_DIRECT = {"as is": "", "auto": "*:auto", "named": "*"}
-ONLY_AUTO = {"as is": "", "auto": "*:auto"}
+USUAL = {"as is": None, "auto": "*:auto", "named": "*", "direct": "*:size=4M:direct"}
+AS_FFIO = {"as is": None, "auto": "*:auto", "named": FFIO, "direct": f"{FFIO}:direct"}
+STDIO = {"as is": None, "named": "*", "stdio": "*:stdio=alone"}
+NO_DIRECT = {"as is": None, "auto": "*:auto", "named": "*"}
+ONLY_AUTO = {"as is": None, "auto": "*:auto"}
+NO_GAIN = {"as is": None, "no setting": "", "auto": "*:auto"}
 
 VOLUME = 256_000_000
 LARGE_CALL = 128_000  #: bytes; larger ones gain nothing, and fall out of the processor's cache
@@ -30,14 +31,16 @@ NETCDF_STEPS = 3_000
 
 @dataclass(frozen=True)
 class Cell:
-    """One program on one file. `prepare` makes the file that it reads; `ways` are settings by name, "" without."""
+    """One program on one file. `prepare` makes the file that it reads. `ways` are settings by name: "" is the library
+    without a setting, None no library.
+    """
 
     name: str
     command: Callable[[Workshop, Path], Command]
     prepare: Callable[[Workshop, Path], Command] | None = None
-    ways: Mapping[str, str] = field(default_factory=lambda: USUAL)
-    least: float = 0.0  #: times faster than as is, promised for the way `by`
-    by: str = "named"
+    ways: Mapping[str, str | None] = field(default_factory=lambda: USUAL)
+    least: float = 0.0  #: times faster than as is, promised for the ways `by`
+    by: tuple[str, ...] = ("named",)
     bound: Callable[[Workshop, Path], Command] | None = None  #: the same bytes in large calls: no buffer is quicker
 
 
@@ -85,7 +88,7 @@ FILES = (
     ),
     *netcdf_cells(NETCDF_STEPS),
 )
-LARGE = {"as is": "", "auto": "*:auto", "named": "*", "large": "*:count=2:size=32m"}
+LARGE = {"as is": None, "auto": "*:auto", "named": "*", "large": "*:count=2:size=32m"}
 #: A code that reads its 50 MB in kilobytes, as QLUA did on Edison through two buffers of 32 MB, and others beside it.
 BUFFERS = tuple(
     Cell(
@@ -94,14 +97,16 @@ BUFFERS = tuple(
         loops("write", 100_000, volume // 100_000),
         LARGE,
         0.97,
-        "large",
+        ("large",),
         loops("read", LARGE_CALL, volume // LARGE_CALL),
     )
     for volume, size in ((50_000_000, 1_000), (50_000_000, 10_000), (32_000_000, 1_000), (200_000_000, 1_000))
 )
 #: Nothing to gain: the buffer must notice, and cost nothing. On a file in memory, where a call is cheapest.
 SCATTERED = tuple(
-    Cell(f"{mode}.4096", loops(mode, 4_096, 500_000), loops("write", 4_096, VOLUME // 4_096), ONLY_AUTO, 0.97, "auto")
+    Cell(
+        f"{mode}.4096", loops(mode, 4_096, 500_000), loops("write", 4_096, VOLUME // 4_096), ONLY_AUTO, 0.97, ("auto",)
+    )
     for mode in ("random", "random_write")
 )
 #: Where each call costs a fifth of a millisecond.
@@ -112,8 +117,47 @@ DEAR = (
     Cell("write.10000", loops("write", 10_000, 3_000), None, NO_DIRECT),
     Cell("read.10000", loops("read", 10_000, 3_000), loops("write", 10_000, 3_000), NO_DIRECT),
     Cell("fortran.backward", fortran("backward", 8_000, 1_000), fortran("forward", 8_000, 1_000), NO_DIRECT),
-    Cell("random.4096", loops("random", 4_096, 3_000), loops("write", 4_096, 20_000), ONLY_AUTO, 0.97, "auto"),
-    Cell("fwrite.1000", loops("fwrite", 1_000, 30_000), None, STDIO, 10.0, "stdio"),
-    Cell("fread.1000", loops("fread", 1_000, 30_000), loops("write", 1_000, 30_000), STDIO, 10.0, "stdio"),
+    Cell("random.4096", loops("random", 4_096, 3_000), loops("write", 4_096, 20_000), ONLY_AUTO, 0.97, ("auto",)),
+    Cell("fwrite.1000", loops("fwrite", 1_000, 30_000), None, STDIO, 10.0, ("stdio",)),
+    Cell("fread.1000", loops("fread", 1_000, 30_000), loops("write", 1_000, 30_000), STDIO, 10.0, ("stdio",)),
     *netcdf_cells(100),
+)
+MOST_COST = 1.05  #: times the bare run, where there is nothing to gain
+BOTH = ("no setting", "auto")
+
+
+def few_calls(mode: str, files: int, calls: int, rounds: int) -> Callable[[Workshop, Path], Command]:
+    return lambda workshop, file: (workshop.c("few_calls"), mode, file, str(files), str(calls), str(rounds))
+
+
+def few_calls_cells(rounds: int) -> tuple[Cell, ...]:
+    """Forty files, each opened `rounds` times for 5 to 30 small calls."""
+    modes = [("read", calls) for calls in (5, 17, 20, 30)] + [("read_access", 5)]
+    modes += [("write", calls) for calls in (5, 17, 20)]
+    return tuple(
+        Cell(
+            f"{mode}.{calls}",
+            few_calls(mode, 40, calls, rounds),
+            few_calls("fill", 40, calls, 1),
+            NO_GAIN,
+            1 / MOST_COST,
+            BOTH,
+        )
+        for mode, calls in modes
+    )
+
+
+def random_reads(calls: int) -> Cell:
+    """Scattered reads of 100 bytes of a file of 4 MB."""
+    prepare = few_calls("fill", 1, 40_000, 1)
+    return Cell("random.100", few_calls("random", 1, calls, 1), prepare, NO_GAIN, 1 / MOST_COST, BOTH)
+
+
+MANY_FILES = Cell(
+    "write.10000_files",
+    few_calls("write", 10_000, 3, 1),
+    few_calls("fill", 10_000, 3, 1),
+    NO_GAIN,
+    1 / MOST_COST,
+    BOTH,
 )

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from buffering.cells import Cell, Command
+from buffering.cells import BOTH, MOST_COST, NO_GAIN, Cell, Command
 from buffering.programs import HERE, NotHereError, Workshop
 from buffering.turns import OURS, Result, Turn, run
 
-WAYS = {"as is": "", "auto": "*:auto", "named": "*"}
+WAYS = {"as is": None, "auto": "*:auto", "named": "*"}
 LEAST = 0.9  #: they need not be faster
 
 
@@ -42,6 +42,15 @@ LIBRARIES = tuple(
     )
     for kind, prepare in (("insert", None), ("select", stored(f"{name}.insert", library, count)))
 )
+
+
+def sqlite_cells(inserts: int) -> tuple[Cell, ...]:
+    """Rows with nothing to gain: so many transactions, and ten times as many selects."""
+    insert, select = (stored(f"sqlite.{kind}", "sqlite3", inserts) for kind in ("insert", "select"))
+    return tuple(
+        Cell(f"sqlite.{kind}", command, prepare, NO_GAIN, 1 / MOST_COST, BOTH)
+        for kind, command, prepare in (("insert", insert, None), ("select", select, insert))
+    )
 
 
 @dataclass(frozen=True)

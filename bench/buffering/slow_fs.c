@@ -26,18 +26,23 @@ static void pause_a_while(void) {
     const struct timespec length = {pause_ns / 1000000000, pause_ns % 1000000000};
     nanosleep(&length, NULL);
 }
-static int result(long got) { return got < 0 ? -errno : (int)got; }
+static int result(long got) {
+    return got < 0 ? -errno : (int)got;
+}
 
 static int slow_getattr(const char* path, struct stat* got, struct fuse_file_info* file) {
+    pause_a_while();
     return result(file != NULL ? fstat((int)file->fh, got) : lstat(real(path), got));
 }
 static int slow_open(const char* path, struct fuse_file_info* file) {
+    pause_a_while();
     const int fd = open(real(path), file->flags & ~O_DIRECT);
     file->fh = (uint64_t)fd;
     file->direct_io = 1;
     return fd < 0 ? -errno : 0;
 }
 static int slow_create(const char* path, mode_t mode, struct fuse_file_info* file) {
+    pause_a_while();
     const int fd = open(real(path), file->flags | O_CREAT, mode);
     file->fh = (uint64_t)fd;
     file->direct_io = 1;
@@ -54,13 +59,18 @@ static int slow_write(const char* path, const char* data, size_t bytes, off_t at
     return result(pwrite((int)file->fh, data, bytes, at));
 }
 static int slow_truncate(const char* path, off_t bytes, struct fuse_file_info* file) {
+    pause_a_while();
     return result(file != NULL ? ftruncate((int)file->fh, bytes) : truncate(real(path), bytes));
 }
 static int slow_release(const char* path, struct fuse_file_info* file) {
+    pause_a_while();
     (void)path;
     return result(close((int)file->fh));
 }
-static int slow_unlink(const char* path) { return result(unlink(real(path))); }
+static int slow_unlink(const char* path) {
+    pause_a_while();
+    return result(unlink(real(path)));
+}
 static void* slow_init(struct fuse_conn_info* connection, struct fuse_config* config) {
     connection->max_write = 1 << 20;
     connection->max_read = 1 << 20;
@@ -69,9 +79,15 @@ static void* slow_init(struct fuse_conn_info* connection, struct fuse_config* co
 }
 
 int main(int argc, char** argv) {
-    static const struct fuse_operations operations = {.init = slow_init, .getattr = slow_getattr, .open = slow_open,
-        .create = slow_create, .read = slow_read, .write = slow_write, .truncate = slow_truncate,
-        .release = slow_release, .unlink = slow_unlink};
+    static const struct fuse_operations operations = {.init = slow_init,
+                                                      .getattr = slow_getattr,
+                                                      .open = slow_open,
+                                                      .create = slow_create,
+                                                      .read = slow_read,
+                                                      .write = slow_write,
+                                                      .truncate = slow_truncate,
+                                                      .release = slow_release,
+                                                      .unlink = slow_unlink};
     if (argc != 4) {
         return 2;
     }

@@ -79,10 +79,18 @@ def left_aside(rounds: int) -> int:
     return max(0, aside)
 
 
-def run(command: Sequence[str | Path], variables: Mapping[str, str], group: Path | None = None) -> Turn:
-    """One run; `group` is joined first. A program that fails ends the bench: its time would mean nothing."""
+def run(
+    command: Sequence[str | Path],
+    variables: Mapping[str, str],
+    group: Path | None = None,
+    prefix: Sequence[str] = (),
+) -> Turn:
+    """One run, started by `prefix`; `group` is joined first. A program that fails ends the bench: its time would mean
+    nothing.
+    """
     plain = {name: value for name, value in os.environ.items() if name not in OURS}
-    arguments = ["env", *(f"{name}={value}" for name, value in variables.items()), *(str(word) for word in command)]
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    arguments = [*prefix, "env", *settings, *(str(word) for word in command)]
     if group is not None:
         arguments = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group), *arguments]
     began = time.monotonic()
@@ -104,6 +112,7 @@ def take_turns(
     rounds: int,
     before: Callable[[], None],
     group: Path | None = None,
+    prefix: Sequence[str] = (),
 ) -> Result:
     """Each way once a round, in another order each round: its command, with its variables. `before` is called before
     each run and is not timed.
@@ -114,5 +123,5 @@ def take_turns(
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
             before()
-            result.turns[name].append(run(commands[name], ways[name], group))
+            result.turns[name].append(run(commands[name], ways[name], group, prefix))
     return result

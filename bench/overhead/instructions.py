@@ -64,7 +64,8 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
 
 def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) -> dict[int, float]:
     """Further instructions of a 4 KiB read when the file lies on so many targets, 1 MiB on each in turn, and each
-    operation is given to one of them. What they are further to is counted once for all widths."""
+    operation is given to one of them. What they are further to is counted once for all widths.
+    """
     cell = Cell("callgrind", True, False, 4 * KIB, MANY * 4 * KIB, random=random)
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
         folder = Path(name) / "one"

@@ -120,7 +120,8 @@ class Rules:
 
 def play(cell: Cell, file_system: str, contestants: list[Contestant], base: Path, rules: Rules) -> Result:
     """All rounds of one cell. A round in which others kept more processors busy than allowed is played again, until
-    three times as many have been played."""
+    three times as many have been played.
+    """
     rounds, seconds, max_others = rules.rounds, rules.seconds, rules.max_others
     result = Result(cell, file_system)
     able = [contestant for contestant in contestants if contestant.can(cell)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes use one file at the same time. Each record of 8 bytes is a register with one writer: even ones belong to
-// the first process, odd ones to the second. A register counts up. Every read must return a number between the last one
-// that was written before the call began and the last one whose write began before the call ended: then there is a
+// Two processes use one file at the same time. Each record of 8 bytes is a register with one writer: even ones belong
+// to the first process, odd ones to the second. A register counts up. Every read must return a number between the last
+// one that was written before the call began and the last one whose write began before the call ended: then there is a
 // serial order that explains all reads. The second process opens the file for each of its turns, so a lease ends.
 // Usage: registers SEED SCHEDULES STEPS (bare | same): whether the second process has the environment of the first.
 // Prints the number of reads that were checked, and each read that no order explains.
@@ -65,7 +65,8 @@ static void write_own(int fd, uint32_t record, uint32_t first) {
     }
     atomic_store(&shared->ended[record], value);
 }
-static void check_values(const char* what, const uint64_t* got, uint32_t record, uint32_t count, const uint64_t* least) {
+static void check_values(const char* what, const uint64_t* got, uint32_t record, uint32_t count,
+                         const uint64_t* least) {
     for (uint32_t i = 0; i < count; ++i) {
         const uint64_t most = atomic_load(&shared->begun[record + i]);
         if (got[i] < least[i] || got[i] > most) {
@@ -185,7 +186,8 @@ int main(int argc, char** argv) {
     if (!is_second) {
         char* arguments[] = {argv[0], argv[1], argv[2], argv[3], argv[4], "second", NULL};
         char* nothing[] = {NULL};
-        if (posix_spawn(&child, argv[0], NULL, NULL, arguments, strcmp(argv[4], "bare") == 0 ? nothing : environ) != 0) {
+        if (posix_spawn(&child, argv[0], NULL, NULL, arguments, strcmp(argv[4], "bare") == 0 ? nothing : environ) !=
+            0) {
             return 2;
         }
     }
@@ -214,7 +216,8 @@ int main(int argc, char** argv) {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    printf("%ld reads of %ld schedules, %ld wrong\n", atomic_load(&shared->reads), schedules, atomic_load(&shared->wrong));
+    printf("%ld reads of %ld schedules, %ld wrong\n", atomic_load(&shared->reads), schedules,
+           atomic_load(&shared->wrong));
     unlink("data");
     unlink("shared");
     return atomic_load(&shared->wrong) != 0 || WEXITSTATUS(status) != 0;

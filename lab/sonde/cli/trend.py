@@ -70,7 +70,7 @@ _MAX_NAMED_HISTORIES = 6
 @click.option(
     "--check",
     is_flag=True,
-    help="Exit code 1 when a series became slower within its last ten runs, 6 when no series is long enough to tell.",
+    help="Exit code 1 when a history became slower within its last ten runs, 6 when no history is long enough to tell.",
 )
 @click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a report.")
 @add_existing_archive_option
@@ -149,10 +149,8 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     )
     if not survey.analyses:
         return
-    console.print(
-        f"{len(survey.analyses)} series, {counted(runs, 'probe')} ({measure}). {describe_alarm_budget(survey)}",
-        style="dim",
-    )
+    watched = f"{counted(len(survey.analyses), 'history')}, {counted(runs, 'probe')} ({measure})"
+    console.print(f"{watched}. {describe_alarm_budget(survey)}", style="dim")
     console.print()
     for joint in survey.joint:
         _print_joint(console, survey, joint, events)

@@ -5,6 +5,6 @@ The terminal, the pages, the JSON output and the tables take classification, val
 It depends on records and arithmetic, not on how anything is displayed.
 
 `assessment` is the entry. It combines `classification` (what the number describes), `caveats` (reasons to doubt it),
-`variation` of a `profile` (when the rate changed) and `stragglers` (which task or node was slow). `phase_summary` names
+`variation` of a `phase_timeline` (when the rate changed) and `stragglers` (slow tasks and nodes). `phase_summary` names
 a phase and its rate, `irregularities` reports late tasks and periodic dips, `node_history` compares nodes over runs.
 """

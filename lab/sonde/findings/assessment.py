@@ -11,7 +11,7 @@ from typing import Any
 
 from sonde.findings.caveats import GOOD, caveat_to_json, determine_phase_validity, find_caveats, format_caveat
 from sonde.findings.classification import Classification, classify_in_model, classify_number, is_one_file_per_operation
-from sonde.findings.profile import Profile, build_profile
+from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.findings.slow_intervals import describe_slow_intervals
 from sonde.findings.storage_units import describe_slow_units
 from sonde.findings.stragglers import collect_task_rates, find_stragglers
@@ -93,18 +93,18 @@ class Assessment:
 
 def assess_phase_rate(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> Assessment:
     """Assesses the rate of a phase over `interval` (a member of PhaseRates)."""
-    return assess_rate_with_profile(run, phase, build_profile(phase), interval)
+    return assess_rate_with_timeline(run, phase, build_timeline(phase), interval)
 
 
-def assess_rate_with_profile(
-    run: RecordedRun, phase: PhaseRecord, profile: Profile | None, interval: str = "total"
+def assess_rate_with_timeline(
+    run: RecordedRun, phase: PhaseRecord, timeline: PhaseTimeline | None, interval: str = "total"
 ) -> Assessment:
-    """Does the same with a profile that the caller has built already."""
+    """Does the same with a timeline that the caller has built already."""
     classification, clause = classify_number(run, phase, interval)
     modeled = classify_in_model(run, phase, interval)[0] if classification is Classification.SIMULATED else None
     operations = prefers_operations(phase)
     clauses = (
-        _describe_phase_variation(phase, profile, operations, interval),
+        _describe_phase_variation(phase, timeline, operations, interval),
         _describe_stragglers(run, phase, operations),
         _describe_cache_rate(phase),
     )
@@ -139,16 +139,18 @@ def _name_unit_of_files(run: RecordedRun, phase: PhaseRecord, text: str) -> str:
     return text.replace("op/s", "files/s") if is_one_file_per_operation(run, phase) else text
 
 
-def _describe_phase_variation(phase: PhaseRecord, profile: Profile | None, operations: bool, interval: str) -> str:
+def _describe_phase_variation(
+    phase: PhaseRecord, timeline: PhaseTimeline | None, operations: bool, interval: str
+) -> str:
     rates = phase.end.rates if phase.end else PhaseRates()
     rate = getattr(rates, interval) or rates.total
-    if profile is None or rate is None or profile.edges[-1] < MIN_PHASE_S:
+    if timeline is None or rate is None or timeline.edges[-1] < MIN_PHASE_S:
         return ""
-    variation = profile.get_variation(operations)
+    variation = timeline.get_variation(operations)
     if not variation.explains(rate.ops_per_s if operations else rate.bytes_per_s):
         return ""
     fsync_s = (phase.end.seconds.fsync or 0.0) if phase.end else 0.0
-    return describe_variation(variation, operations, profile.edges[-1], fsync_s)
+    return describe_variation(variation, operations, timeline.edges[-1], fsync_s)
 
 
 def describe_variation(variation: RateVariation, operations: bool, seconds: float, fsync_s: float = 0.0) -> str:

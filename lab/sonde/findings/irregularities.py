@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sonde.findings.profile import Profile
+from sonde.findings.phase_timeline import PhaseTimeline
 from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.record import PhaseRecord
@@ -13,10 +13,10 @@ from sonde.stats.shapes import find_rate_shape
 
 
 def describe_irregularities(
-    run: RecordedRun, phase: PhaseRecord, profile: Profile | None, operations: bool
+    run: RecordedRun, phase: PhaseRecord, timeline: PhaseTimeline | None, operations: bool
 ) -> list[str]:
     """One sentence for each irregularity, late tasks first."""
-    return [text for text in (describe_late_tasks(run, phase), describe_periodic_dips(profile, operations)) if text]
+    return [text for text in (describe_late_tasks(run, phase), describe_periodic_dips(timeline, operations)) if text]
 
 
 def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
@@ -34,12 +34,12 @@ def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
     )
 
 
-def describe_periodic_dips(profile: Profile | None, operations: bool) -> str:
+def describe_periodic_dips(timeline: PhaseTimeline | None, operations: bool) -> str:
     """Depth and period of recurring dips of the rate; empty without them."""
-    if profile is None:
+    if timeline is None:
         return ""
-    shape = find_rate_shape(profile.ops_per_s if operations else profile.bytes_per_s)
+    shape = find_rate_shape(timeline.ops_per_s if operations else timeline.bytes_per_s)
     if shape is None or shape.name != "periodic dips" or shape.period is None:
         return ""
-    period = quantities.display_seconds(shape.period * profile.edges[-1])
+    period = quantities.display_seconds(shape.period * timeline.edges[-1])
     return f"The rate fell by {100 * shape.depth:.0f} % again and again: {shape.count} dips, one every {period}."

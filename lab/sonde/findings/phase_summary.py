@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.findings.assessment import Assessment, assess_rate_with_profile, prefers_operations
+from sonde.findings.assessment import Assessment, assess_rate_with_timeline, prefers_operations
 from sonde.findings.classification import SYNTHETIC, Classification, describe_flush, is_one_file_per_operation
-from sonde.findings.profile import Profile, build_profile
+from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.model import quantities
 from sonde.model.errors import UnitError
 from sonde.model.escaping import escape_line
@@ -80,11 +80,11 @@ class PhaseSummary:
 
 @dataclass(frozen=True)
 class AssessedPhase:
-    """A phase with its summary, its profile, and whether its rate is in operations per second."""
+    """A phase with its summary, its timeline, and whether its rate is in operations per second."""
 
     phase: PhaseRecord
     summary: PhaseSummary
-    profile: Profile | None
+    timeline: PhaseTimeline | None
     operations: bool
 
 
@@ -92,16 +92,16 @@ def assess_phase(run: RecordedRun, phase: PhaseRecord) -> AssessedPhase:
     """Summarizes and assesses one phase."""
     operations = prefers_operations(phase)
     rate, secondary_rate, rate_terms = _format_rates(run, phase, operations)
-    profile = build_profile(phase)
+    timeline = build_timeline(phase)
     summary = PhaseSummary(
         name=name_phase(run, phase),
         access=describe_access(run, phase),
-        assessment=assess_rate_with_profile(run, phase, profile),
+        assessment=assess_rate_with_timeline(run, phase, timeline),
         rate=rate,
         secondary_rate=secondary_rate,
         rate_terms=rate_terms,
     )
-    return AssessedPhase(phase, summary, profile, operations)
+    return AssessedPhase(phase, summary, timeline, operations)
 
 
 def name_phase(run: RecordedRun, phase: PhaseRecord) -> str:

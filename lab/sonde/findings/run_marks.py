@@ -37,12 +37,12 @@ def list_run_marks(run: RecordedRun) -> dict[str, list[float]]:
 def _list_dips(run: RecordedRun, phase: PhaseRecord) -> list[float]:
     """Where the total rate of a phase falls below half its median, in seconds of the record."""
     assessed = assess_phase(run, phase)
-    profile = assessed.profile
-    if profile is None or not phase.begin.measured:
+    timeline = assessed.timeline
+    if timeline is None or not phase.begin.measured:
         return []
-    rates = np.array(profile.ops_per_s if assessed.operations else profile.bytes_per_s)[:-1]  # the last slice is cut
+    rates = np.array(timeline.ops_per_s if assessed.operations else timeline.bytes_per_s)[:-1]  # the last slice is cut
     if rates.size < _FEWEST_SLICES:
         return []
     low = rates < _DIP * float(np.median(rates))
     begins = np.flatnonzero(low & ~np.concatenate(([True], low[:-1])))
-    return [phase.begin.t + profile.edges[index] for index in begins]
+    return [phase.begin.t + timeline.edges[index] for index in begins]

@@ -299,5 +299,8 @@ def format_wait(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Formats a number with its noun: 1 run, 2 runs, 1,024 files; "series" has no plural form."""
-    return f"{number:,} {noun}{'' if number == 1 or noun.endswith('series') else 's'}"
+    """Formats a number with its noun: 1 run, 2 runs, 1,024 files, 2 histories; "series" has no plural form."""
+    if number == 1 or noun.endswith("series"):
+        return f"{number:,} {noun}"
+    ends_in_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{number:,} {noun[:-1]}ies" if ends_in_ies else f"{number:,} {noun}s"

@@ -12,7 +12,7 @@ from sonde.charts.plot import WIDTH, Chart, ChartTooltip, Panel, make_rectangle_
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
-from sonde.findings.profile import Profile
+from sonde.findings.phase_timeline import PhaseTimeline
 from sonde.model import quantities
 from sonde.model.lines import PhaseRates
 from sonde.model.record import PhaseRecord
@@ -34,17 +34,17 @@ def choose_style_class(classification: Classification) -> str:
     return _CLASS.get(classification, "dull")
 
 
-def render_sparkline(profile: Profile, operations: bool, css: str) -> Markup:
+def render_sparkline(timeline: PhaseTimeline, operations: bool, css: str) -> Markup:
     """The curve of the total rate without axes, from zero, for a line of the summary."""
-    rates = profile.ops_per_s if operations else profile.bytes_per_s
+    rates = timeline.ops_per_s if operations else timeline.bytes_per_s
     group = max(1, -(-len(rates) // 60))
     values: list[float | None] = []
-    edges = [*profile.edges[:-1:group], profile.edges[-1]]
+    edges = [*timeline.edges[:-1:group], timeline.edges[-1]]
     for index in range(0, len(rates), group):
         part = rates[index : index + group]
         values.append(sum(part) / len(part))
     top = max((value or 0.0 for value in values), default=0.0) or 1.0
-    panel = Panel(Axis(0.0, profile.edges[-1]), Axis(0.0, top * 1.05), 40)
+    panel = Panel(Axis(0.0, timeline.edges[-1]), Axis(0.0, top * 1.05), 40)
     panel.path("area", panel.area(edges, [0.0] * len(values), values))
     panel.path("line", panel.steps(edges, values))
     return Markup(
@@ -55,106 +55,108 @@ def render_sparkline(profile: Profile, operations: bool, css: str) -> Markup:
 
 def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
     """Rate over time of one phase: total, per task, and how many tasks were at work. None without a series."""
-    phase, profile, result, operations = assessed.phase, assessed.profile, assessed.summary, assessed.operations
-    if profile is None:
+    phase, timeline, result, operations = assessed.phase, assessed.timeline, assessed.summary, assessed.operations
+    if timeline is None:
         return None
-    axis = build_time_axis(profile.edges[-1])
-    rates = profile.ops_per_s if operations else profile.bytes_per_s
+    axis = build_time_axis(timeline.edges[-1])
+    rates = timeline.ops_per_s if operations else timeline.bytes_per_s
     unit = "op/s" if operations else "B/s"
-    panels = [_make_total_panel(phase, profile, axis, rates, unit, result)]
-    several = profile.tasks > 1 or run.tasks > 1
-    spread = several and any(value is not None for value in profile.task_rate["p50"])
+    panels = [_make_total_panel(phase, timeline, axis, rates, unit, result)]
+    several = timeline.tasks > 1 or run.tasks > 1
+    spread = several and any(value is not None for value in timeline.task_rate["p50"])
     if spread:
-        panels.append(_make_task_panel(profile, axis, choose_style_class(result.classification)))
+        panels.append(_make_task_panel(timeline, axis, choose_style_class(result.classification)))
     if several:
-        panels.append(_make_active_panel(profile, axis))
-    text = f"Rate over time of phase {phase.id}, {quantities.display_seconds(profile.edges[-1])} long: {result.details}"
+        panels.append(_make_active_panel(timeline, axis))
+    text = (
+        f"Rate over time of phase {phase.id}, {quantities.display_seconds(timeline.edges[-1])} long: {result.details}"
+    )
     return Chart(
         kind="rate",
         title="Rate over time",
         summary=text,
         panels=panels,
         x_unit=f"{axis.unit} since the phase began",
-        caption=_make_caption(profile, spread, choose_style_class(result.classification)),
-        table=_make_table(profile, operations),
+        caption=_make_caption(timeline, spread, choose_style_class(result.classification)),
+        table=_make_table(timeline, operations),
     )
 
 
 def _make_total_panel(
-    phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, summary: PhaseSummary
+    phase: PhaseRecord, timeline: PhaseTimeline, axis: Axis, rates: Sequence[float], unit: str, summary: PhaseSummary
 ) -> Panel:
     scale = build_amount_axis(max(rates, default=0.0), unit)
     panel = Panel(axis, scale, 150, f"All tasks together, {scale.unit}")
-    low, high = profile.steady or (0.0, profile.edges[-1])
-    end = profile.edges[-1]
+    low, high = timeline.steady or (0.0, timeline.edges[-1])
+    end = timeline.edges[-1]
     for start, stop, word in ((0.0, low, "warm-up"), (high, end, "tail")):
         if stop - start > 0.002 * end:
             panel.box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
                 panel.note("", axis.scale(start), word)
     css = choose_style_class(summary.classification)
-    panel.path(f"area {css}", panel.area(profile.edges, [0.0] * len(rates), list(rates)))
-    panel.path(f"line {css}", panel.steps(profile.edges, list(rates)), "Rate of all tasks together")
+    panel.path(f"area {css}", panel.area(timeline.edges, [0.0] * len(rates), list(rates)))
+    panel.path(f"line {css}", panel.steps(timeline.edges, list(rates)), "Rate of all tasks together")
     rates_of = phase.end.rates if phase.end else PhaseRates()
     stonewall = rates_of.stonewall
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
         panel.draw_vertical("wall", stonewall.seconds)
         position = axis.scale(stonewall.seconds)
         panel.note("" if position < 0.8 else "left", position, "stonewall")
-    if rates_of.steady is not None and profile.steady:
+    if rates_of.steady is not None and timeline.steady:
         steady = rates_of.steady.ops_per_s if unit == "op/s" else rates_of.steady.bytes_per_s
         panel.draw_horizontal("mean", min(steady, scale.high), low, high)
-    panel.tips = _make_tooltips(profile, unit)
+    panel.tips = _make_tooltips(timeline, unit)
     return panel
 
 
-def _make_task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
-    rates = profile.task_rate
+def _make_task_panel(timeline: PhaseTimeline, axis: Axis, css: str) -> Panel:
+    rates = timeline.task_rate
     top = max((value for value in rates["max"] if value is not None), default=0.0)
     scale = build_amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"Each task, {scale.unit}")
-    panel.path(f"band all {css}", panel.area(profile.edges, rates["min"], rates["max"]), "Slowest to fastest task")
-    if profile.tasks >= FEWEST_FOR_QUANTILES:
+    panel.path(f"band all {css}", panel.area(timeline.edges, rates["min"], rates["max"]), "Slowest to fastest task")
+    if timeline.tasks >= FEWEST_FOR_QUANTILES:
         panel.path(
-            f"band half {css}", panel.area(profile.edges, rates["p25"], rates["p75"]), "Middle half of the tasks"
+            f"band half {css}", panel.area(timeline.edges, rates["p25"], rates["p75"]), "Middle half of the tasks"
         )
-        panel.path(f"median {css}", panel.steps(profile.edges, rates["p50"]), "Median task")
-    panel.tips = _make_tooltips(profile, "task")
+        panel.path(f"median {css}", panel.steps(timeline.edges, rates["p50"]), "Median task")
+    panel.tips = _make_tooltips(timeline, "task")
     return panel
 
 
-def _make_active_panel(profile: Profile, axis: Axis) -> Panel:
-    top = max(profile.active)
+def _make_active_panel(timeline: PhaseTimeline, axis: Axis) -> Panel:
+    top = max(timeline.active)
     scale = build_members_axis(max(top, 1))
     panel = Panel(axis, scale, 28, "Tasks at work")
-    values = list(profile.active)
-    panel.path("count", panel.area(profile.edges, [0.0] * len(values), values), "Number of tasks in their transfer")
+    values = list(timeline.active)
+    panel.path("count", panel.area(timeline.edges, [0.0] * len(values), values), "Number of tasks in their transfer")
     return panel
 
 
-def _make_tooltips(profile: Profile, unit: str) -> list[ChartTooltip]:
+def _make_tooltips(timeline: PhaseTimeline, unit: str) -> list[ChartTooltip]:
     """One tip for every drawn interval, or for groups of them when there are many."""
-    total = profile.edges[-1]
-    count = len(profile.active)
+    total = timeline.edges[-1]
+    count = len(timeline.active)
     group = max(1, -(-count // MOST_TIPS))
     tips: list[ChartTooltip] = []
     for index in range(0, count, group):
         stop = min(index + group, count)
-        start_s, stop_s = profile.edges[index], profile.edges[stop]
+        start_s, stop_s = timeline.edges[index], timeline.edges[stop]
         middle = index + (stop - index) // 2
         rows = [f"{start_s:.4g}–{stop_s:.4g} s"]
         if unit == "task":
-            parts = {name: values[middle] for name, values in profile.task_rate.items()}
+            parts = {name: values[middle] for name, values in timeline.task_rate.items()}
             rows += [
                 f"{name} {quantities.display_byte_rate(value)}"
                 for name, value in (("fastest", parts["max"]), ("median", parts["p50"]), ("slowest", parts["min"]))
                 if value is not None
             ]
         else:
-            chosen = profile.ops_per_s if unit == "op/s" else profile.bytes_per_s
-            moved = sum(chosen[i] * (profile.edges[i + 1] - profile.edges[i]) for i in range(index, stop))
+            chosen = timeline.ops_per_s if unit == "op/s" else timeline.bytes_per_s
+            moved = sum(chosen[i] * (timeline.edges[i + 1] - timeline.edges[i]) for i in range(index, stop))
             rows.append(format_phase_rate(moved / max(stop_s - start_s, 1e-12), unit == "op/s"))
-        rows.append(f"{quantities.count_noun(profile.active[middle], 'task')} at work")
+        rows.append(f"{quantities.count_noun(timeline.active[middle], 'task')} at work")
         tips.append(ChartTooltip(start_s / total, stop_s / total, "\n".join(rows)))
     return tips
 
@@ -163,44 +165,46 @@ def _render_key(kind: str, css: str, text: str) -> Markup:
     return Markup('<span class="key {} {}"></span>{}').format(kind, css, text)
 
 
-def _make_caption(profile: Profile, spread: bool, css: str) -> Markup:
+def _make_caption(timeline: PhaseTimeline, spread: bool, css: str) -> Markup:
     parts = [_render_key("line", css, "total")]
-    if profile.steady:
+    if timeline.steady:
         parts.append(_render_key("mean", "", "mean of the steady window"))
     if spread:
-        if profile.tasks >= FEWEST_FOR_QUANTILES:
+        if timeline.tasks >= FEWEST_FOR_QUANTILES:
             parts.append(_render_key("median", css, "median task"))
             parts.append(_render_key("half", css, "middle half of the tasks (p25–p75)"))
         parts.append(_render_key("all", css, "slowest to fastest task"))
-    width = quantities.display_seconds(profile.slice_s)
+    width = quantities.display_seconds(timeline.slice_s)
     slices = f"Slices of {width}"
-    if profile.joined > 1:
-        slices += f", drawn {profile.joined} at a time ({quantities.display_seconds(profile.slice_s * profile.joined)})"
+    if timeline.joined > 1:
+        slices += (
+            f", drawn {timeline.joined} at a time ({quantities.display_seconds(timeline.slice_s * timeline.joined)})"
+        )
     return Markup('<span class="keys">{}</span> <span>{}.</span>').format(
         Markup("").join(Markup('<span class="ki">{}</span>').format(part) for part in parts), slices
     )
 
 
-def _make_table(profile: Profile, operations: bool) -> Markup:
+def _make_table(timeline: PhaseTimeline, operations: bool) -> Markup:
     """At most 40 rows; the record has them all."""
-    count = len(profile.active)
+    count = len(timeline.active)
     group = max(1, -(-count // 40))
     rows: list[Sequence[object]] = []
     for index in range(0, count, group):
         stop = min(index + group, count)
-        time = max(profile.edges[stop] - profile.edges[index], 1e-12)
-        weights = [profile.edges[i + 1] - profile.edges[i] for i in range(index, stop)]
-        moved = sum(profile.bytes_per_s[index + i] * w for i, w in enumerate(weights)) / time
-        done = sum(profile.ops_per_s[index + i] * w for i, w in enumerate(weights)) / time
+        time = max(timeline.edges[stop] - timeline.edges[index], 1e-12)
+        weights = [timeline.edges[i + 1] - timeline.edges[i] for i in range(index, stop)]
+        moved = sum(timeline.bytes_per_s[index + i] * w for i, w in enumerate(weights)) / time
+        done = sum(timeline.ops_per_s[index + i] * w for i, w in enumerate(weights)) / time
         cells: list[object] = [
-            f"{profile.edges[index]:.4g}–{profile.edges[stop]:.4g} s",
+            f"{timeline.edges[index]:.4g}–{timeline.edges[stop]:.4g} s",
             quantities.display_byte_rate(moved),
         ]
         cells.append(quantities.display_operation_rate(done))
         for name in ("min", "p50", "max"):
-            values = [value for value in profile.task_rate[name][index:stop] if value is not None]
+            values = [value for value in timeline.task_rate[name][index:stop] if value is not None]
             cells.append(quantities.display_byte_rate(sum(values) / len(values)) if values else "")
-        cells.append(quantities.display_count(max(profile.active[index:stop])))
+        cells.append(quantities.display_count(max(timeline.active[index:stop])))
         rows.append(cells)
     columns = ["Time", "Total", "Operations", "Slowest task", "Median task", "Fastest task", "Tasks"]
     return render_table(columns, rows, "Rate over time")
@@ -254,20 +258,20 @@ def _get_time_span(phase: PhaseRecord) -> tuple[float, float]:
 
 
 def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
-    top = max((max(timed.profile.bytes_per_s) for timed, _, _ in timeds if timed.profile), default=0.0)
+    top = max((max(timed.timeline.bytes_per_s) for timed, _, _ in timeds if timed.timeline), default=0.0)
     if top <= 0:
         return None
     scale = build_amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"All tasks together, {scale.unit}")
     for item, start, stop in timeds:
         # A backend with a clock of its own (paced) has slices that the run's time does not know.
-        if item.profile is None or item.profile.edges[-1] > 1.5 * (stop - start):
+        if item.timeline is None or item.timeline.edges[-1] > 1.5 * (stop - start):
             continue
         # Slices count from the common start, a little after phase_begin was written; the end is known better.
         elapsed = item.phase.end.seconds.elapsed if item.phase.end else None
         origin = start if elapsed is None else max(start, stop - elapsed)
-        edges = [origin + edge for edge in item.profile.edges]
-        rates = list(item.profile.bytes_per_s)
+        edges = [origin + edge for edge in item.timeline.edges]
+        rates = list(item.timeline.bytes_per_s)
         css = choose_style_class(item.summary.classification)
         panel.path(f"area {css}", panel.area(edges, [0.0] * len(rates), rates))
         panel.path(f"line {css}", panel.steps(edges, rates), item.phase.id)

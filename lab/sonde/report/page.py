@@ -271,7 +271,7 @@ def _make_rows(run: RecordedRun, assessed: Sequence[AssessedPhase], index: int) 
     for position, item in enumerate(assessed, start=1):
         if item.phase.begin.measured:
             css = choose_style_class(item.summary.classification)
-            curve = render_sparkline(item.profile, item.operations, css) if item.profile else Markup("")
+            curve = render_sparkline(item.timeline, item.operations, css) if item.timeline else Markup("")
             tasks = quantities.count_noun(run.tasks, "task")
             yield SummaryRow(f"r{index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
 
@@ -351,7 +351,7 @@ def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, posi
             ),
             *(
                 ("info", irregularity)
-                for irregularity in describe_irregularities(run, phase, assessed.profile, assessed.operations)
+                for irregularity in describe_irregularities(run, phase, assessed.timeline, assessed.operations)
             ),
         ),
         streams=streams,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of the archive: every series in it, ready for statistics.
+"""All histories in the archive, ready for statistics.
 
-A series holds only comparable values: see ``sonde.model.history_key``. It has no phases that are unfinished, were
+A history holds only comparable values: see ``sonde.model.history_key``. It has no phases that are unfinished, were
 ended by an error or a signal, or failed verification, and no calibrations.
 """
 
@@ -73,7 +73,7 @@ class Series:
 
 
 def list_series(archive: Archive, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
-    """Every series, sorted by key; of the runs that are wanted only, and with these series ids only, if given."""
+    """Every history, sorted by key; of the runs that are wanted only, and with these history ids only, if given."""
     return list_series_in_catalog(Catalog(archive.root), wanted, ids)
 
 
@@ -86,7 +86,7 @@ def list_series_in_catalog(
 
 
 def _read_series_rows(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None) -> Iterator[Any]:
-    """For each month the rows that belong to a series."""
+    """For each month the rows that belong to a history."""
     for runs, phases in zip(catalog.sources("runs"), catalog.sources("phases"), strict=True):
         rows = phases(_COLUMNS)
         keep = compute.is_valid(combine_chunks(rows["history"]))
@@ -104,7 +104,7 @@ def _read_series_rows(catalog: Catalog, wanted: Selection | None, ids: Sequence[
 
 
 def _split_into_series(parts: Sequence[Any]) -> Iterator[Series]:
-    """One series for each series id in the rows."""
+    """One history for each history id in the rows."""
     if not parts:
         return
     series = Coded((part["history"] for part in parts), unique=True)

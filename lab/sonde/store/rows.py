@@ -201,16 +201,16 @@ def _make_phase_rows(run: Summary) -> list[Row]:
         }
         counted = make_history_value(key, phase) if key and counts_in_histories(run) else None
         if counted is not None:
-            series, value = counted
-            row |= {"value": value, **_make_key_columns(series)}
+            history, value = counted
+            row |= {"value": value, **_make_key_columns(history)}
         rows.append(row)
     return rows
 
 
 @lru_cache(maxsize=4096)
-def _make_key_columns(series: HistoryKey) -> Mapping[str, str]:
+def _make_key_columns(history: HistoryKey) -> Mapping[str, str]:
     """Id and text of a key: the same few stand in most rows."""
-    return {"history": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
+    return {"history": history.id, "key": json.dumps(asdict(history), ensure_ascii=False)}
 
 
 def counts_in_histories(run: Summary) -> bool:
@@ -230,7 +230,7 @@ def make_history_key(run: Summary) -> RunKey | None:
 
 
 def make_history_value(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
-    """What a phase adds to which series; None when it was not finished, not measured or cut short."""
+    """What a phase adds to which history; None when it was not finished, not measured or cut short."""
     if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
         return None
     unit = BYTES_PER_S if phase.get(BYTES_PER_S) and phase.get("op") in _DATA else OPS_PER_S

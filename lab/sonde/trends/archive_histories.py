@@ -17,9 +17,9 @@ UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
 
 
 def join_repeats(stored: Sequence[stored_history.Series], kind: ProbeValue = "delivered") -> list[History]:
-    """The stored series, the repeats of each probe (runs of one group) joined: their median is what users get
+    """The stored histories, the repeats of each probe (runs of one group) joined: their median is what users get
     ("delivered"), the best ones tell what the system can do ("capability")."""
-    return [_convert_to_history(series, kind) for series in stored]
+    return [_convert_to_history(history, kind) for history in stored]
 
 
 def _convert_to_history(item: stored_history.Series, kind: ProbeValue) -> History:

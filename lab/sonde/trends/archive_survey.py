@@ -11,7 +11,6 @@ from pathlib import Path
 from sonde.model.errors import UserError
 from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
-from sonde.model.units import counted
 from sonde.store.catalog import Catalog
 from sonde.store.history import Series, list_series_in_catalog
 from sonde.store.selection import Selection
@@ -65,10 +64,10 @@ def read_measured_survey(
         return survey
     if survey.simulated:
         raise UserError(
-            f"All {counted(survey.simulated, 'series')} are simulated; a trend watches what was measured."
+            f"All histories ({survey.simulated:,}) are simulated; a trend watches what was measured."
             " `sonde compare` compares simulated runs."
         )
-    raise UserError(f"The archive {catalog.root} holds no series like that; `sonde list` shows its runs.")
+    raise UserError(f"The archive {catalog.root} holds no history like that; `sonde list` shows its runs.")
 
 
 def read_survey_and_histories(
@@ -98,7 +97,7 @@ def read_survey_and_histories(
 
 def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[Series], int]:
     selected = list_series_in_catalog(catalog, request.wanted)
-    measured = [series for series in selected if not is_simulated_key(series.key.system, series.key.file_system)]
+    measured = [history for history in selected if not is_simulated_key(history.key.system, history.key.file_system)]
     return measured, len(selected) - len(measured)
 
 

@@ -21,19 +21,19 @@ from sonde.trends.detectors import Alarm, Detector
 from sonde.trends.history import History
 from sonde.trends.scope import UNEXPLAINED, Explanation, explain_changes, group_by_size
 
-# Changes of different series are a joint change when they lie this many runs apart at most.
+# Changes of different histories are a joint change when they lie this many runs apart at most.
 TOGETHER_RUNS = 3
 # Runs on each side that the size of a change is estimated from.
 _AROUND = 30
 # Standard error of a logarithm of a change that too few runs measured for an interval.
 _UNKNOWN_ERROR = 0.15
-# Real series are never quieter than this (standard deviation of a logarithm).
+# Real histories are never quieter than this (standard deviation of a logarithm).
 _LEAST_SPREAD = 0.02
 
 
 @dataclass(frozen=True)
 class Change:
-    """One series changed its level between two of its runs."""
+    """One history changed its level between two of its runs."""
 
     history: int
     detector: Detector
@@ -67,7 +67,7 @@ class ExplanationsOf(Protocol):
 
 
 def measure_changes(
-    series: Sequence[History], alarms: Sequence[Alarm], ratio_of: RatioOf = compare_rates
+    histories: Sequence[History], alarms: Sequence[Alarm], ratio_of: RatioOf = compare_rates
 ) -> list[Change]:
     """Each alarm with its times and the size of the change, from up to 30 runs before it.
 
@@ -78,7 +78,7 @@ def measure_changes(
     for alarm in alarms:
         firsts.setdefault(alarm.history, []).append(alarm.first)
     for alarm in alarms:
-        item, same = series[alarm.history], firsts[alarm.history]
+        item, same = histories[alarm.history], firsts[alarm.history]
         begin = max((first for first in same if first < alarm.first), default=0)
         end = min((first for first in same if first > alarm.first), default=len(item))
         begin, end = max(begin, alarm.first - _AROUND), min(end, alarm.first + _AROUND)
@@ -142,17 +142,17 @@ class JointChange:
 
 
 def group_changes(
-    series: Sequence[History],
+    histories: Sequence[History],
     changes: Sequence[Change],
     ratio_of: RatioOf = compare_rates,
     explanations_of: ExplanationsOf = lambda key, make: make(),
 ) -> list[JointChange]:
     """Groups of changes, the oldest first.
 
-    A group reaches no further than three runs (of the slower series) from its first change, so that a chain of small
-    distances does not join what is weeks apart. A series is in a group once.
+    A group reaches no further than three runs (of the slower history) from its first change, so that a chain of small
+    distances does not join what is weeks apart. A history is in a group once.
     """
-    intervals = [history.interval_s for history in series]
+    intervals = [history.interval_s for history in histories]
     groups: list[list[Change]] = []
     for change in sorted(changes, key=lambda change: change.first_after):
         group = groups[-1] if groups else []
@@ -163,17 +163,17 @@ def group_changes(
             group.append(change)
         else:
             groups.append([change])
-    surroundings = _Surroundings(series, changes)
+    surroundings = _Surroundings(histories, changes)
     return [_join_changes(surroundings, group, ratio_of, explanations_of) for group in groups]
 
 
 class _Surroundings:
     """All histories with the times of their changes: what a joint change is compared with."""
 
-    def __init__(self, series: Sequence[History], changes: Sequence[Change]) -> None:
-        self.series = series
-        self.identities = [json.dumps(dict(history.labels)).encode() for history in series]
-        self._change_times: list[list[float]] = [[] for _ in series]
+    def __init__(self, histories: Sequence[History], changes: Sequence[Change]) -> None:
+        self.histories = histories
+        self.identities = [json.dumps(dict(history.labels)).encode() for history in histories]
+        self._change_times: list[list[float]] = [[] for _ in histories]
         for change in changes:
             self._change_times[change.history].append(change.first_after)
         for times in self._change_times:
@@ -181,7 +181,7 @@ class _Surroundings:
 
     def select_sides(self, index: int, time: float) -> tuple[Floats, Floats]:
         """Up to 30 runs of a history on either side of a time, up to its nearest change on each side."""
-        history, change_times = self.series[index], self._change_times[index]
+        history, change_times = self.histories[index], self._change_times[index]
         split = bisect.bisect_right(change_times, time)
         middle = int(history.times.searchsorted(time))
         first = int(history.times.searchsorted(change_times[split - 1])) if split else 0
@@ -212,12 +212,12 @@ def _join_changes(
     changed = {change.history for change in group}
     sides = {
         index: surroundings.select_sides(index, time)
-        for index in range(len(surroundings.series))
+        for index in range(len(surroundings.histories))
         if index not in changed
     }
     explanations = explanations_of(
         _make_explanation_key(surroundings, parts, sides, time),
-        lambda: _explain_parts(surroundings.series, parts, sides, time, ratio_of),
+        lambda: _explain_parts(surroundings.histories, parts, sides, time, ratio_of),
     )
     return JointChange(tuple(map(Part, parts, explanations)))
 
@@ -235,14 +235,14 @@ def _make_explanation_key(
         for change in members:
             key.update(surroundings.identities[change.history] + repr(change.size.value).encode())
     for index, (before, after) in sides.items():
-        is_measured = _is_measured_around(surroundings.series[index], time)
+        is_measured = _is_measured_around(surroundings.histories[index], time)
         key.update(surroundings.identities[index] + b"%d %d %d " % (len(before), len(after), is_measured))
         key.update(before.tobytes() + after.tobytes())
     return key.hexdigest()
 
 
 def _explain_parts(
-    series: Sequence[History],
+    histories: Sequence[History],
     parts: Sequence[Sequence[Change]],
     sides: Mapping[int, tuple[Floats, Floats]],
     time: float,
@@ -255,16 +255,18 @@ def _explain_parts(
             explanations.append(UNEXPLAINED)
             continue
         typical = float(np.median([log(change.size.value) for change in members]))
-        unchanged = [series[change.history].labels for others in parts if others is not members for change in others]
+        unchanged = [histories[change.history].labels for others in parts if others is not members for change in others]
         unjudged = 0
         for index, size in nearby.items():
             if size is None:
-                unjudged += _is_measured_around(series[index], time)
+                unjudged += _is_measured_around(histories[index], time)
             elif _surely_stood_still(size, typical):
-                unchanged.append(series[index].labels)
+                unchanged.append(histories[index].labels)
             else:
                 unjudged += 1
-        explanations.append(explain_changes([series[change.history].labels for change in members], unchanged, unjudged))
+        explanations.append(
+            explain_changes([histories[change.history].labels for change in members], unchanged, unjudged)
+        )
     return explanations
 
 
@@ -303,7 +305,7 @@ def _measure_nearby(before: Floats, after: Floats, ratio_of: RatioOf = compare_r
 
 
 def _surely_stood_still(size: tuple[float, float], typical: float) -> bool:
-    """Whether a series can be said not to have made the change whose logarithm is `typical`: with 95 % confidence it
+    """Whether a history can be said not to have made the change whose logarithm is `typical`: with 95 % confidence it
     moved by less than half of it, or the other way."""
     value, error = size
     toward = value if typical > 0 else -value

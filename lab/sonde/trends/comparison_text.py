@@ -26,7 +26,7 @@ VERDICT_STYLES = {
 
 
 def format_value(value: float, unit: str) -> str:
-    """A rate in the unit of its series."""
+    """A rate in the unit of its history."""
     return format_ops(value) if unit in (OPS_PER_S, "op/s") else format_rate(value)
 
 

@@ -32,11 +32,11 @@ class History:
 
     def __post_init__(self) -> None:
         if self.times.shape != self.values.shape or self.times.ndim != 1:
-            raise ValueError("a series needs one time for each value")
+            raise ValueError("a history needs one time for each value")
         if np.any(np.diff(self.times) < 0):
-            raise ValueError("the times of a series ascend")
+            raise ValueError("the times of a history ascend")
         if not np.all(np.isfinite(self.values)) or np.any(self.values <= 0):
-            raise ValueError("the values of a series are above 0; a run that measured nothing has none")
+            raise ValueError("the values of a history are above 0; a run that measured nothing has none")
 
     def __len__(self) -> int:
         return int(self.values.size)
@@ -70,10 +70,10 @@ class History:
         return History(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))
 
 
-def select_distinguishing_labels(series: Sequence[History]) -> tuple[str, ...]:
-    """Of the labels that say where and how something was measured those in which the series differ."""
+def select_distinguishing_labels(histories: Sequence[History]) -> tuple[str, ...]:
+    """Of the labels that say where and how something was measured those in which the histories differ."""
     names = ("system", "file_system", "cache", "node_class", "epoch")
-    return tuple(name for name in names if len({line.labels.get(name) for line in series}) > 1)
+    return tuple(name for name in names if len({line.labels.get(name) for line in histories}) > 1)
 
 
 def parse_run_time(time: float) -> datetime:

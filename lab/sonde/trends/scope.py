@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 # Labels that say how something was counted or named, not what it is.
 IGNORED_LABELS = ("history", "plan_hash", "epoch")
-# Prices, in series: of one condition, and of one more description for the same part.
+# Prices, in histories: of one condition, and of one more description for the same part.
 _TERM, _CLAUSE = 0.5, 1.0
 _MOST_TERMS, _MOST_CLAUSES = 4, 3
 # Share of the largest logarithm of a part that another must reach, or how many standard errors it may lie below it.
@@ -29,9 +29,9 @@ Certainty = Literal["clear", "likely", "one of several explanations"]
 
 @dataclass(frozen=True)
 class Scope:
-    """One description: every label in `where` has that value. It holds for `changed` series of the part and for
-    `spared` that stood. `spans` are labels that vary among the changed series: with how many of the values that occur
-    (name -> (values that changed, values that exist under the other conditions))."""
+    """One description: every label in `where` has that value. It holds for `changed` histories of the part and for
+    `spared` that stood. `spans` are labels that vary among the changed histories: with how many of the values that
+    occur (name -> (values that changed, values that exist under the other conditions))."""
 
     conditions: Labels
     changed: int
@@ -43,9 +43,9 @@ class Scope:
 class Explanation:
     """Why a part of the changes belongs together.
 
-    `scopes` cover it; `uncovered` of its series are in none. `stood` series did not change so, `untold` cannot say
-    because of their noise or their age. `cause` is where to look first, `sure` how much cheaper the best description
-    with that cause is than the best with another: two series' worth is clear, one is likely.
+    `scopes` cover it; `uncovered` of its histories are in none. `stood` histories did not change so, `untold` cannot
+    say because of their noise or their age. `cause` is where to look first, `sure` how much cheaper the best
+    description with that cause is than the best with another: two histories' worth is clear, one is likely.
     """
 
     scopes: tuple[Scope, ...]
@@ -65,7 +65,7 @@ class Explanation:
         return cls(**{**document, "scopes": scopes})
 
 
-# Of one series nothing is common, so there is nothing to explain.
+# Of one history nothing is common, so there is nothing to explain.
 UNEXPLAINED = Explanation((), 1, 0, 0, "unknown", "one of several explanations")
 
 
@@ -91,7 +91,7 @@ def group_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
 
 
 def explain_changes(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0) -> Explanation:
-    """The description with the lowest price of the series that changed, held against those that stood."""
+    """The description with the lowest price of the histories that changed, held against those that stood."""
     names = _select_telling_labels([*changed, *stood])
     clauses = _list_clauses(changed, stood, names)
     best = _find_cheapest_cover(len(changed), clauses)
@@ -112,7 +112,7 @@ def explain_changes(changed: Sequence[Labels], stood: Sequence[Labels], untold: 
 
 @dataclass(frozen=True)
 class _Clause:
-    """One conjunction: its conditions, which changed series it covers, and how many that stood it covers too."""
+    """One conjunction: its conditions, which changed histories it covers, and how many that stood it covers too."""
 
     conditions: tuple[tuple[str, str], ...]
     covers: frozenset[int]
@@ -126,9 +126,9 @@ class _Cover:
     price: float
 
 
-def _select_telling_labels(series: Iterable[Labels]) -> list[str]:
-    """Labels with more than one value; of labels that part the series in the same way the first."""
-    rows = list(series)
+def _select_telling_labels(histories: Iterable[Labels]) -> list[str]:
+    """Labels with more than one value; of labels that part the histories in the same way the first."""
+    rows = list(histories)
     result: dict[tuple[int, ...], str] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         if name in IGNORED_LABELS:
@@ -141,7 +141,7 @@ def _select_telling_labels(series: Iterable[Labels]) -> list[str]:
 
 
 def _list_clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> list[_Clause]:
-    """Every conjunction of values that occur among the changed series, the short ones first, each effect once."""
+    """Every conjunction of values that occur among the changed histories, the short ones first, each effect once."""
     observed: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
     for length in range(min(_MOST_TERMS, len(names)) + 1):
         for subset in itertools.combinations(names, length):

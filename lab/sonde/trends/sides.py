@@ -140,7 +140,7 @@ def _parse_selection(text: str) -> Selection | None:
 
 
 def collect_numbers(runs: Sequence[Summary]) -> list[SideValues]:
-    """The numbers of the runs, by series; what differs only in epoch is one number."""
+    """The numbers of the runs, by histories; what differs only in epoch is one number."""
     gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
     for run in runs:
         for key, value, classification in _iterate_history_values(run):

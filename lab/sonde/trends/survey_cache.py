@@ -92,10 +92,10 @@ class SurveyCache:
 
     folder: Path | None
 
-    def load_cached_survey(self, key: str, series: Sequence[History] | None = None) -> Survey | None:
-        """The survey with this key, None if absent. Its histories come from `series`, else they are outlines."""
+    def load_cached_survey(self, key: str, histories: Sequence[History] | None = None) -> Survey | None:
+        """The survey with this key, None if absent. Its histories come from `histories`, else they are outlines."""
         try:
-            return _survey_from_json(self._read(key), series)
+            return _survey_from_json(self._read(key), histories)
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
             return None  # absent, damaged, or of another form
 
@@ -185,9 +185,9 @@ def _list_all_changes(survey: Survey) -> list[Change]:
     return list({id(change): change for analysis in survey.analyses for change in analysis.changes}.values())
 
 
-def _survey_from_json(document: Mapping[str, Any], series: Sequence[History] | None) -> Survey:
+def _survey_from_json(document: Mapping[str, Any], histories: Sequence[History] | None) -> Survey:
     changes = [_change_from_json(item) for item in document["changes"]]
-    cache = {line.labels["history"]: line for line in series} if series is not None else None
+    cache = {line.labels["history"]: line for line in histories} if histories is not None else None
     return Survey(
         analyses=tuple(_read_analysis(item, changes, cache) for item in document["analyses"]),
         joint=tuple(
@@ -207,11 +207,11 @@ def _read_analysis(
     labels = document["labels"]
     if histories is None:
         last = np.array(document["last"], dtype=float)
-        series: History = HistoryOutline(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
+        history: History = HistoryOutline(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
     else:
-        series = histories[labels["history"]]
+        history = histories[labels["history"]]
     return HistoryAnalysis(
-        history=series,
+        history=history,
         segments=tuple(Segment(**item) for item in document["segments"]),
         now=document["now"],
         noise=document["noise"],

@@ -50,7 +50,7 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
     probes = counted(sum(len(analysis.history) for analysis in survey.analyses), "probe")
     facts = [
         (
-            "Series",
+            "Histories",
             f"{len(survey.analyses)}, {probes} ({measure})",
         ),
         ("Time", format_date_span(format_day(begin), format_day(end))),
@@ -77,7 +77,7 @@ def _name_history_of(analysis: HistoryAnalysis, survey: Survey) -> str:
 
 def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> StudySection:
     if not survey.joint:
-        nothing = "No change was noticed." if survey.analyses else "No series is long enough to be watched."
+        nothing = "No change was noticed." if survey.analyses else "No history is long enough to be watched."
         return StudySection("Joint changes", [nothing], [])
     rows = [
         (
@@ -93,9 +93,9 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
         )
         for joint in sorted(survey.joint, key=lambda item: item.time, reverse=True)
     ]
-    columns = ["First run after", "Noticed with", "What changed", "Series"]
+    columns = ["First run after", "Noticed with", "What changed", "History"]
     sentences = [
-        "Changes of several series at the same time are one joint change. Reversed changes are marked temporary."
+        "Changes of several histories at the same time are one joint change. Reversed changes are marked temporary."
     ]
     parts = [render_table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
     if rows[_LATEST:]:
@@ -122,8 +122,8 @@ def _make_charts(survey: Survey, begin: float, end: float, marks: EventMarks) ->
         for item in ordered[:_MOST_PICTURES]
     ]
     remaining = len(ordered) - len(charts)
-    text = [f"{remaining} more series without a change are in the table below."] if remaining else []
-    return StudySection("Series", text, [make_legend(marks), *charts])
+    text = [f"{remaining} more histories without a change are in the table below."] if remaining else []
+    return StudySection("Histories", text, [make_legend(marks), *charts])
 
 
 def make_legend(marks: EventMarks) -> Markup:
@@ -132,8 +132,8 @@ def make_legend(marks: EventMarks) -> Markup:
         '<p class="note keys"><span class="ki"><span class="key dots"></span>run</span>'
         '<span class="ki"><span class="key median"></span>level</span>'
         '<span class="ki"><span class="key all"></span>eight of ten runs on that level</span>'
-        '<span class="ki"><span class="key change"></span>change of this series</span>'
-        '<span class="ki"><span class="key elsewhere"></span>joint change of other series</span>{}</p>'
+        '<span class="ki"><span class="key change"></span>change of this history</span>'
+        '<span class="ki"><span class="key elsewhere"></span>joint change of other histories</span>{}</p>'
     )
     return legend.format(EVENT_KEY if marks.events else "")
 
@@ -189,7 +189,7 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
 
 
 def _make_date_chart(survey: Survey) -> list[StudySection]:
-    """How the runs of each month (week, day) were spread, for the series that people will ask about first."""
+    """How the runs of each month (week, day) were spread, for the histories that people will ask about first."""
     ordered = sorted(
         survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes), -analysis.noise)
     )
@@ -208,7 +208,9 @@ def _make_date_chart(survey: Survey) -> list[StudySection]:
     return (
         [
             StudySection(
-                "Spread by date", [*sentences, *([f"{remaining} more series are not drawn."] * (remaining > 0))], charts
+                "Spread by date",
+                [*sentences, *([f"{remaining} more histories are not drawn."] * (remaining > 0))],
+                charts,
             )
         ]
         if charts
@@ -236,9 +238,19 @@ def _make_analysis_table(survey: Survey) -> StudySection:
         )
         for analysis in survey.analyses
     ]
-    columns = ["Series", "Runs", "Level", "Last three", "Noise", "Detectable", "Changed", "By", *["Doubtful"] * doubted]
+    columns = [
+        "Histories",
+        "Runs",
+        "Level",
+        "Last three",
+        "Noise",
+        "Detectable",
+        "Changed",
+        "By",
+        *["Doubtful"] * doubted,
+    ]
     sentences = ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
     sentences += ["Doubtful: how many of its last runs have the caveat that is printed with its chart."] * doubted
     return StudySection(
-        "All series", sentences, [render_table(columns, rows, "Level, noise and latest change of each history")]
+        "All histories", sentences, [render_table(columns, rows, "Level, noise and latest change of each history")]
     )

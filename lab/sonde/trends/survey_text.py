@@ -35,18 +35,18 @@ def summarize_survey(survey: Survey) -> str:
     short = describe_caveats(survey)
     if survey.simulated:
         short += (
-            f" {counted(survey.simulated, 'simulated series')} {'is' if survey.simulated == 1 else 'are'} left out."
+            f" {counted(survey.simulated, 'simulated history')} {'is' if survey.simulated == 1 else 'are'} left out."
         )
     if survey.short:
-        short += f" {counted(survey.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
+        short += f" {counted(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
     if not survey.analyses:
-        return f"Nothing can be said: no series has {SHORTEST} runs yet.{short}"
+        return f"Nothing can be said: no history has {SHORTEST} runs yet.{short}"
     slower = [analysis for analysis in survey.analyses if analysis.slower]
     remaining = len(survey.analyses) - len(slower)
     if not slower:
         blind = sum(analysis.visible is None for analysis in survey.analyses)
         unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
-        none = f"None of {counted(remaining, 'series')} became slower within its last ten runs."
+        none = f"None of {counted(remaining, 'history')} became slower within its last ten runs."
         return f"{none}{_describe_still_slower(survey)}{unseen}{short}"
     names = [
         f"{name_history(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
@@ -55,13 +55,13 @@ def summarize_survey(survey: Survey) -> str:
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
     return (
-        f"Slower now: {'; '.join(names)}{more}. {counted(remaining, 'other series')} did not become slower."
+        f"Slower now: {'; '.join(names)}{more}. {counted(remaining, 'other history')} did not become slower."
         f"{_describe_still_slower(survey)}{short}"
     )
 
 
 def _describe_still_slower(survey: Survey) -> str:
-    """Which series have not recovered from an earlier drop; empty if all have."""
+    """Which histories have not recovered from an earlier drop; empty if all have."""
     still = [item for item in survey.analyses if item.still_slower]
     if not still:
         return ""
@@ -70,7 +70,7 @@ def _describe_still_slower(survey: Survey) -> str:
         for item in still[:_MAX_NAMED]
     ]
     more = f"; and {len(still) - _MAX_NAMED} more" * (len(still) > _MAX_NAMED)
-    return f" {counted(len(still), 'series')} did not recover from an earlier drop: {'; '.join(names)}{more}."
+    return f" {counted(len(still), 'history')} did not recover from an earlier drop: {'; '.join(names)}{more}."
 
 
 def format_date(time: float) -> str:
@@ -102,7 +102,7 @@ def describe_caveats(survey: Survey) -> str:
             if len(caveats) == 1
             else (f"in up to {most.runs} of their last {most.of} runs")
         )
-        which = f"{len(caveats)} of {of} {'slower ' * slower}series"
+        which = f"{len(caveats)} of {counted(of, 'slower history' if slower else 'history')}"
         text += f" Doubtful, {which}: {most.text.rstrip('.') or kind} ({often})."
     return text
 
@@ -118,8 +118,8 @@ def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
     return [_describe_part(survey, part) for part in joint.parts]
 
 
-def _scope_covers(scope: Scope, series: History) -> bool:
-    return all(series.labels.get(name, "") == value for name, value in scope.conditions.items())
+def _scope_covers(scope: Scope, history: History) -> bool:
+    return all(history.labels.get(name, "") == value for name, value in scope.conditions.items())
 
 
 def _describe_part(survey: Survey, part: Part) -> str:
@@ -134,15 +134,15 @@ def _describe_part(survey: Survey, part: Part) -> str:
     why = part.explanation
     scope_text = " and ".join(_describe_scope(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
-    exact = f" {counted(spared, 'other series')} with the same labels did not change." if spared else ""
-    loose = f" {counted(why.uncovered, 'series')} of these changes have no common cause." if why.uncovered else ""
+    exact = f" {counted(spared, 'other history')} with the same labels did not change." if spared else ""
+    loose = f" {counted(why.uncovered, 'history')} of these changes have no common cause." if why.uncovered else ""
     if others:
         share = "has" if len(others) == 1 else "have"
-        loose = f" {counted(len(others), 'other series')} {_describe_sizes(others)} and {share} no common cause."
+        loose = f" {counted(len(others), 'other history')} {_describe_sizes(others)} and {share} no common cause."
     stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
         why.unjudged > 0
     )
-    count = counted(len(covered or part.changes), "series")
+    count = counted(len(covered or part.changes), "history")
     return (
         f"{_begin_sentence(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_describe_certainty(why)})."
@@ -174,12 +174,12 @@ def _describe_scope(scope: Scope, histories: Sequence[History]) -> str:
         f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
     ]
     text = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
-    alike = [series for series in histories if _scope_covers(scope, series)]
+    alike = [history for history in histories if _scope_covers(scope, history)]
     spans = []
     for name, (count, of) in scope.spans.items():
         if name in _PLURAL:
             # Series that could not be judged count: "all" is said only where nothing is left open.
-            total = max(of, len({series.labels.get(name, "") for series in alike} - {""}))
+            total = max(of, len({history.labels.get(name, "") for history in alike} - {""}))
             number = f"all {total}" if count == total else f"{count} of {total}"
             spans.append(f"on {number} {_PLURAL[name]}")
     return " ".join([text, *spans])
@@ -188,12 +188,12 @@ def _describe_scope(scope: Scope, histories: Sequence[History]) -> str:
 def describe_alarm_budget(survey: Survey) -> str:
     """What is promised about false alarms, and on what ground."""
     calibration = survey.calibration
-    rate = f"{survey.budget.alarms_per_year:g} a year and series"
+    rate = f"{survey.budget.alarms_per_year:g} a year and history"
     if not calibration.from_site_noise:
-        return f"False alarms: settings for independent runs, until a series has 60 runs; the budget is {rate}."
+        return f"False alarms: settings for independent runs, until a history has 60 runs; the budget is {rate}."
     expected = (calibration.per_100_runs or 0.0) * survey.budget.runs_per_year / 100
     learned = f"learned from {counted(calibration.runs, 'run')}"
-    text = f"False alarms: {expected:.2g} a year and series expected (budget {rate}), {learned}"
+    text = f"False alarms: {expected:.2g} a year and history expected (budget {rate}), {learned}"
     return (
         f"{text}."
         if calibration.meets_budget
@@ -201,9 +201,9 @@ def describe_alarm_budget(survey: Survey) -> str:
     )
 
 
-def format_history_value(value: float, series: History) -> str:
-    """A value in the unit of its series."""
-    return format_value(value, series.unit)
+def format_history_value(value: float, history: History) -> str:
+    """A value in the unit of its history."""
+    return format_value(value, history.unit)
 
 
 def format_change(change: Change) -> str:
@@ -216,8 +216,8 @@ def format_dated_change(change: Change) -> str:
     return f"{format_change(change)} since {format_date(change.first_after)}"
 
 
-def name_history(series: History, telling: Sequence[str]) -> str:
+def name_history(history: History, telling: Sequence[str]) -> str:
     """What tells it from others: experiment, phase and operation, and the labels that differ (`telling`); nothing
     twice."""
-    parts = [series.labels.get(name, "") for name in ("experiment", "phase", "operation", *telling)]
-    return " · ".join(dict.fromkeys(part for part in parts if part)) or series.name
+    parts = [history.labels.get(name, "") for name in ("experiment", "phase", "operation", *telling)]
+    return " · ".join(dict.fromkeys(part for part in parts if part)) or history.name

@@ -36,20 +36,20 @@ class HistoryWatch:
 
 
 def watch_histories(
-    series: Sequence[History], settings: Sequence[DetectorSettings] | DetectorSettings | None = None
+    histories: Sequence[History], settings: Sequence[DetectorSettings] | DetectorSettings | None = None
 ) -> list[Alarm]:
-    """Alarms of all histories; `Alarm.history` is the position in `series`. `settings` are one for all, or one each.
+    """Alarms of all histories; `Alarm.history` is the position in `histories`. `settings` are one for all, or one each.
 
     Histories may differ in length: a shorter one ends earlier.
     """
     if settings is None or isinstance(settings, DetectorSettings):
-        return sort_alarms(continue_watch([line.logarithms for line in series], settings or DetectorSettings()))
+        return sort_alarms(continue_watch([line.logarithms for line in histories], settings or DetectorSettings()))
     alarms: list[Alarm] = []
     for fromkey in dict.fromkeys(settings):
         members = [index for index, setting in enumerate(settings) if setting == fromkey]
-        result = sort_alarms(continue_watch([series[member].logarithms for member in members], fromkey))
+        result = sort_alarms(continue_watch([histories[member].logarithms for member in members], fromkey))
         alarms += [replace(alarm, history=members[alarm.history]) for alarm in result]
-    return sorted(alarms, key=lambda alarm: float(series[alarm.history].times[alarm.noticed]))
+    return sorted(alarms, key=lambda alarm: float(histories[alarm.history].times[alarm.noticed]))
 
 
 def sort_alarms(watched: Sequence[HistoryWatch]) -> list[Alarm]:

@@ -71,7 +71,7 @@ def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path,
         assert "simulated" in result.out
         assert "Good, simulated" in gate.out
         assert "Good, simulated" in limit.out
-        assert (trend.code, trend.sentences[0][:30]) == (2, "sonde: All 1 series are simula")
+        assert (trend.code, trend.sentences[0][:30]) == (2, "sonde: All histories (1) are s")
     else:
         assert (gate.code, limit.code, judged["good"]) == (6, 6, None)
         assert number["limit"] is None

@@ -23,7 +23,7 @@ from sonde.findings.classification import (
 from sonde.findings.irregularities import describe_late_tasks, describe_periodic_dips
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
 from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, get_transfer_size, name_phase
-from sonde.findings.profile import build_profile
+from sonde.findings.phase_timeline import build_timeline
 from sonde.findings.stragglers import collect_node_rates, collect_task_rates, compute_straggler_limit, find_stragglers
 from sonde.findings.variation import RateVariation, analyze_variation
 from sonde.model.lines import (
@@ -460,7 +460,7 @@ def test_the_profile_of_known_slices() -> None:
     phase.series.append(
         SeriesLine(phase="p", slice_s=0.5, bytes=(0, 10, 10, 10, 5, 0, 0), ops=(0, 1), active=(1, 2, 2, 2, 1))
     )
-    result_profile = build_profile(phase)
+    result_profile = build_timeline(phase)
     assert result_profile is not None
     assert result_profile.edges == (0.0, 0.5, 1.0, 1.5, 2.0, 2.25)
     assert result_profile.bytes_per_s == (0.0, 20.0, 20.0, 20.0, 20.0)
@@ -470,16 +470,16 @@ def test_the_profile_of_known_slices() -> None:
     assert (result_profile.tasks, result_profile.joined, result_profile.slice_s) == (2, 1, 0.5)
     for elapsed, last in ((2.0, 2.5), (2.5, 2.5), (None, 2.5), (9.0, 2.5)):
         phase.end = replace(phase.end, seconds=IntervalSeconds(elapsed=elapsed))
-        profile = build_profile(phase)
-        assert profile is not None
-        assert profile.edges[-1] == last
+        timeline = build_timeline(phase)
+        assert timeline is not None
+        assert timeline.edges[-1] == last
     for none in (
         (),
         (SeriesLine(phase="p", slice_s=0.0, bytes=(1,)),),
         (SeriesLine(phase="p", slice_s=1.0, bytes=(0,)),),
     ):
         phase.series[:] = none
-        assert build_profile(phase) is None
+        assert build_timeline(phase) is None
 
 
 @pytest.mark.parametrize(("slices", "joined", "slices_drawn"), [(240, 1, 240), (241, 2, 121), (480, 2, 240)])
@@ -488,11 +488,11 @@ def test_many_slices_are_joined_whole(slices: int, joined: int, slices_drawn: in
     phase.series.append(
         SeriesLine(phase="p", slice_s=1.0, bytes=(4,) * slices, ops=(1,) * slices, active=(1,) * slices)
     )
-    profile = build_profile(phase)
-    assert profile is not None
-    assert (profile.joined, len(profile.bytes_per_s)) == (joined, slices_drawn)
-    assert set(profile.bytes_per_s) == {4.0}
-    assert profile.edges[-1] == slices
+    timeline = build_timeline(phase)
+    assert timeline is not None
+    assert (timeline.joined, len(timeline.bytes_per_s)) == (joined, slices_drawn)
+    assert set(timeline.bytes_per_s) == {4.0}
+    assert timeline.edges[-1] == slices
 
 
 def test_steady_is_within_10_percent_and_drift_may_end_near_zero() -> None:

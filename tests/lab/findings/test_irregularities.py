@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from sonde.findings.irregularities import describe_irregularities, describe_late_tasks, describe_periodic_dips
-from sonde.findings.profile import Profile, build_profile
+from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, SeriesLine, TableLine
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import to_recorded_run
 
 
-def profile(rates: np.ndarray) -> Profile:
+def timeline(rates: np.ndarray) -> PhaseTimeline:
     slices = tuple(int(rate) for rate in rates)
     count = len(slices)
     line = SeriesLine(
         t=0.0, phase="read", slice_s=0.1, scope="all", bytes=slices, ops=(1,) * count, active=(2,) * count
     )
-    rate_profile = build_profile(replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="read")), series=[line]))
-    assert rate_profile is not None
-    return rate_profile
+    timeline = build_timeline(replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="read")), series=[line]))
+    assert timeline is not None
+    return timeline
 
 
 def test_dips_that_come_back_are_told_with_their_period() -> None:
@@ -34,7 +34,7 @@ def test_dips_that_come_back_are_told_with_their_period() -> None:
     rates[np.arange(200) % 25 < 5] *= 0.3
     match = re.fullmatch(
         r"The rate fell by (\d+) % again and again: 8 dips, one every (\S+)\s+s\.",
-        describe_periodic_dips(profile(rates), operations=False),
+        describe_periodic_dips(timeline(rates), operations=False),
     )
     assert match
     assert int(match[1]) == pytest.approx(70, abs=3)
@@ -44,9 +44,9 @@ def test_dips_that_come_back_are_told_with_their_period() -> None:
 def test_one_dip_and_none_are_not_told() -> None:
     random = np.random.default_rng(2)
     rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
-    assert describe_periodic_dips(profile(rates), operations=False) == ""
+    assert describe_periodic_dips(timeline(rates), operations=False) == ""
     rates[50:60] *= 0.1
-    assert describe_periodic_dips(profile(rates), operations=False) == ""
+    assert describe_periodic_dips(timeline(rates), operations=False) == ""
     assert describe_periodic_dips(None, operations=False) == ""
 
 
@@ -95,9 +95,9 @@ def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
     ops = tuple(int(rate) for rate in rates)
     line = SeriesLine(phase="read", slice_s=0.1, scope="all", bytes=(10**8,) * 200, ops=ops, active=(2,) * 200)
     phase = replace(PhaseRecord(PhaseBeginLine(phase="read")), series=[line])
-    profile, run = build_profile(phase), to_recorded_run(RecordReader())
-    assert describe_periodic_dips(profile, operations=False) == ""
-    text = describe_periodic_dips(profile, operations=True)
+    timeline, run = build_timeline(phase), to_recorded_run(RecordReader())
+    assert describe_periodic_dips(timeline, operations=False) == ""
+    text = describe_periodic_dips(timeline, operations=True)
     assert to_plain_spaces(text) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
-    assert describe_irregularities(run, phase, profile, operations=True) == [text]
-    assert describe_irregularities(run, phase, profile, operations=False) == []
+    assert describe_irregularities(run, phase, timeline, operations=True) == [text]
+    assert describe_irregularities(run, phase, timeline, operations=False) == []

@@ -106,7 +106,7 @@ def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:
     assert to_plain_spaces(summary.details) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
     assert to_plain_spaces(summary.rate_terms) == "314,572,800 B / 3.0000 s, first open to last close"
     assert assessed.phase is phase
-    assert assessed.profile is not None
-    assert assessed.profile.edges[-1] == pytest.approx(3.0)
+    assert assessed.timeline is not None
+    assert assessed.timeline.edges[-1] == pytest.approx(3.0)
     bare = replace(phase, series=[])
-    assert assess_phase(run_with(bare), bare).profile is None
+    assert assess_phase(run_with(bare), bare).timeline is None

@@ -16,7 +16,7 @@ from sonde.charts import axes
 from sonde.charts.plot import Panel
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import assess_phase
-from sonde.findings.profile import build_profile
+from sonde.findings.phase_timeline import build_timeline
 from sonde.findings.variation import RateVariation, analyze_variation
 from sonde.model.escaping import escape_line, escape_text
 from sonde.model.run import read_run
@@ -118,13 +118,13 @@ def test_joined_slices_keep_every_byte_and_every_task(tmp_path: Path, slice_s: f
     scene = Scene(works=[Work(seconds=3.0, slice_s=slice_s, noise=0.2)], tasks=8)
     phase = read_run(write_run(tmp_path / "run", scene)).phases[0]
     assert phase.end is not None
-    profile = build_profile(phase)
-    assert profile is not None
-    assert len(profile.bytes_per_s) <= 240
-    widths = [b - a for a, b in zip(profile.edges, profile.edges[1:], strict=False)]
-    drawn_bytes = sum(rate * width for rate, width in zip(profile.bytes_per_s, widths, strict=True))
+    timeline = build_timeline(phase)
+    assert timeline is not None
+    assert len(timeline.bytes_per_s) <= 240
+    widths = [b - a for a, b in zip(timeline.edges, timeline.edges[1:], strict=False)]
+    drawn_bytes = sum(rate * width for rate, width in zip(timeline.bytes_per_s, widths, strict=True))
     assert drawn_bytes == pytest.approx(phase.end.bytes.transferred, rel=1e-6)
-    for low, middle, high in zip(*(profile.task_rate[name] for name in ("min", "p50", "max")), strict=True):
+    for low, middle, high in zip(*(timeline.task_rate[name] for name in ("min", "p50", "max")), strict=True):
         assert low is not None
         assert middle is not None
         assert high is not None
@@ -172,9 +172,9 @@ def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
 def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
     for rate in (0.0, 1e-3, 1e15):
         run = read_run(write_run(tmp_path / f"{rate}", Scene(works=[Work(curve=steady(rate), transfer=1 << 40)])))
-        profile = build_profile(run.phases[0])
-        if profile is not None:
-            assert all(math.isfinite(value) for value in profile.bytes_per_s)
+        timeline = build_timeline(run.phases[0])
+        if timeline is not None:
+            assert all(math.isfinite(value) for value in timeline.bytes_per_s)
 
 
 @pytest.mark.parametrize("reason", ["error", "interrupt"])

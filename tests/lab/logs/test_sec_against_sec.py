@@ -151,7 +151,7 @@ def run_engine(folder: Path, lines: list[tuple[int, str]]) -> dict[int, list[str
 
 
 @pytest.mark.skipif(shutil.which("sec") is None, reason="sec is not installed")
-@pytest.mark.parametrize(("sets", "min_equal"), [(50, 40), pytest.param(260, 220, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("sets", "min_equal"), [(16, 12), pytest.param(260, 220, marks=pytest.mark.nightly)])
 def test_engine_acts_as_sec_on_generated_rules(sets: int, min_equal: int, tmp_path: Path) -> None:
     program = shutil.which("sec")
     assert program is not None

@@ -72,7 +72,8 @@ def template(fake: Fake, tmp_path: Path) -> Path:
     return result.folder / "record.ndjson"
 
 
-def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
+@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.nightly)])
+def test_two_writers_and_many_kills(template: Path, archive: Path, kills: int) -> None:
     pick = random.Random(20)
     store = Archive(archive)
     began: set[str] = set()
@@ -90,7 +91,7 @@ def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
         assert writer.returncode == -signal.SIGKILL, "it was killed; it did not fail"
 
     writers = [start(), start()]
-    for kill in range(20):
+    for kill in range(kills):
         assert writers[kill % 2].stdout is not None
         writers[kill % 2].stdout.readline()  # type: ignore[union-attr]  # it is past its start
         time.sleep(pick.uniform(0.0, 0.03))

@@ -125,7 +125,7 @@ def test_a_change_names_the_runs_around_it() -> None:
 
 
 def ratio_of_values(before: Any, after: Any, *, test: bool = True) -> RateRatio:
-    """A ratio that says which values it is of: the values of a series are 1, 2, 3 …"""
+    """A ratio that says which values it is of: the values of a history are 1, 2, 3 …"""
     assert test
     return RateRatio(1.0, before[0], before[-1], None, int(after[0]), int(after[-1]), 0.95)
 

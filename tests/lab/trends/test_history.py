@@ -88,11 +88,11 @@ def test_fourteen_days_tell_a_pace_and_less_do_not() -> None:
 
 def test_what_is_no_history_is_refused_with_the_reason() -> None:
     for times, values, why in (
-        (np.zeros(2), np.ones(3), "a series needs one time for each value"),
-        (np.zeros((2, 2)), np.ones((2, 2)), "a series needs one time for each value"),
-        (np.array([1.0, 0.0]), np.ones(2), "the times of a series ascend"),
-        (np.zeros(1), np.zeros(1), "the values of a series are above 0; a run that measured nothing has none"),
-        (np.zeros(1), np.array([np.inf]), "the values of a series are above 0; a run that measured nothing has none"),
+        (np.zeros(2), np.ones(3), "a history needs one time for each value"),
+        (np.zeros((2, 2)), np.ones((2, 2)), "a history needs one time for each value"),
+        (np.array([1.0, 0.0]), np.ones(2), "the times of a history ascend"),
+        (np.zeros(1), np.zeros(1), "the values of a history are above 0; a run that measured nothing has none"),
+        (np.zeros(1), np.array([np.inf]), "the values of a history are above 0; a run that measured nothing has none"),
     ):
         with pytest.raises(ValueError, match=f"^{why}$"):
             History({}, times, values)

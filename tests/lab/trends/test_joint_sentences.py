@@ -54,8 +54,8 @@ def test_joint_change_describes_only_the_series_of_its_scope() -> None:
     part = Part((change(0, 0.5), change(1, 0.6), change(2, 0.1)), Explanation((scope,), 1, 7, 0, "storage", "clear"))
     survey = survey_histories(*map(analysis, (FS1_READ, FS1_WRITE, FS2_READ)))
     (sentence,) = describe_joint_change(survey, JointChange((part,)))
-    assert sentence.startswith("fs1 fell by 40 to 50 % (2 series; 7 unchanged")
-    assert "1 other series fell by 90 % and has no common cause." in sentence
+    assert sentence.startswith("fs1 fell by 40 to 50 % (2 histories; 7 unchanged")
+    assert "1 other history fell by 90 % and has no common cause." in sentence
 
 
 def test_all_is_said_only_of_every_value_in_the_survey() -> None:
@@ -72,7 +72,9 @@ def test_series_that_did_not_recover_are_named() -> None:
     back = analysis(FS2_READ, change(1, 1.6, run_index=30, noticed=32))
     assert (old.slower, old.still_slower, back.still_slower) == (False, True, False)
     summary = summarize_survey(survey_histories(old, back))
-    assert summary.startswith("None of 2 series became slower within its last ten runs. 1 series did not recover from")
+    assert summary.startswith(
+        "None of 2 histories became slower within its last ten runs. 1 history did not recover from"
+    )
     assert "fs1 −60 % since 2026-01-31" in summary
     assert "recover" not in summarize_survey(survey_histories(back))
 

@@ -58,19 +58,19 @@ def test_survey_page_spans_first_to_last_run_of_all_histories() -> None:
     study = build_survey_page(survey_histories(analysis(0, first_day=3), analysis(1)), "rates")
     facts = dict(study.facts)
     assert facts["Time"] == "2026-01-01 to 2026-03-04"
-    assert facts["Series"] == "2, 120 probes (rates)"
+    assert facts["Histories"] == "2, 120 probes (rates)"
     assert study.alarms == []
     assert dict(build_survey_page(survey_histories(), "rates").facts)["Time"] == "1970-01-01"
 
 
 @pytest.mark.parametrize(
-    ("count", "text_part"), [(60, []), (63, ["3 more series without a change are in the table below."])]
+    ("count", "text_part"), [(60, []), (63, ["3 more histories without a change are in the table below."])]
 )
 def test_chart_limit_of_60_omits_histories_without_change(count: int, text_part: list[str]) -> None:
     study = build_survey_page(
         survey_histories(*(analysis(index, fell=index == count - 1) for index in range(count))), "rates"
     )
-    pictures = next(section for section in study.sections if section.title == "Series")
+    pictures = next(section for section in study.sections if section.title == "Histories")
     assert pictures.paragraphs == text_part
     assert len(pictures.parts) == 1 + 60  # the legend first
     assert f"p{count - 1:02}" in pictures.parts[1], "what fell comes first"
@@ -86,7 +86,7 @@ def test_a_page_without_changes_says_whether_anything_was_watched() -> None:
         )
         for count in (0, 1)
     }
-    assert messages == {0: ["No series is long enough to be watched."], 1: ["No change was noticed."]}
+    assert messages == {0: ["No history is long enough to be watched."], 1: ["No change was noticed."]}
 
 
 def test_spread_charts_are_ordered_by_slower_changed_noisy() -> None:
@@ -190,13 +190,13 @@ def test_a_page_of_histories_leads_with_its_verdict() -> None:
     for analysis_shown in (quiet, fell):
         study = build_survey_page(analysis_shown, "rates")
         assert (study.title, study.lead) == ("Histories", summarize_survey(analysis_shown))
-        assert dict(study.facts)["False alarms"].startswith("0.73 a year and series expected")
+        assert dict(study.facts)["False alarms"].startswith("0.73 a year and history expected")
         assert [section.title for section in study.sections] == [
-            "Joint changes", "Series", "Spread by date", "All series"
+            "Joint changes", "Histories", "Spread by date", "All histories"
         ]  # fmt: skip
     assert build_survey_page(quiet, "rates").alarms == []
     assert build_survey_page(fell, "rates").alarms == [summarize_survey(fell)]
-    assert build_survey_page(survey_histories(), "rates").sections[-1].title == "All series"
+    assert build_survey_page(survey_histories(), "rates").sections[-1].title == "All histories"
 
 
 def test_history_chart_has_runs_levels_bands_and_changes() -> None:
@@ -260,7 +260,7 @@ def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None
     assert _list_joint_members(survey_histories(*few), joint) == names + more
 
 
-@pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more series are not drawn."])])
+@pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more histories are not drawn."])])
 def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: list[str]) -> None:
     page = build_survey_page(survey_histories(*map(analysis, range(count))), "rates")
     spread = next(section for section in page.sections if section.title == "Spread by date")
@@ -275,7 +275,7 @@ def test_histories_with_more_changes_come_first() -> None:
     old = replace(fell, noticed=START, since=replace(fell.since, value=1.0))
     few = [replace(analysis(index), changes=(old,) * count) for index, count in enumerate((0, 1, 2))]
     page = build_survey_page(survey_histories(*few), "rates")
-    for title in ("Series", "Spread by date"):
+    for title in ("Histories", "Spread by date"):
         parts = [str(part) for section in page.sections if section.title == title for part in section.parts]
         names = [name for part in parts for name in ("p00", "p01", "p02") if name in part]
         assert names == ["p02", "p01", "p00"]

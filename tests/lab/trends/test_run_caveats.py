@@ -91,11 +91,11 @@ def test_trend_begins_with_the_caveat_of_a_busy_machine(
     sonde: Sonde, runs: Callable[..., None], tmp_path: Path
 ) -> None:
     runs(4, BUSY)
-    caveat = f"Doubtful, 1 of 2 series: {WHY} (in 4 of its last 10 runs)."
+    caveat = f"Doubtful, 1 of 2 histories: {WHY} (in 4 of its last 10 runs)."
     page = tmp_path / "page.html"
     fresh = sonde("trend", "-o", page)
     for completed in (fresh, sonde("trend")):  # from nothing, and remembered
-        assert caveat in " ".join(completed.out[: completed.out.index("series", 200)].split())
+        assert caveat in " ".join(completed.out[: completed.out.index("histor", 200)].split())
         (row,) = [line for line in completed.out.splitlines() if line.rstrip().endswith("4 of 10")]
         assert "read" in row
     html = page.read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def test_caveat_of_busy_machine_names_the_slower_histories(sonde: Sonde, add_run
         add_run(day, rates, findings=findings)
     sentence = sonde("trend", "--json").json["summary"]
     assert sentence.startswith("Slower now: probe · read")
-    assert f"Doubtful, 1 of 1 slower series: {WHY} (in 6 of its last 10 runs)." in sentence
+    assert f"Doubtful, 1 of 1 slower history: {WHY} (in 6 of its last 10 runs)." in sentence
 
 
 def test_a_doubt_says_how_often_and_why() -> None:

@@ -127,22 +127,22 @@ def test_a_name_is_what_tells_a_series_from_the_others() -> None:
 def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
     fell = analysis(READ, change(0, 0.4))
     assert summarize_survey(survey_histories(fell, analysis(WRITE), short=2)) == (
-        "Slower now: io · read · fs1 −60 % since 2026-02-20. 1 other series did not become slower."
-        " 2 more series with fewer than 5 runs cannot be judged."
+        "Slower now: io · read · fs1 −60 % since 2026-02-20. 1 other history did not become slower."
+        " 2 more histories with fewer than 5 runs cannot be judged."
     )
     assert summarize_survey(survey_histories(analysis(READ), analysis(WRITE))) == (
-        "None of 2 series became slower within its last ten runs."
+        "None of 2 histories became slower within its last ten runs."
     )
     assert summarize_survey(
         survey_histories(analysis(READ, visible=None), analysis(WRITE), analysis(history(phase="p")))
     ) == (
-        "None of 3 series became slower within its last ten runs."
+        "None of 3 histories became slower within its last ten runs."
         " Of 1 it is not known what drop would show: too few runs."
     )
-    assert summarize_survey(survey_histories()) == "Nothing can be said: no series has 5 runs yet."
+    assert summarize_survey(survey_histories()) == "Nothing can be said: no history has 5 runs yet."
     analyses = [analysis(history(phase=f"p{index}"), change(index, 0.5)) for index in range(8)]
-    assert "p5 −50 % since 2026-02-20; and 2 more. 0 other series" in summarize_survey(survey_histories(*analyses))
-    assert "p5 −50 % since 2026-02-20. 0 other series" in summarize_survey(survey_histories(*analyses[:6]))
+    assert "p5 −50 % since 2026-02-20; and 2 more. 0 other histories" in summarize_survey(survey_histories(*analyses))
+    assert "p5 −50 % since 2026-02-20. 0 other histories" in summarize_survey(survey_histories(*analyses[:6]))
 
 
 def test_slower_is_a_drop_that_lasts_and_is_fresh() -> None:
@@ -170,15 +170,15 @@ def test_a_joint_change_says_what_fell_where_and_what_stood() -> None:
     )
     assert lines == (
         "read made with x on 2 of 3 file systems on all 2 systems fell by 60 to 70 %"
-        " (2 series; 7 unchanged, or changed differently, 3 cannot be judged)."
+        " (2 histories; 7 unchanged, or changed differently, 3 cannot be judged)."
         " It points to that storage: its servers, disks, network or filling (likely, not certain)."
     )
     (lines,) = describe_joint_change(
         survey_histories(analysis(READ), analysis(WRITE)), joint(1.4, 1.4, of=why(spared=2, uncovered=1))
     )
-    assert "rose by 40 % (2 series; 7 unchanged, or changed differently). 2 other series with the same" in lines
+    assert "rose by 40 % (2 histories; 7 unchanged, or changed differently). 2 other histories with the same" in lines
     assert "with the same labels did not change." in lines
-    assert "1 series of these changes have no common cause. It points" in lines
+    assert "1 history of these changes have no common cause. It points" in lines
     (alone,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, of=why()))
     assert alone == "io · read · fs1 fell by 60 %."
 
@@ -186,7 +186,7 @@ def test_a_joint_change_says_what_fell_where_and_what_stood() -> None:
 def test_what_came_back_is_counted() -> None:
     joint_change = joint(0.4, 0.4, of=why(), since=1.0)
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint_change)
-    assert "fell by 60 %, and came back (2 series" in lines
+    assert "fell by 60 %, and came back (2 histories" in lines
     mixed = JointChange((Part((change(0, 0.4, since=1.0), change(1, 0.4)), why()),))
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), mixed)
     assert "fell by 60 %, 1 of them came back" in lines
@@ -211,7 +211,7 @@ def test_each_cause_says_where_to_look(cause: Cause, phrase: str) -> None:
 def test_the_promise_is_that_of_the_calibration() -> None:
     survey = survey_histories(analysis(READ))
     assert describe_alarm_budget(survey) == (
-        "False alarms: 0.73 a year and series expected (budget 1 a year and series), learned from 120 runs."
+        "False alarms: 0.73 a year and history expected (budget 1 a year and history), learned from 120 runs."
     )
 
 
@@ -276,15 +276,16 @@ def test_a_promise_says_on_what_ground_it_stands() -> None:
         return describe_alarm_budget(Survey((), (), budget, calibration, 0))
 
     assert budget_text(Calibration(DetectorSettings(), None, 0, from_site_noise=False), Budget(0.5, 100)) == (
-        "False alarms: settings for independent runs, until a series has 60 runs; the budget is 0.5 a year and series."
+        "False alarms: settings for independent runs, until a history has 60 runs; the budget is 0.5 a"
+        " year and history."
     )
     assert budget_text(
         Calibration(DetectorSettings(), 0.5, 1, from_site_noise=True, meets_budget=False), Budget(2.0, 1000.0)
     ) == (
-        "False alarms: 5 a year and series expected (budget 2 a year and series), learned from 1 run: the noise of this"
-        " site breaks the budget; repeat each probe."
+        "False alarms: 5 a year and history expected (budget 2 a year and history), learned from 1 run: the noise of"
+        " this site breaks the budget; repeat each probe."
     )
-    assert "0 a year and series expected" in budget_text(
+    assert "0 a year and history expected" in budget_text(
         Calibration(DetectorSettings(), None, 9, from_site_noise=True), Budget()
     )
 
@@ -299,24 +300,24 @@ def test_caveats_are_of_slower_histories_or_else_of_all() -> None:
     busy, busier = caveat("x", "others used it.", 2, 10), caveat("x", "others used it much.", 3, 10)
     analysis_made = replace(quiet[0], caveats=(busy,))
     assert describe_caveats(survey_histories(analysis_made, *quiet[1:])) == (
-        " Doubtful, 1 of 3 series: others used it (in 2 of its last 10 runs)."
+        " Doubtful, 1 of 3 histories: others used it (in 2 of its last 10 runs)."
     )
     two = replace(quiet[1], caveats=(busier, caveat("y", "", 1, 4)))
     assert describe_caveats(survey_histories(analysis_made, two, quiet[2])) == (
-        " Doubtful, 2 of 3 series: others used it much (in up to 3 of their last 10 runs)."
-        " Doubtful, 1 of 3 series: y (in 1 of its last 4 runs)."
+        " Doubtful, 2 of 3 histories: others used it much (in up to 3 of their last 10 runs)."
+        " Doubtful, 1 of 3 histories: y (in 1 of its last 4 runs)."
     )
     assert describe_caveats(survey_histories(replace(fell, caveats=(busy,)), two)) == (
-        " Doubtful, 1 of 1 slower series: others used it (in 2 of its last 10 runs)."
-        " Doubtful, 1 of 2 series: y (in 1 of its last 4 runs)."
+        " Doubtful, 1 of 1 slower history: others used it (in 2 of its last 10 runs)."
+        " Doubtful, 1 of 2 histories: y (in 1 of its last 4 runs)."
     )
     often = replace(quiet[2], caveats=(caveat("x", "others used it always", 3, 4),))
     assert describe_caveats(survey_histories(two, often)).startswith(
-        " Doubtful, 2 of 2 series: others used it always (in up to 3 of their last 4 runs)."
+        " Doubtful, 2 of 2 histories: others used it always (in up to 3 of their last 4 runs)."
     )
     assert describe_caveats(survey_histories(fell, *quiet)) == ""
     assert summarize_survey(survey_histories(analysis_made)).endswith(
-        "ten runs. Doubtful, 1 of 1 series: others used it (in 2 of its last 10 runs)."
+        "ten runs. Doubtful, 1 of 1 history: others used it (in 2 of its last 10 runs)."
     )
 
 
@@ -332,13 +333,13 @@ def test_a_description_of_nothing_is_everything() -> None:
     every = Explanation((Scope({}, 2, 0, {}),), 0, 1, 0, "everything", "clear")
     (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=every))
     assert line == (
-        "Everything that is measured fell by 60 % (2 series; 1 unchanged, or changed differently). It points to what"
+        "Everything that is measured fell by 60 % (2 histories; 1 unchanged, or changed differently). It points to what"
         " all of it shares: network, power, clocks, or how it is measured (clear)."
     )
     pair = Explanation((Scope({"phase": "x"}, 1, 1, {}), Scope({"phase": "y"}, 1, 1, {})), 0, 1, 0, "unknown", "clear")
     (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=pair))
     assert line.startswith(
-        "x and y fell by 60 % (2 series; 1 unchanged, or changed differently). 2 other series with the same"
+        "x and y fell by 60 % (2 histories; 1 unchanged, or changed differently). 2 other histories with the same"
     )
 
 

@@ -91,7 +91,7 @@ def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: 
         (("gate", "last", "--baseline", "none"), 'There is no baseline "none"'),
         (("baseline", "set", "bad name!", "last"), "cannot be a tag"),
         (("baseline", "rm", "absent"), 'no baseline "absent"'),
-        (("trend", "--plan", "nothing"), "holds no series like that"),
+        (("trend", "--plan", "nothing"), "holds no history like that"),
     ],
 )
 def test_bad_words_get_one_sentence(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The series of a phase as arrays that can be drawn: rates over intervals of time, at most a few hundred of them.
+"""The timeline of a phase: its series as arrays to draw, of rates over at most a few hundred intervals of time.
 
 A record may hold thousands of slices. They are joined for drawing, always by whole slices, so bytes are kept exactly.
 Joining averages the per-task quantiles over time: the averaged minimum and maximum still enclose every task's averaged
@@ -23,7 +23,7 @@ QUANTILES = ("min", "p25", "p50", "p75", "max")
 
 
 @dataclass(frozen=True)
-class Profile:
+class PhaseTimeline:
     """Intervals between `edges` (seconds since the phase's common start); one value an interval in all other arrays.
 
     `steady` is the first and last edge between which all tasks were in their transfer; None when that never happened.
@@ -47,8 +47,8 @@ class Profile:
         return self.operations_variation if operations else self.variation
 
 
-def build_profile(phase: PhaseRecord) -> Profile | None:
-    """The profile over all tasks; None when the record holds no usable series."""
+def build_timeline(phase: PhaseRecord) -> PhaseTimeline | None:
+    """The timeline over all tasks; None when the record holds no usable series."""
     line = phase.total_series
     if line is None or line.slice_s <= 0:
         return None
@@ -56,19 +56,19 @@ def build_profile(phase: PhaseRecord) -> Profile | None:
     ops, active = _pad_with_zero(line.ops, length), _pad_with_zero(line.active, length)
     # Slices after the last activity say nothing: a phase may end long before its last slice does.
     used = max((i + 1 for i in range(length) if line.bytes[i] or ops[i] or active[i]), default=0)
-    return _make_profile(line, ops[:used], active[:used], used, phase) if used else None
+    return _make_timeline(line, ops[:used], active[:used], used, phase) if used else None
 
 
-def _make_profile(
+def _make_timeline(
     line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: int, phase: PhaseRecord
-) -> Profile:
+) -> PhaseTimeline:
     width = line.slice_s
     joined = max(1, -(-used // MOST_DRAWN))
     edges = [width * i for i in range(0, used, joined)] + [width * used]
     edges[-1] = _compute_last_edge(edges[-1], width, phase)
     times = [end - start for start, end in itertools.pairwise(edges)]
     tasks = max(active)
-    return Profile(
+    return PhaseTimeline(
         edges=tuple(edges),
         bytes_per_s=tuple(
             sum(p) / t for p, t in zip(_split_into_groups(line.bytes[:used], joined), times, strict=True)

@@ -2,6 +2,7 @@
 #include "layouts/gluster.hpp"
 
 #include "layouts/layout_system.hpp"
+#include "layouts/text_fields.hpp"
 #include "records/mounts.hpp"
 
 #include <sys/stat.h>

@@ -2,6 +2,7 @@
 #include "layouts/lustre.hpp"
 
 #include "layouts/layout_system.hpp"
+#include "layouts/text_fields.hpp"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from buffering.programs import NotHereError, Workshop
+from buffering.programs import NotHereError, Workshop, quiet_prefix
 
 
 def type_of(folder: Path) -> str:
@@ -57,7 +57,7 @@ def dear_calls(workshop: Workshop, below: Path, pause_us: int) -> Iterator[Path]
     behind, mounted = below / "behind", below / "dear"
     behind.mkdir()
     mounted.mkdir()
-    server = subprocess.Popen([str(program), str(behind), str(pause_us), str(mounted)])
+    server = subprocess.Popen([*quiet_prefix(), str(program), str(behind), str(pause_us), str(mounted)])
     try:
         limit = time.monotonic() + 10
         while not mounted.is_mount() and time.monotonic() < limit:

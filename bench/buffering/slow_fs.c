@@ -4,6 +4,7 @@
 // Usage: slow_fs FOLDER MICROSECONDS MOUNTPOINT   (stays in the foreground)
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 31
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
@@ -71,6 +72,15 @@ static int slow_unlink(const char* path) {
     pause_a_while();
     return result(unlink(real(path)));
 }
+static int slow_readdir(const char* path, void* list, fuse_fill_dir_t fill, off_t offset, struct fuse_file_info* file,
+                        enum fuse_readdir_flags flags) {
+    (void)offset, (void)file, (void)flags;
+    DIR* directory = opendir(real(path));
+    for (struct dirent* entry = NULL; directory != NULL && (entry = readdir(directory)) != NULL;) {
+        fill(list, entry->d_name, NULL, 0, 0);
+    }
+    return directory == NULL ? -errno : closedir(directory);
+}
 static void* slow_init(struct fuse_conn_info* connection, struct fuse_config* config) {
     connection->max_write = 1 << 20;
     connection->max_read = 1 << 20;
@@ -87,7 +97,8 @@ int main(int argc, char** argv) {
                                                       .write = slow_write,
                                                       .truncate = slow_truncate,
                                                       .release = slow_release,
-                                                      .unlink = slow_unlink};
+                                                      .unlink = slow_unlink,
+                                                      .readdir = slow_readdir};
     if (argc != 4) {
         return 2;
     }

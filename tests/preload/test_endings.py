@@ -39,27 +39,40 @@ KILLED = [
 ]
 
 
-@pytest.mark.parametrize("params", KILLED)
-def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
-    preload: Preload, program: Program, memory: Path, params: str
-) -> None:
+def check_kills(preload: Preload, journal: Path, folder: Path, params: str, kills: int, longest_s: float) -> None:
+    """Kills so many processes, each within `longest_s` seconds of its start, and checks what each leaves behind."""
     chance = random.Random(params)
-    for _ in range(12):
-        file = memory / "data"
+    for _ in range(kills):
+        file = folder / "data"
         appends = [str(1 << 40), "append"] if "append" in params else []
         child = subprocess.Popen(
-            [program("journal"), file, *appends],
+            [journal, file, *appends],
             env=preload.environment(IOBUF_PARAMS=params),
             stdout=subprocess.PIPE,
             text=True,
         )
-        time.sleep(chance.uniform(0.005, 0.15))
+        time.sleep(chance.uniform(0.005, longest_s))
         child.kill()
         out, _ = child.communicate()
         # The last word may be cut in the middle of a line.
         safe = [int(number) for number in re.findall(r"^safe (\d+)\n", out, re.MULTILINE)]
         record_count = whole_records(file) if file.exists() else 0
         assert record_count >= (safe[-1] if safe else 0)
+
+
+@pytest.mark.parametrize("params", KILLED)
+def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
+    preload: Preload, program: Program, memory: Path, params: str
+) -> None:
+    check_kills(preload, program("journal"), memory, params, 12, 0.15)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("params", ["*:auto", *KILLED[:4]])
+def test_ten_thousand_killed_processes_leave_what_was_synced(
+    preload: Preload, program: Program, memory: Path, params: str
+) -> None:
+    check_kills(preload, program("journal"), memory, params, 2_000, 0.04)
 
 
 def test_an_idle_process_holds_nothing_back_for_long(preload: Preload, tmp_path: Path) -> None:

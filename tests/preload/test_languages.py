@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other languages, and tools that stand in front of programs: the same bytes, output and exit code as without the
+library, also where their calls do not pass the C library.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import ROOT, Plain, Preload
+
+pytestmark = pytest.mark.nightly
+
+SOURCES = ROOT / "tests" / "preload" / "programs" / "languages"
+PARAMS = pytest.mark.parametrize("params", ["*:auto", "*", "*:size=64k:count=4"], ids=["auto", "named", "small_pages"])
+RECORDS = """
+for ((i = 0; i < 2000; i++)); do printf '%099d\\n' $i; done > records
+dd if=records of=copy bs=100 status=none
+cat copy | tail -n 3
+exit 3
+"""
+
+
+def require_tool(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not on PATH")
+    return path
+
+
+def compile_source(folder: Path, *command: str) -> None:
+    require_tool(command[0])
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def build_go(folder: Path) -> list[str]:
+    compile_source(folder, "go", "build", "-o", str(folder / "go"), str(SOURCES / "records.go"))
+    return [str(folder / "go")]
+
+
+def build_rust(folder: Path) -> list[str]:
+    compile_source(folder, "rustc", "-O", "-o", str(folder / "rust"), str(SOURCES / "records.rs"))
+    return [str(folder / "rust")]
+
+
+def build_java(folder: Path) -> list[str]:
+    compile_source(folder, "javac", "-d", str(folder), str(SOURCES / "Records.java"))
+    return [require_tool("java"), "-cp", str(folder), "Records"]
+
+
+def find_node(_: Path) -> list[str]:
+    return [require_tool("node"), str(SOURCES / "records.js")]
+
+
+BUILDERS: dict[str, Callable[[Path], list[str]]] = {
+    "go": build_go,
+    "rust": build_rust,
+    "java": build_java,
+    "node": find_node,
+}
+
+
+@pytest.fixture(scope="module", params=BUILDERS)
+def language_command(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A program in one language that writes and reads small records."""
+    return BUILDERS[request.param](tmp_path_factory.mktemp(request.param))
+
+
+def require_same(preload: Preload, plain: Plain, folder: Path, command: list[str], params: str) -> None:
+    bare = plain(command, folder)
+    assert bare.code == 3
+    assert bare.files["records"]
+    assert preload.outcome(command, folder / "with", IOBUF_PARAMS=params) == bare
+
+
+@PARAMS
+def test_language_runtime_sees_no_difference(
+    preload: Preload, plain: Plain, tmp_path: Path, language_command: list[str], params: str
+) -> None:
+    require_same(preload, plain, tmp_path, language_command, params)
+
+
+@PARAMS
+def test_bubblewrap_sees_no_difference(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
+    """The library is loaded again in namespaces of its own, with another process number."""
+    arguments = ["--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "bash", "-c", RECORDS]
+    tried = subprocess.run([require_tool("bwrap"), *arguments], cwd=tmp_path, capture_output=True, check=False)
+    if tried.returncode != 3:
+        pytest.skip("bwrap may not make namespaces here")
+    require_same(preload, plain, tmp_path, ["bwrap", *arguments], params)
+
+
+@PARAMS
+def test_eatmydata_sees_no_difference(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
+    """It puts its own library in front of libc too."""
+    require_same(preload, plain, tmp_path, [require_tool("eatmydata"), "bash", "-c", RECORDS], params)

@@ -107,7 +107,7 @@ def test_gate_judges_runs_by_stated_limits(archive: sonde.ArchiveReader) -> None
     [
         (lambda archive: archive.compare("tag:old", "tag:nobody"), '"tag:nobody" means no run'),
         (lambda archive: archive.compare("tag:old", "last", system="atlantis"), "atlantis"),
-        (lambda archive: archive.trends(plan="weekly"), "holds no series like that"),
+        (lambda archive: archive.trends(plan="weekly"), "holds no history like that"),
         (lambda archive: archive.gate(baseline="best"), 'There is no baseline "best"'),
         (lambda archive: archive.gate(), "either baseline=NAME or at_least"),
         (lambda archive: archive.gate(at_least=["fast"]), "is not PHASE=RATE"),

@@ -104,9 +104,8 @@ const char* establish_guard(File& file) noexcept {
     }
     const settings::Rule& rule = *file.rule;
     // A descriptor of our own with O_DIRECT would break the lease.
-    const bool could_lease = file.is_local && !file.shared && !rule.direct && state.settings->limits.leases &&
-                             state.settings->limits.threads > 0;
-    const int error = could_lease ? take_lease(file) : EINVAL;
+    const bool could_lease = file.is_local && !file.shared && !rule.direct && state.settings->limits.leases;
+    const int error = !could_lease ? EINVAL : state.settings->limits.threads > 0 ? take_lease(file) : ESRCH;
     if (error == 0) {
         return nullptr;
     }

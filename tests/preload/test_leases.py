@@ -158,6 +158,20 @@ def test_refused_lease_is_overridden_only_by_alone(preload: Preload, tmp_path: P
     assert guard != "none" or "another process has it open" in report["release_reason"]
 
 
+@pytest.mark.parametrize(("params", "guard"), [("auto", "none"), ("size=64k", "node table")])
+def test_process_without_threads_gets_no_lease(preload: Preload, memory: Path, params: str, guard: str) -> None:
+    code = "import os; fd = os.open('data', os.O_RDWR | os.O_CREAT)\nfor i in range(2000): os.write(fd, b'x' * 100)"
+    setting = f"*/data:{params},%process:threads=0"
+    done = preload.run(
+        [PYTHON, "-S", "-c", code], memory, IOBUF_PARAMS=setting, SONDE_IOBUF_LINES=str(memory), IOBUF_VERBOSE="1"
+    )
+    assert (done.returncode, (memory / "data").read_bytes()) == (0, b"x" * 200_000)
+    report = report_of(memory)
+    assert report["guard"] == guard
+    assert ("no thread can wait" in report.get("release_reason", "")) == (guard == "none")
+    assert (report["write"]["storage_calls"] < 100) == (guard != "none")
+
+
 @pytest.mark.root
 def test_file_of_another_owner_gets_no_lease(preload: Preload, memory: Path) -> None:
     if os.geteuid() != 0:

@@ -24,6 +24,7 @@ from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import (
     DiagnosisState,
     check_suspects,
+    check_truth,
     make_truth,
     parse_complaint,
     read_state,
@@ -59,8 +60,12 @@ def command() -> None:
 
 @command.command("start")
 @state_argument
+@click.option("--system", metavar="FILE", default="", help="System file of the machine, or the name of a shipped one.")
 @click.option(
-    "--system", metavar="FILE", required=True, help="System file of the machine, or the name of a shipped one."
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True),
+    metavar="PATH",
+    help="Instead of a system file: a directory of this node's file system.",
 )
 @click.option("--mount", metavar="ID", default="", help="Mount or file system; default: the first with storage.")
 @click.option(
@@ -87,6 +92,7 @@ def command() -> None:
 def start_command(
     state_file: Path,
     system: str,
+    directory: str | None,
     mount: str,
     complaint: tuple[str, ...],
     suspects: tuple[str, ...],
@@ -101,15 +107,20 @@ def start_command(
     \b
     Examples:
       sonde diagnose start case.json --system edison --mount fs3
+      sonde diagnose start case.json --directory /scratch
       sonde diagnose start practice.json --system edison --mount fs3 --on-model --fault "slow-target 17 5x"
     """
     if state_file.exists():
         raise UserError(f"{state_file} exists; name another file, or continue with `sonde diagnose next {state_file}`.")
     if (faults or cause) and not on_model:
         raise UserError("--fault and --cause belong to --on-model: they are what is planted in the simulated machine.")
+    if bool(system) == bool(directory):
+        raise UserError("Give either --system with the machine's system file, or --directory for a local file system.")
+    if directory and (mount or targets or suspects):
+        raise UserError("--mount, --targets and --suspect are about a system file; leave them out with --directory.")
     truth = make_truth(faults, cause, 0.5, seed) if on_model else None
-    path = find_system_file(system)
-    stored_name = system if system != path else str(Path(path).absolute())
+    path = find_system_file(system) if system else ""
+    stored_name = system if system != path else str(Path(path).absolute()) if path else ""
     state = DiagnosisState(
         stored_name,
         mount,
@@ -118,8 +129,9 @@ def start_command(
         check_suspects(suspects),
         seed,
         truth=truth,
+        directory=directory or "",
     )
-    DiagnosisSession.read_machine(state)
+    check_truth(DiagnosisSession.read_machine(state), state)
     write_state(state_file, state)
     get_messages_console().print(
         f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}"
@@ -380,16 +392,5 @@ def list_command(as_json: bool) -> int:
       sonde diagnose list
       sonde diagnose list --json
     """
-    causes, experiments = list_causes(), list_experiments()
-    if as_json:
-        print_json(
-            {
-                "causes": [{"id": item.id, "title": item.title, "source": item.source} for item in causes],
-                "experiments": [
-                    {"id": item.id, "title": item.title, "question": item.question} for item in experiments
-                ],
-            }
-        )
-        return EXIT_OK
-    print_library(causes, experiments)
+    print_library(list_causes(), list_experiments(), as_json)
     return EXIT_OK

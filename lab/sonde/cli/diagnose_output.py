@@ -76,8 +76,15 @@ def print_second_cause(session: DiagnosisSession, as_json: bool) -> int:
     return EXIT_OK
 
 
-def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisExperiment]) -> None:
+def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisExperiment], as_json: bool) -> None:
     """Prints causes outside the model, and experiments."""
+    if as_json:
+        document = {
+            "causes": [{"id": item.id, "title": item.title, "source": item.source} for item in causes],
+            "experiments": [{"id": item.id, "title": item.title, "question": item.question} for item in experiments],
+        }
+        print_json(document)
+        return
     table = make_plain_table()
     table.add_column("cause or experiment")
     table.add_column("meaning")

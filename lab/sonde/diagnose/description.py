@@ -12,6 +12,10 @@ from sonde.model.tables.members import choice, choices, flag, plain_number, raw,
 CAUSE_FORMAT = "sonde-cause/1"
 EXPERIMENT_FORMAT = "sonde-diagnosis-experiment/1"
 CATEGORIES = ("nothing", "fault", "load", "settings", "software", "application", "measurement", "unexplained")
+# Machines whose map has storage targets, and file systems of one node without any.
+MACHINE_KINDS = (WITH_TARGETS, LOCAL) = ("with_targets", "local")
+# Error of the factor that a cause states, as a standard deviation of logarithms.
+_CAUSE_SD = 0.1
 # What every measurement has unless its experiment states otherwise: the complaint is about the system as it is now.
 DEFAULT_TRAITS: Mapping[str, str] = {
     "software": "now",
@@ -50,6 +54,9 @@ class CauseEffect:
     traits: Mapping[str, str] = raw("traits of the measurements", _TRAITS_FORM, _find_traits_problem, required=True)
     least: float | None = plain_number("number", "smallest factor on the rate", default=0.2)
     most: float | None = plain_number("number", "largest factor on the rate", default=0.85)
+    spread: float | None = plain_number(
+        "number", "standard deviation of the factor's logarithm around the one of its strength", default=_CAUSE_SD
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +70,19 @@ class CauseFile:
     source: str = text("where the prediction comes from", required=True)
     advice: str = text("what to do when it is the cause", required=True)
     environment: tuple[str, ...] = texts("words of environment facts that differ when it is the cause")
+    machines: tuple[str, ...] = choices("machines that can have it; default: those with storage targets", MACHINE_KINDS)
     effects: tuple[CauseEffect, ...] = tables("predicted changes of rates", CauseEffect, required=True)
+
+    def find_effect(self, traits: Mapping[str, str]) -> CauseEffect | None:
+        """Returns the first effect on a measurement with these traits."""
+        return next(
+            (
+                effect
+                for effect in self.effects
+                if all(traits.get(name) == value for name, value in effect.traits.items())
+            ),
+            None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +122,9 @@ class DiagnosisExperiment:
     question: str = text("the question that it answers", required=True)
     source: str = text("where it comes from", required=True)
     how: str = text("how a person does it", required=True)
+    machines: tuple[str, ...] = choices(
+        "machines that it is done on; default: those with storage targets", MACHINE_KINDS
+    )
     clients: str = choice("nodes that take part", ("one", "few", "many"), default="many")
     files: str = choice("distribution of each file", ("one_target", "all_targets"), default="one_target")
     tasks_per_node: float | None = plain_number("count", "tasks on each node", default=None, least=1)

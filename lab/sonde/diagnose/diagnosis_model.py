@@ -23,7 +23,7 @@ from sonde.diagnose.hypotheses import (
     assign_priors,
     list_hypotheses,
 )
-from sonde.diagnose.library import list_causes, list_experiments
+from sonde.diagnose.library import list_causes_for, list_experiments_for
 from sonde.diagnose.likelihood import ExperimentResult, MemberMasks, compute_log_density
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
@@ -45,8 +45,10 @@ from sonde.diagnose.predictions import (
     widen_prediction,
 )
 from sonde.diagnose.server_messages import SIMULATED_WITH
-from sonde.diagnose.simulation import SimulationRequest, Simulator
+from sonde.diagnose.simulation import SimulationRequest
+from sonde.diagnose.stated_machine import MachineModel
 from sonde.diagnose.unknown_causes import UnknownCauses, draw_unknown_causes
+from sonde.model.errors import UserError
 from sonde.stats.ranks import Floats
 
 # A repeat on a real machine takes about this long where the model only knows the time of the transfer.
@@ -112,7 +114,12 @@ class DiagnosisModel:
         return _find_visible([values[index] for values in self.predictions.values()], self.noise)
 
     def find_experiment(self, name: str) -> FittedExperiment:
-        return next(item for item in self.experiments if item.id == name)
+        """The experiment of that name. Raises UserError when it is not for this machine."""
+        for item in self.experiments:
+            if item.id == name:
+                return item
+        names = ", ".join(item.id for item in self.experiments)
+        raise UserError(f"The experiment {name} cannot be done on {self.machine.mount}; there are {names}.")
 
     def get_healthy_prediction(self, experiment: str) -> Prediction:
         """The prediction of a machine without faults."""
@@ -188,14 +195,14 @@ def is_within_complaint(cause: CauseFile, complaint: Mapping[str, str]) -> bool:
 
 def build_model(
     machine: DiagnosedMachine,
-    simulator: Simulator,
+    simulator: MachineModel,
     noise: NoiseModel,
     complaint: Mapping[str, str] | None = None,
     step: Callable[[int, int], None] = lambda done, total: None,
     library: HypothesisLibrary | None = None,
 ) -> DiagnosisModel:
     """Simulates what each hypothesis predicts for each experiment; from the cache where it was simulated before."""
-    library = library or HypothesisLibrary(list_causes(), list_experiments())
+    library = library or HypothesisLibrary(list_causes_for(machine.kind), list_experiments_for(machine.kind))
     experiments = tuple(fit_experiment(item, machine) for item in library.experiments)
     eligible = [cause for cause in library.causes if is_within_complaint(cause, complaint or {})]
     hypotheses = [item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in library.faults]
@@ -247,7 +254,7 @@ def assemble_model(
 def simulate_faults(
     hypotheses: Sequence[Hypothesis],
     experiments: Sequence[FittedExperiment],
-    simulator: Simulator,
+    simulator: MachineModel,
     step: Callable[[int, int], None],
 ) -> tuple[dict[tuple[str, str], list[SimulatedEffect]], dict[str, Spread], dict[str, str]]:
     """Returns effects by (hypothesis, experiment), weakest first, the spread of healthy machines by experiment, and the

@@ -38,7 +38,7 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
     answer = session.answer
     machine = session.model.machine
     facts = [
-        ("Machine", f"{session.state.system}, mount {machine.mount}"),
+        ("Machine", ", ".join(text for text in (session.state.system, f"mount {machine.mount}") if text)),
         ("Storage targets", str(len(machine.targets))),
         ("Hypotheses", f"{len(session.model.hypotheses)} groups"),
         ("Experiments", str(len(session.state.results))),

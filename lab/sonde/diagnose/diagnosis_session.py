@@ -25,9 +25,9 @@ from sonde.diagnose.diagnosis_text import (
     list_evidence,
 )
 from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
-from sonde.diagnose.library import list_causes, list_experiments
+from sonde.diagnose.library import list_causes_for, list_experiments_for
 from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
+from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, measure_record, subtract
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue
@@ -35,6 +35,7 @@ from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_two_causes
 from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
+from sonde.diagnose.stated_machine import MachineModel, StatedMachine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_name
 from sonde.model.record import RECORD_FILE, read_record
@@ -98,7 +99,7 @@ class Confirmation:
 class DiagnosisSession:
     """A diagnosis with its model. Open one with `open`."""
 
-    def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: Simulator) -> None:
+    def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: MachineModel) -> None:
         self.state = state
         self.model = replace(model, environment=state.environment)
         self._simulator = simulator
@@ -108,15 +109,18 @@ class DiagnosisSession:
         cls, state: DiagnosisState, cache: Path | None, step: Callable[[int, int], None] = lambda done, total: None
     ) -> DiagnosisSession:
         """Simulates or reads what the hypotheses predict."""
-        simulator = Simulator(cls.read_machine(state), cache)
-        faults = frozenset(state.suspects or FAULT_GRIDS)
-        library = HypothesisLibrary(list_causes(), list_experiments(), faults)
+        machine = cls.read_machine(state)
+        simulator: MachineModel = Simulator(machine, cache) if machine.targets else StatedMachine(machine)
+        faults = frozenset(state.suspects or FAULT_GRIDS) if machine.targets else frozenset()
+        library = HypothesisLibrary(list_causes_for(machine.kind), list_experiments_for(machine.kind), faults)
         model = build_model(simulator.machine, simulator, state.noise, state.complaint, step, library)
         return cls(state, model, simulator)
 
     @staticmethod
     def read_machine(state: DiagnosisState) -> DiagnosedMachine:
-        """The machine that a state is about."""
+        """The machine that a state is about. Raises UserError."""
+        if state.directory:
+            return make_directory_machine(state.directory)
         return read_machine(read_system(find_system_file(state.system)), state.mount, state.most_targets)
 
     @property
@@ -157,7 +161,8 @@ class DiagnosisSession:
         return truth.run_experiment(self.model.find_experiment(experiment), number, self._simulator, self.state.noise)
 
     def add_result(self, result: ExperimentResult, origin: str, confirms: bool = False) -> None:
-        """Adds a result to the state."""
+        """Adds a result to the state. Raises UserError for an experiment that this machine cannot do."""
+        self.model.find_experiment(result.experiment)
         self.state = self.state.add(result, origin, confirms)
 
     def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, reference: Path) -> None:
@@ -179,15 +184,16 @@ class DiagnosisSession:
         if not sentences:
             sentences = ["The runs recorded no common facts about their machines."]
         result = measure_targets(run, reference, self.model.machine.targets)
-        if result is None:
+        if result is None and self.model.machine.targets:
             sentences.append("The runs have no direct phase with rates of this machine's targets in common.")
-        else:
+        elif result is not None:
             self.add_result(result, run.name)
             sentences.append(f"Rates of targets: {describe_measured(result) or 'none deviates from its peers'}.")
         return sentences
 
     def add_logs(self, logs: Sequence[Path]) -> str:
         """Adds which kinds of messages the logs of all servers have; returns it in a sentence. Raises UserError."""
+        self.model.find_experiment(MESSAGE_EXPERIMENT)
         if any(item.result.experiment == MESSAGE_EXPERIMENT for item in self.state.results):
             raise UserError("The logs of servers were entered already; begin another diagnosis to replace them.")
         result = ExperimentResult(MESSAGE_EXPERIMENT, (RunMeasurement({}, {}, find_messages(logs)),))

@@ -11,8 +11,9 @@ from typing import Any
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS
 from sonde.diagnose.hypotheses import FAULT_GRIDS
-from sonde.diagnose.library import list_causes, list_experiments
+from sonde.diagnose.library import list_causes, list_causes_for, list_experiments
 from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.noise import NoiseModel
@@ -53,7 +54,7 @@ class DiagnosisResult:
 class DiagnosisState:
     """What a diagnosis remembers. `truth` is set when it is practiced on the model."""
 
-    system: str
+    system: str = ""
     mount: str = ""
     most_targets: int = 0  # of a smaller machine of the same kind; 0: all
     complaint: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +64,7 @@ class DiagnosisState:
     truth: ModeledTruth | None = None
     results: tuple[DiagnosisResult, ...] = ()
     environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
+    directory: str = ""  # a local one, instead of a system file
 
     @property
     def experiment_results(self) -> list[ExperimentResult]:
@@ -93,6 +95,7 @@ class DiagnosisState:
             "truth": truth,
             "results": [item.to_json() for item in self.results],
             "environment": self.environment.to_json(),
+            "directory": self.directory,
         }
 
     @classmethod
@@ -118,6 +121,7 @@ class DiagnosisState:
             truth=truth or None,
             results=results,
             environment=EnvironmentEvidence.from_json(document.get("environment", {})),
+            directory=str(document.get("directory", "")),
         )
 
 
@@ -137,6 +141,19 @@ def check_suspects(names: Sequence[str]) -> tuple[str, ...]:
                 f'There is no fault "{name}"; there are {", ".join(FAULT_GRIDS)}.{suggest_name(str(name), FAULT_GRIDS)}'
             )
     return tuple(str(name) for name in names)
+
+
+def check_truth(machine: DiagnosedMachine, state: DiagnosisState) -> None:
+    """Checks that the machine can have the suspects and what is planted in it. Raises UserError."""
+    truth = state.truth or ModeledTruth()
+    if not machine.targets and (state.suspects or truth.faults):
+        raise UserError(
+            f"{machine.mount} is a local file system, for which no fault is simulated; leave out --suspect and --fault,"
+            " or plant a cause with --cause."
+        )
+    names = [item.id for item in list_causes_for(machine.kind)]
+    if truth.cause is not None and truth.cause.id not in names:
+        raise UserError(f"{machine.mount} cannot have the cause {truth.cause.id}; it can have {', '.join(names)}.")
 
 
 def parse_complaint(texts: tuple[str, ...]) -> dict[str, str]:

@@ -78,7 +78,7 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
             access["volume"] = access["block"] = max(1, share // transfer) * transfer
         data["access"] = access
         document["data"] = data
-    is_on_one = experiment.files == "one_target" and "data" in document
+    is_on_one = experiment.files == "one_target" and "data" in document and bool(machine.targets)
     if is_on_one:
         document["target"] = {"striping": {"count": 1, "start": _find_index(machine, machine.targets[0])}}
     document |= {

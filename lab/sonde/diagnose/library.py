@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
-from sonde.diagnose.description import CauseFile, DiagnosisExperiment
+from sonde.diagnose.description import WITH_TARGETS, CauseFile, DiagnosisExperiment
 from sonde.logs.rule_files import CompiledRule, compile_shipped_rules
 from sonde.model.documents import parse_toml
 from sonde.model.errors import ExperimentError, UserError, suggest_name
@@ -23,6 +23,16 @@ Table = TypeVar("Table", CauseFile, DiagnosisExperiment)
 def list_causes() -> tuple[CauseFile, ...]:
     """Hypotheses outside the model, in the order of their names."""
     return tuple(read_file(CauseFile, path) for path in _list_files("causes"))
+
+
+def list_causes_for(kind: str) -> tuple[CauseFile, ...]:
+    """Hypotheses outside the model that a kind of machine can have."""
+    return tuple(item for item in list_causes() if kind in (item.machines or (WITH_TARGETS,)))
+
+
+def list_experiments_for(kind: str) -> tuple[DiagnosisExperiment, ...]:
+    """Experiments for a kind of machine."""
+    return tuple(item for item in list_experiments() if kind in (item.machines or (WITH_TARGETS,)))
 
 
 @cache

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from sonde.diagnose.description import LOCAL, WITH_TARGETS
 from sonde.model.errors import UserError
 from sonde.model.system import System
 
@@ -47,6 +48,11 @@ class DiagnosedMachine:
     node_count: int  # all nodes of the mount
     target_count: int  # all storage targets of the file system
     target_servers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """Which causes and experiments are for it, as their files name it."""
+        return WITH_TARGETS if self.targets else LOCAL
 
     @cached_property
     def text(self) -> str:
@@ -126,27 +132,31 @@ def _group_parts(
 
 
 def read_machine(system: System, mount: str = "", most_targets: int = 0) -> DiagnosedMachine:
-    """Returns the machine of a mount or file system; by default of the first mount with storage targets.
+    """Returns the machine of a mount or file system; by default of the first mount with storage targets, else of the
+    first local one.
 
     `most_targets` leaves a smaller machine of the same kind: its first targets with their servers, and with the rest of
-    the units that they belong to. Raises UserError when the system has no such mount, the mount no storage targets, or
-    fewer than requested.
+    the units that they belong to. Raises UserError when the system has no such mount, the mount neither is local nor
+    has storage targets, or it has fewer than requested.
     """
     document = system.resolve()
     mounts = document.get("mounts", [])
     owners = {target.get("file_system") for target in document.get("targets", ()) if target.get("kind") != "mdt"}
-    candidates = [
-        item for item in mounts if item.get("file_system") in owners and mount in ("", item["id"], item["file_system"])
-    ]
+    usable = [item for item in mounts if item.get("file_system") in owners]
+    usable += [item for item in mounts if item not in usable and item.get("through") == "local"]
+    candidates = [item for item in usable if mount in ("", item["id"], item["file_system"])]
     if not candidates:
-        offered = ", ".join(item["id"] for item in mounts if item.get("file_system") in owners)
+        offered = ", ".join(item["id"] for item in usable)
         raise UserError(
             f'System {system.id} has no mount "{mount}" with storage targets; it has {offered or "none"}.'
             if mount
-            else f"System {system.id} has no mount with storage targets; describe [[targets]] and [[mounts]]."
+            else f"System {system.id} has no local mount and none with storage targets; describe [[targets]] and"
+            ' [[mounts]], or a mount with through = "local".'
         )
     chosen = candidates[0]
     file_system = chosen["file_system"]
+    if file_system not in owners:
+        return _make_local_machine(document, chosen, most_targets)
     targets = [item for item in document["targets"] if item.get("file_system") == file_system]
     storage = [item for item in targets if item.get("kind") != "mdt"]
     total = len(storage)
@@ -170,6 +180,34 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
         target_count=total,
         target_servers={item["id"]: item["server"] for item in storage if isinstance(item.get("server"), str)},
     )
+
+
+def _make_local_machine(
+    document: Mapping[str, Any], mount: Mapping[str, Any], most_targets: int = 0
+) -> DiagnosedMachine:
+    """A file system of one node, whose storage is one part. Raises UserError when a number of targets is requested."""
+    if most_targets:
+        raise UserError(f"{mount['id']} is a local file system without storage targets; leave out --targets.")
+    nodes = tuple(mount.get("on", ()))[:1]
+    return DiagnosedMachine(
+        document={
+            "nodes": [item for item in document.get("nodes", ()) if item["id"] in nodes],
+            "file_systems": [item for item in document["file_systems"] if item["id"] == mount["file_system"]],
+            "mounts": [{**mount, "on": list(nodes)}],
+        },
+        mount=mount["id"],
+        file_system=mount["file_system"],
+        targets=(),
+        nodes=nodes,
+        node_count=1,
+        target_count=0,
+    )
+
+
+def make_directory_machine(path: str) -> DiagnosedMachine:
+    """The machine of a directory on this node, without a system file."""
+    mount = {"id": path, "file_system": path, "path": path, "through": "local", "on": ["localhost"]}
+    return _make_local_machine({"nodes": [{"id": "localhost"}], "file_systems": [{"id": path}]}, mount)
 
 
 def _take_whole_units(

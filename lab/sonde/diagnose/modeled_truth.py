@@ -17,7 +17,8 @@ from sonde.diagnose.measurements import RunMeasurement, average, subtract
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import compute_cause_change
 from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE, SIMULATED_WITH
-from sonde.diagnose.simulation import SimulationRequest, Simulator
+from sonde.diagnose.simulation import SimulationRequest
+from sonde.diagnose.stated_machine import MachineModel
 from sonde.model.errors import UserError
 
 # Seeds of the planted machine differ from those of predictions. There are few, so that the cache has them.
@@ -35,7 +36,7 @@ class ModeledTruth:
     seed: int = 1
 
     def run_experiment(
-        self, experiment: FittedExperiment, number: int, simulator: Simulator, noise: NoiseModel
+        self, experiment: FittedExperiment, number: int, simulator: MachineModel, noise: NoiseModel
     ) -> ExperimentResult:
         """Returns the result of one repeat; the same seed and `number` give the same result."""
         generator = np.random.default_rng([self.seed, number, *experiment.id.encode()])
@@ -64,11 +65,11 @@ class ModeledTruth:
         reference_sd = noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
         return ExperimentResult(experiment.id, (measurement,), reference_sd)
 
-    def _measure(self, experiment: FittedExperiment, number: int, simulator: Simulator) -> RunMeasurement:
+    def _measure(self, experiment: FittedExperiment, number: int, simulator: MachineModel) -> RunMeasurement:
         return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + number % _SEEDS)
 
     def _read_messages(
-        self, experiment: FittedExperiment, simulator: Simulator, generator: np.random.Generator
+        self, experiment: FittedExperiment, simulator: MachineModel, generator: np.random.Generator
     ) -> ExperimentResult:
         """Messages that the simulated servers logged; some are missing, and some have other reasons."""
         run = _require_measurement(simulator, _fit_like(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
@@ -92,7 +93,7 @@ class ModeledTruth:
         self,
         experiment: FittedExperiment,
         number: int,
-        simulator: Simulator,
+        simulator: MachineModel,
         noise: NoiseModel,
         generator: np.random.Generator,
     ) -> ExperimentResult:
@@ -113,7 +114,7 @@ class ModeledTruth:
         return ExperimentResult(experiment.id, (RunMeasurement(rates),))
 
 
-def _fit_like(name: str, simulator: Simulator) -> FittedExperiment:
+def _fit_like(name: str, simulator: MachineModel) -> FittedExperiment:
     from sonde.diagnose.experiment_plan import fit_experiment
 
     return fit_experiment(find_experiment(name), simulator.machine)
@@ -126,7 +127,7 @@ def _find_grid_traits(fault: str) -> tuple[str, ...]:
 
 
 def _require_measurement(
-    simulator: Simulator, experiment: FittedExperiment, faults: tuple[str, ...], seed: int
+    simulator: MachineModel, experiment: FittedExperiment, faults: tuple[str, ...], seed: int
 ) -> RunMeasurement:
     result = simulator.measure(SimulationRequest(experiment, faults, seed))
     if isinstance(result, str):

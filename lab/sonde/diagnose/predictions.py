@@ -24,7 +24,7 @@ from sonde.stats.ranks import Floats
 # Strengths between two simulated ones, and strengths of a cause outside the model.
 _BETWEEN, _CAUSE_STRENGTHS = 2, 7
 STRENGTH_STEP = _BETWEEN + 1  # positions from one simulated strength to the next
-# Error of a simulated effect, and of the statement of a cause, as a standard deviation of logarithms.
+# Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
 _MODEL_SD, _CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
 # The part of an effect that is unknown: a fault that slows by a factor of 10 slows by 8 to 12.
 _RELATIVE_SD = 0.08
@@ -96,21 +96,23 @@ def predict_cause(
     """The prediction that a cause states, at strengths from its largest to its smallest factor."""
     rates: dict[str, tuple[Floats, Floats]] = {}
     for phase in experiment.rate_phases:
-        change = compute_cause_change(cause, combine_traits(experiment, phase.id))
+        traits = combine_traits(experiment, phase.id)
+        change = compute_cause_change(cause, traits)
+        effects = [cause.find_effect(traits)]
         reference = combine_reference_traits(experiment, phase.id)
         if reference is not None:
             change = change - compute_cause_change(cause, reference)
-        is_changed = bool(np.any(change != 0))
-        rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, _CAUSE_SD if is_changed else _MODEL_SD)
+            effects.append(cause.find_effect(reference))
+        errors = [effect.spread or 0.0 for effect in effects if effect is not None] if np.any(change != 0) else []
+        rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, max([_MODEL_SD, *errors]))
     zeros, sd = np.zeros(_CAUSE_STRENGTHS), np.full(_CAUSE_STRENGTHS, _VECTOR_SD)
     return Prediction(rates, dict.fromkeys(vector_keys, VectorPrediction(zeros, zeros, sd, sd)))
 
 
 def compute_cause_change(cause: CauseFile, traits: Mapping[str, str]) -> Floats:
     """Returns the log factor on a measurement with these traits, for each strength."""
-    for effect in cause.effects:
-        if all(traits.get(name) == value for name, value in effect.traits.items()):
-            return np.linspace(log(effect.most or 1.0), log(effect.least or 1.0), _CAUSE_STRENGTHS)
+    if (effect := cause.find_effect(traits)) is not None:
+        return np.linspace(log(effect.most or 1.0), log(effect.least or 1.0), _CAUSE_STRENGTHS)
     return np.zeros(_CAUSE_STRENGTHS)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
+from sonde.diagnose.description import DEFAULT_TRAITS, WITH_TARGETS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT_GRIDS, UNCOVERED_FAULTS
-from sonde.diagnose.library import list_causes, list_experiments, read_file
+from sonde.diagnose.library import list_causes, list_experiments, list_experiments_for, read_file
 from sonde.diagnose.predictions import compute_cause_change
 from sonde.launch.simulator import find_simulator, list_known_faults
 from sonde.model.errors import ExperimentError
@@ -27,10 +27,14 @@ def test_every_fault_of_the_simulator_is_a_hypothesis() -> None:
     assert {fault.split()[0] for fault in FAULT_GRIDS} | UNCOVERED_FAULTS == known_faults
 
 
-@pytest.mark.parametrize("cause", list_causes(), ids=lambda cause: cause.id)
-def test_every_cause_is_told_by_an_experiment(cause: CauseFile) -> None:
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [(cause, kind) for cause in list_causes() for kind in cause.machines or (WITH_TARGETS,)],
+    ids=lambda item: item if isinstance(item, str) else item.id,
+)
+def test_every_cause_is_told_by_an_experiment(cause: CauseFile, kind: str) -> None:
     changes = []
-    for experiment in list_experiments():
+    for experiment in list_experiments_for(kind):
         for phase in experiment.phases:
             change = compute_cause_change(cause, combine_traits(experiment, phase.id))
             reference = combine_reference_traits(experiment, phase.id)

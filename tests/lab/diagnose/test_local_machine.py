@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Diagnosis of a local file system, which has no storage targets and is not simulated."""
+
+from __future__ import annotations
+
+import json
+from math import log
+from pathlib import Path
+
+import pytest
+
+from sonde.cli.main import main
+from sonde.diagnose.description import LOCAL, CauseFile
+from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_state import DiagnosisState, read_state, write_state
+from sonde.diagnose.library import find_experiment, list_causes_for, list_experiments_for
+from sonde.diagnose.machine_map import make_directory_machine, read_machine
+from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.stated_machine import StatedMachine
+from sonde.model.bundled_files import find_system_file
+from sonde.model.errors import UserError
+from sonde.model.system import read_system
+
+# Shared causes are about a file or an application of another time, so experiments alone cannot show them.
+PLANTED = [item for item in list_causes_for(LOCAL) if item.machines == (LOCAL,)]
+
+
+@pytest.fixture(scope="module")
+def opened() -> DiagnosisSession:
+    return DiagnosisSession.open(DiagnosisState(directory="/scratch"), None)
+
+
+def start_session(opened: DiagnosisSession, truth: ModeledTruth | None = None) -> DiagnosisSession:
+    state = DiagnosisState(directory="/scratch", truth=truth)
+    return DiagnosisSession(state, opened.model, StatedMachine(opened.model.machine))
+
+
+def test_mount_without_targets_is_a_local_machine() -> None:
+    machine = read_machine(read_system(find_system_file("laptop-md")))
+    assert (machine.kind, machine.targets, machine.nodes, machine.mount) == (LOCAL, (), ("localhost",), "bulk-mount")
+
+
+def test_part_of_a_local_machine_is_refused() -> None:
+    with pytest.raises(UserError, match="local file system without storage targets; leave out --targets"):
+        read_machine(read_system(find_system_file("laptop-md")), "bulk-mount", most_targets=2)
+
+
+def test_every_experiment_of_a_local_machine_has_a_plan_for_one_node(opened: DiagnosisSession) -> None:
+    planned = [item for item in opened.model.experiments if not item.description.is_contrast]
+    assert len(planned) >= 8
+    for item in planned:
+        document = item.make_plan("/scratch").document
+        assert document["target"] == {"path": "/scratch"}
+        assert item.nodes == 1
+    assert {item.id for item in opened.model.experiments} == {item.id for item in list_experiments_for(LOCAL)}
+
+
+@pytest.mark.parametrize("cause", PLANTED, ids=lambda cause: cause.id)
+def test_planted_cause_of_a_local_machine_is_among_the_first(opened: DiagnosisSession, cause: CauseFile) -> None:
+    session = start_session(opened, ModeledTruth(cause=cause, strength=0.8, seed=12))
+    for experiment in opened.model.experiments:
+        session.run_on_model(experiment.id)
+    names = [item.hypothesis.id for item in session.answer.ranking]
+    assert cause.id in names[:2]
+
+
+def test_healthy_local_machine_has_nothing_wrong(opened: DiagnosisSession) -> None:
+    session = start_session(opened)
+    for name in ("device-transfers", "streamed-file", "cached-file", "local-names", "random-requests"):
+        experiment = find_experiment(name)
+        changes = [f"{phase.id}=-2%" for phase in experiment.phases]
+        session.add_result(parse_hand_result(experiment, changes), "hand")
+    assert session.answer.first.hypothesis.id == "nothing"
+
+
+def test_read_ahead_is_named_when_only_streamed_reads_are_slow(opened: DiagnosisSession) -> None:
+    session = start_session(opened)
+    for name, changes in (("streamed-file", ["write=0%", "read=-80%"]), ("device-transfers", ["write=0%", "read=0%"])):
+        session.add_result(parse_hand_result(find_experiment(name), changes), "hand")
+    assert session.answer.first.hypothesis.id == "no-read-ahead"
+
+
+def test_spread_of_an_effect_is_the_error_of_its_prediction(opened: DiagnosisSession) -> None:
+    index = next(number for number, item in enumerate(opened.model.hypotheses) if item.id == "slow-device")
+    mean, error = opened.model.predictions["device-transfers"][index].rates["write"]
+    assert (mean[0], mean[-1]) == pytest.approx((log(0.7), log(0.005)))
+    assert error[0] == pytest.approx(0.5)
+    _, unaffected = opened.model.predictions["processor-work"][index].rates["write"]
+    assert unaffected[0] < 0.05
+
+
+def test_experiment_of_another_machine_is_refused(opened: DiagnosisSession) -> None:
+    session = start_session(opened)
+    with pytest.raises(UserError, match="every-target cannot be done on /scratch; there are"):
+        session.add_result(parse_hand_result(find_experiment("every-target"), ["write=-60%"]), "hand")
+    with pytest.raises(UserError, match="server-messages cannot be done on /scratch"):
+        session.add_logs([])
+
+
+def test_directory_is_stored_with_the_diagnosis(tmp_path: Path) -> None:
+    write_state(tmp_path / "case.json", DiagnosisState(directory="/scratch"))
+    assert read_state(tmp_path / "case.json").directory == "/scratch"
+    assert make_directory_machine("/scratch").document["mounts"][0]["path"] == "/scratch"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "Give either --system"),
+        (["--directory", ".", "--system", "edison"], "Give either --system"),
+        (["--directory", ".", "--targets", "4"], "leave them out with --directory"),
+        (["--directory", ".", "--on-model", "--fault", "slow-target 1 5x"], "no fault is simulated"),
+        (["--directory", ".", "--on-model", "--cause", "server-firmware"], "cannot have the cause server-firmware"),
+        (["--system", "laptop-md", "--suspect", "slow-target"], "leave out --suspect"),
+    ],
+)
+def test_wrong_start_of_a_local_diagnosis_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
+) -> None:
+    assert main(["diagnose", "start", str(tmp_path / "case.json"), *arguments]) == 2
+    assert problem in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "case.json").exists()
+
+
+def test_local_diagnosis_by_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, archive = str(tmp_path / "case.json"), ["--archive", str(tmp_path / "archive")]
+    assert main(["diagnose", "start", case, "--directory", str(tmp_path)]) == 0
+    answer = ["diagnose", "answer", case, "cached-file", "write=-60%", "read_warm=-90%", "--json", *archive]
+    assert main(answer) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["ranking"][0]["id"] == "little-page-cache"
+    assert main(["diagnose", "report", case, "--out", str(tmp_path / "case.html"), *archive]) == 0
+    assert "less page cache than their files need" in (tmp_path / "case.html").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ _INDEXES = {
     "LUSTRE": (8, 2),
     "STDIO": (9, 2),
     "DXT_POSIX": (10, 1),
+    "DXT_MPIIO": (11, 2),
     "HEATMAP": (15, 1),
 }
 Call = tuple[int, int, float, float]  # offset, length, start, end
@@ -34,6 +35,7 @@ class DarshanBuilder:
     hints: str = ""
     mounts: Sequence[tuple[str, str]] = (("lustre", "/lus"), ("ext4", "/"))
     partial: Sequence[str] = ()
+    dxt_version: int = 1
     _names: dict[int, str] = field(default_factory=dict)
     _records: dict[str, list[bytes]] = field(default_factory=dict)
 
@@ -59,9 +61,10 @@ class DarshanBuilder:
     def calls(
         self, path: str, rank: int, reads: Sequence[Call] = (), writes: Sequence[Call] = (), host: str = "n1"
     ) -> DarshanBuilder:
-        """Adds single calls (DXT) of a rank."""
+        """Adds single calls (DXT) of a rank; from version 2 on each names its thread."""
         body = struct.pack("<q64s2q", 0, host.encode(), len(writes), len(reads))
-        body += b"".join(struct.pack("<2q2d", *call) for call in (*writes, *reads))
+        thread = struct.pack("<Q", 0x7F3A12345678) if self.dxt_version >= 2 else b""
+        body += b"".join(struct.pack("<2q2d", *call) + thread for call in (*writes, *reads))
         self._add("DXT_POSIX", path, rank, body)
         return self
 
@@ -95,6 +98,7 @@ class DarshanBuilder:
             if module in self._records:
                 region = zlib.compress(b"".join(self._records[module]))
                 regions.append(region)
+                version += self.dxt_version - 1 if module.startswith("DXT_") else 0
                 maps[index], versions[index] = (offset, len(region)), version
                 offset += len(region)
         partial = sum(1 << _INDEXES[module][0] for module in self.partial)

@@ -77,6 +77,7 @@ class CallLogBuilder:
         self._numbers: dict[str, int] = {}
         self._tasks: dict[int, list[Calls]] = {}
         self.left_out_files: set[str] = set()
+        self.calls = 0
 
     def find_file(self, path: str) -> int | None:
         """The number of a file; None when it does not lie below the folder whose calls are wanted."""
@@ -89,10 +90,7 @@ class CallLogBuilder:
         """Adds calls of a task."""
         if calls.size:
             self._tasks.setdefault(task, []).append(calls)
-
-    @property
-    def calls(self) -> int:
-        return sum(part.size for parts in self._tasks.values() for part in parts)
+            self.calls += calls.size
 
     def build(self) -> tuple[list[str], list[Calls]]:
         """Files and, of each task that has calls, these in the order of their begin."""

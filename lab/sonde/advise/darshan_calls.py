@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from sonde.advise.call_log import CallKind, CallLog, CallLogBuilder, Calls, make_calls
-from sonde.advise.darshan_library import CallRecord, CounterRecord, DarshanLog, open_log
+from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_log
+from sonde.advise.darshan_segments import CallRecord, describe_unread_module
 from sonde.model.errors import UserError
 
 MOST_CALLS = 50_000_000
 _LONGEST_JOB_S = 1e9
 _ASSUMPTIONS = (
-    "The log has no single calls (DXT), so calls were made up from the counters of each file:",
+    "Calls were made up from the counters of each file:",
     "all reads of a file by a rank have one size, and so have all writes; bytes and number of calls are exact",
     "calls follow one another in the file where the log counts most as consecutive, else they have a random order",
     "a file with one record for all ranks is divided evenly, each rank with one part",
@@ -27,32 +28,42 @@ def read_darshan_calls(path: Path, below: str = "") -> CallLog:
     """Reads the calls on files below a folder. Raises UserError when the log cannot be read or holds too many calls."""
     try:
         with open_log(path) as log:
-            has_calls = "DXT_POSIX" in log.modules
             builder = CallLogBuilder(below)
-            if has_calls:
-                _add_dxt(log, builder, path)
-            else:
+            has_calls = _add_dxt(log, builder, path)
+            if not has_calls:
                 _add_counters(log, builder, path)
-            program = log.program
+            program, reason = log.program, _explain_missing_calls(log)
     except (RuntimeError, ValueError, OverflowError, MemoryError) as reason:  # the library's, of damaged logs
         raise UserError(f"{path} is damaged: {str(reason) or type(reason).__name__}.") from None
     files, tasks = builder.build()
-    notes = list(() if has_calls else _ASSUMPTIONS)
+    notes = list(() if has_calls else (reason, *_ASSUMPTIONS))
     notes.append("The log has no opens and closes in order: each rank opens a file before its first call and closes it"
                  " after its last one.")  # fmt: skip
     return CallLog(str(path), "Darshan DXT" if has_calls else "Darshan counters", program, files, tasks, has_calls,
                    tuple(notes))  # fmt: skip
 
 
-def _add_dxt(log: DarshanLog, builder: CallLogBuilder, path: Path) -> None:
-    names = log.names()
+def _explain_missing_calls(log: DarshanLog) -> str:
+    """Why a log gives no single calls."""
+    if log.has_unread_calls("DXT_POSIX"):
+        return describe_unread_module("DXT_POSIX", int(log.modules["DXT_POSIX"]["ver"]))
+    if "DXT_POSIX" in log.modules:
+        return "The module for single calls (DXT_POSIX) is empty."
+    return "The log has no single calls (DXT)."
+
+
+def _add_dxt(log: DarshanLog, builder: CallLogBuilder, path: Path) -> bool:
+    """Adds the single calls; returns whether the log has any, on whatever file."""
+    names, has_calls = log.names(), False
     for record in log.call_records("DXT_POSIX"):
+        has_calls = True
         file = builder.find_file(names.get(record.file, f"unnamed file {record.file}"))
         if file is None or record.rank < 0:
             continue
         for calls in _to_calls(record, file):
             builder.add(record.rank, calls)
         _require_few_calls(builder, path)
+    return has_calls
 
 
 def _to_calls(record: CallRecord, file: int) -> Iterator[Calls]:
@@ -93,7 +104,9 @@ def _make_up_calls(record: CounterRecord, kind: CallKind, file: int, part: int, 
     calls = make_calls(last - first, kind, file)
     if not calls.size:
         return calls
-    ends = np.array([amount * number // total for number in range(first, last + 1)], dtype=np.int64)
+    length, remainder = divmod(amount, total)
+    numbers = np.arange(first, last + 1, dtype=np.int64)
+    ends = length * numbers + remainder * numbers // total  # amount * number / total, which may exceed 64 bits
     lengths = np.diff(ends)
     offsets = ends[:-1] % max(1, count(f"MAX_{end}") + 1 - int(lengths.max(initial=0)) + 1)
     if count(f"CONSEC_{name}S") < total / 2:

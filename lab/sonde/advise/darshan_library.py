@@ -7,7 +7,7 @@ The library trusts the log: call it in a process that may die.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.advise.darshan_segments import (
+    CallRecord,
+    find_byte_order,
+    has_readable_calls,
+    make_byte_reader,
+    parse_call_records,
+    read_newer_module,
+)
 from sonde.model.errors import MachineError, UserError
 
 COUNTER_MODULES = ("POSIX", "MPI-IO", "STDIO", "H5F", "PNETCDF_FILE", "DFS")
@@ -28,7 +36,8 @@ _RECORD_TYPES = {
     "PNETCDF_FILE": "struct darshan_pnetcdf_file *",
     "DFS": "struct darshan_dfs_file *",
 }
-_SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
+# The newest versions that every supported wheel reads.
+_NEWEST_OF_LIBRARY = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
 # More bins, components or targets than this in one record: the record is damaged.
 _MOST_BINS, _MOST_PARTS = 1 << 20, 1 << 16
 
@@ -40,17 +49,6 @@ class CounterRecord:
     file: int
     rank: int
     values: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class CallRecord:
-    """Single calls of one rank on one file (DXT). The arrays have offset, length, start and end."""
-
-    file: int
-    rank: int
-    host: str
-    read: NDArray[Any]
-    write: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,8 @@ def load_backend() -> Any:
 class DarshanLog:
     """An open log. Use `open_log`."""
 
-    def __init__(self, backend: Any, handle: Any) -> None:
-        self._backend, self._log = backend, handle
+    def __init__(self, backend: Any, handle: Any, path: Path) -> None:
+        self._backend, self._log, self._path = backend, handle, path
         self.job: dict[str, Any] = backend.log_get_job(handle)
         self.modules: dict[str, dict[str, Any]] = backend.log_get_modules(handle)
 
@@ -116,18 +114,29 @@ class DarshanLog:
             yield CounterRecord(int(record.base_rec.id), int(record.base_rec.rank), values)
 
     def call_records(self, module: str) -> Iterator[CallRecord]:
-        """Records of DXT_POSIX or DXT_MPIIO."""
-        ffi = self._backend.ffi
-        size = ffi.sizeof("struct dxt_file_record")
-        for buffer in self._iterate_records(module):
-            record = ffi.cast("struct dxt_file_record *", buffer)
-            writes, reads = int(record.write_count), int(record.read_count)
-            view = ffi.buffer(ffi.cast("char *", buffer) + size, (writes + reads) * _SEGMENT.itemsize)
-            calls = np.frombuffer(view, dtype=_SEGMENT)
-            host = ffi.string(record.hostname, 64).decode("utf-8", "replace")
-            yield CallRecord(
-                int(record.base_rec.id), int(record.base_rec.rank), host, calls[writes:].copy(), calls[:writes].copy()
-            )
+        """Records of DXT_POSIX or DXT_MPIIO; none where `has_unread_calls`. They can be read once."""
+        if module not in self.modules or self.has_unread_calls(module):
+            return
+        index, version = (int(self.modules[module][name]) for name in ("idx", "ver"))
+        if version > _NEWEST_OF_LIBRARY[module]:
+            read_bytes = make_byte_reader(read_newer_module(self._path, index))
+        else:
+            read_bytes = self._make_module_reader(index)
+        yield from parse_call_records(read_bytes, module, version, find_byte_order(self._path))
+
+    def _make_module_reader(self, index: int) -> Callable[[int], bytes]:
+        ffi, read, handle = self._backend.ffi, _load_module_reader(), self._log["handle"]
+
+        def read_bytes(count: int) -> bytes:
+            buffer = ffi.new("char[]", count)
+            received = int(read(handle, index, buffer, count))
+            return bytes(ffi.buffer(buffer, max(0, received)))
+
+        return read_bytes
+
+    def has_unread_calls(self, module: str) -> bool:
+        """Whether the log has DXT_POSIX or DXT_MPIIO in a version that is not known."""
+        return module in self.modules and not has_readable_calls(module, int(self.modules[module]["ver"]))
 
     def time_bin_records(self) -> Iterator[TimeBinRecord]:
         """Records of the HEATMAP module."""
@@ -183,9 +192,17 @@ def open_log(path: Path) -> Iterator[DarshanLog]:
     if log["handle"] == backend.ffi.NULL:
         raise UserError(f"{path} is no Darshan log that this version of the library reads (3.0 and later).")
     try:
-        yield DarshanLog(backend, log)
+        yield DarshanLog(backend, log, path)
     finally:
         backend.log_close(log)
+
+
+@lru_cache
+def _load_module_reader() -> Any:
+    """The function of the library that reads the bytes of a module. PyDarshan does not declare it."""
+    backend = load_backend()
+    backend.ffi.cdef("int darshan_log_get_mod(void *, int, void *, int);")
+    return backend.libdutil.darshan_log_get_mod
 
 
 @lru_cache

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_log
+from sonde.advise.darshan_segments import describe_unread_module
 from sonde.advise.job_io import MOST_FILES, DirectionIo, FileFolder, FileIo, JobIo, MpiIo
 from sonde.advise.timeline import TimelineBuilder
 from sonde.model.errors import UserError
@@ -220,7 +221,10 @@ def _describe_missing(log: DarshanLog, job: JobIo) -> Iterator[str]:
         yield "The log has no records of POSIX calls: number, size and order of the calls are not known."
     if job.timeline is None and job.has_io:
         yield "The log has neither a heat map nor single calls (DXT): when each rank transferred data is not known."
-    if not job.calls.read and not job.calls.write:
+    unread = [module for module in ("DXT_POSIX", "DXT_MPIIO") if log.has_unread_calls(module)]
+    for module in unread:
+        yield describe_unread_module(module, int(log.modules[module]["ver"]))
+    if not job.calls.read and not job.calls.write and not unread:
         yield "The log has no single calls (DXT): the time of small and large calls is not known separately."
     if "LUSTRE" not in log.modules and any(file.file_system == "lustre" for file in job.files):
         yield "The log has no stripes of the files on Lustre."

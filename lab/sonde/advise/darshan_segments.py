@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single calls in the DXT modules of a Darshan log: the versions of their records, and their bytes.
+
+The C library of the `darshan` wheel refuses DXT records that are newer than itself, so their bytes are read from the
+file, and all records are taken apart here, in blocks: one record may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The newest version that is read, and the first one whose calls have the number of their thread.
+_VERSIONS = {"DXT_POSIX": (2, 2), "DXT_MPIIO": (3, 3)}
+_FIRST_WITH_OFFSETS = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
+_HEADER = np.dtype(
+    [("file", "u8"), ("rank", "i8"), ("shared", "i8"), ("host", "S64"), ("writes", "i8"), ("reads", "i8")]
+)
+_SEGMENT = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
+_BLOCK = 1 << 16
+_MAGIC = 6567223
+# Of the header of format 3.41, which all logs with newer records have: type of compression, region and version of a
+# module by its index. 0 is zlib.
+_COMPRESSION_PLACE, _REGIONS_PLACE, _VERSIONS_PLACE = 16, 48, 48 + 16 * 64
+_COMPRESSED_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """Single calls of one rank on one file (DXT). The arrays have offset, length, start and end. A long record comes
+    in several parts."""
+
+    file: int
+    rank: int
+    host: str
+    read: NDArray[Any]
+    write: NDArray[Any]
+
+
+def has_readable_calls(module: str, version: int) -> bool:
+    """Whether the records of this version of a DXT module are known."""
+    return 1 <= version <= _VERSIONS[module][0]
+
+
+def describe_unread_module(module: str, version: int) -> str:
+    """A sentence on a module whose records are not known."""
+    return (
+        f"The log has single calls in version {version} of {module}; versions up to {_VERSIONS[module][0]} are read, so"
+        " they are left out."
+    )
+
+
+def find_byte_order(path: Path) -> Literal["<", ">"]:
+    """Byte order of a log, as NumPy names it. Darshan writes in the order of the machine that it runs on."""
+    with path.open("rb") as stream:
+        magic = stream.read(16)[8:]
+    return ">" if magic == _MAGIC.to_bytes(8, "big") else "<"
+
+
+def read_newer_module(path: Path, index: int) -> Iterator[bytes]:
+    """Bytes of a module that the library refuses, in blocks. Raises ValueError when they cannot be decompressed.
+
+    Each rank compressed its own part, so the region holds several streams.
+    """
+    with path.open("rb") as stream:
+        header = stream.read(_VERSIONS_PLACE)
+        if len(header) < _VERSIONS_PLACE or not header.startswith(b"3.4") or header[_COMPRESSION_PLACE]:
+            raise ValueError("its single calls are compressed in an unknown way")
+        order = find_byte_order(path)
+        offset, length = struct.unpack_from(f"{order}2Q", header, _REGIONS_PLACE + 16 * index)
+        stream.seek(offset)
+        decompressor, unread_bytes = zlib.decompressobj(), length
+        while unread_bytes > 0 and (content := stream.read(min(unread_bytes, _COMPRESSED_BLOCK))):
+            unread_bytes -= len(content)
+            while content:
+                try:
+                    yield decompressor.decompress(content, _BLOCK)
+                except zlib.error as reason:
+                    raise ValueError(f"its single calls cannot be decompressed: {reason}") from None
+                content = decompressor.unconsumed_tail
+                if decompressor.eof:
+                    content, decompressor = decompressor.unused_data, zlib.decompressobj()
+
+
+def make_byte_reader(blocks: Iterator[bytes]) -> Callable[[int], bytes]:
+    """Returns a function that reads the next N bytes of the blocks, fewer at the end."""
+    buffer = bytearray()
+
+    def read_bytes(count: int) -> bytes:
+        while len(buffer) < count and (block := next(blocks, None)) is not None:
+            buffer.extend(block)
+        content = bytes(buffer[:count])
+        del buffer[:count]
+        return content
+
+    return read_bytes
+
+
+def parse_call_records(
+    read_bytes: Callable[[int], bytes], module: str, version: int, byte_order: Literal["<", ">"]
+) -> Iterator[CallRecord]:
+    """Parses the records of a module. `read_bytes(N)` returns the next N bytes, fewer at the end. An incomplete record
+    at the end gives the calls that it has."""
+    header_type = _HEADER.newbyteorder(byte_order)
+    with_threads = version >= _VERSIONS[module][1]
+    segment_type = np.dtype([*_SEGMENT, ("thread", "u8")] if with_threads else _SEGMENT).newbyteorder(byte_order)
+    while len(content := read_bytes(header_type.itemsize)) == header_type.itemsize:
+        header = np.frombuffer(content, header_type)[0]
+        file, rank, host = int(header["file"]), int(header["rank"]), header["host"].decode("utf-8", "replace")
+        counts = int(header["writes"]), int(header["reads"])
+        if min(counts) < 0:
+            raise ValueError(f"a record of {module} counts {min(counts)} calls")
+        for is_write, count in ((True, counts[0]), (False, counts[1])):
+            none = np.empty(0, np.dtype(_SEGMENT))
+            for calls in _read_segments(read_bytes, count, segment_type):
+                if version < _FIRST_WITH_OFFSETS[module]:
+                    calls["offset"] = -1
+                yield CallRecord(file, rank, host, none if is_write else calls, calls if is_write else none)
+
+
+def _read_segments(
+    read_bytes: Callable[[int], bytes], count: int, segment_type: np.dtype[Any]
+) -> Iterator[NDArray[Any]]:
+    """Blocks of calls, without their threads and in the byte order of this machine."""
+    while count > 0:
+        size = min(count, _BLOCK)
+        content = read_bytes(size * segment_type.itemsize)
+        complete = len(content) // segment_type.itemsize
+        calls = np.empty(complete, np.dtype(_SEGMENT))
+        raw = np.frombuffer(content, segment_type, count=complete)
+        for name, _ in _SEGMENT:
+            calls[name] = raw[name]
+        if complete:
+            yield calls
+        if complete < size:
+            return
+        count -= size

@@ -9,6 +9,7 @@ import click
 
 from sonde.charts.study import write_study
 from sonde.cli.diagnose_output import (
+    add_evidence,
     find_run,
     open_session,
     print_explanation,
@@ -259,26 +260,29 @@ def answer_command(
     metavar="LOG",
     help="A log of a server from the slow time; give those of all servers in one command.",
 )
+@click.option("--joint-changes", "has_joint_changes", is_flag=True, help="Histories that changed between both runs.")
 @add_archive_option
 @add_json_option
 def evidence_command(
-    state_file: Path, run_name: str, reference: str, logs: tuple[Path, ...], archive: Archive, as_json: bool
+    state_file: Path,
+    run_name: str,
+    reference: str,
+    logs: tuple[Path, ...],
+    has_joint_changes: bool,
+    archive: Archive,
+    as_json: bool,
 ) -> int:
-    """Enter what needs no experiment: changed facts and slow targets of stored runs, and messages of servers.
+    """Enter what needs no experiment: facts, counters and targets of two runs, histories, and messages of servers.
 
     \b
     Examples:
       sonde diagnose evidence case.json --run last --reference 20260101T000000Z-ior-00000000
       sonde diagnose evidence case.json --log oss1/messages --log oss2/messages.gz
     """
-    if bool(run_name) != bool(reference) or not (run_name or logs):
+    if bool(run_name) != bool(reference) or not (run_name or logs) or (has_joint_changes and not run_name):
         raise UserError("Give --run with --reference, or --log with the logs of all servers, or both.")
     session = open_session(read_state(state_file), archive)
-    sentences = []
-    if run_name:
-        sentences += session.add_archive_runs(find_run(archive, run_name), find_run(archive, reference))
-    if logs:
-        sentences.append(session.add_logs(logs))
+    sentences = add_evidence(session, archive, run_name, reference, logs, has_joint_changes)
     write_state(state_file, session.state)
     if not as_json:
         for sentence in sentences:

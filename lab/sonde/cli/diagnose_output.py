@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from sonde.cli.run_selection import open_catalog, open_progress_bar
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.diagnosis_session import DiagnosisSession, NextChoice
 from sonde.diagnose.diagnosis_state import DiagnosisState
@@ -21,8 +23,10 @@ from sonde.diagnose.diagnosis_text import (
     name_candidate,
 )
 from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.run import read_run
 from sonde.model.units import counted
 from sonde.store.archive import Archive
+from sonde.telemetry.phase_telemetry import find_run_interval
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _MOST_ROWS = 8
@@ -37,6 +41,32 @@ def find_run(archive: Archive, name: str) -> Path:
             f'"{name}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
         )
     return folders[0]
+
+
+def add_evidence(
+    session: DiagnosisSession,
+    archive: Archive,
+    run_name: str,
+    reference_name: str,
+    logs: Sequence[Path],
+    has_joint_changes: bool,
+) -> list[str]:
+    """Adds what needs no experiment, and returns it in sentences. Raises UserError."""
+    sentences = []
+    if run_name:
+        run, reference = find_run(archive, run_name), find_run(archive, reference_name)
+        sentences += session.add_archive_runs(run, reference)
+        if has_joint_changes:
+            # The import of pyarrow takes longer than most commands.
+            from sonde.trends.archive_survey import SurveyRequest, read_survey
+
+            progress = partial(open_progress_bar, "watching histories")
+            survey = read_survey(open_catalog(archive.root), SurveyRequest(), progress)
+            since, until = (find_run_interval(read_run(folder))[1] for folder in (reference, run))
+            sentences.append(session.add_joint_change(survey, since, until))
+    if logs:
+        sentences.append(session.add_logs(logs))
+    return sentences
 
 
 def open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
@@ -147,7 +177,10 @@ def print_explanation(session: DiagnosisSession, name: str, rows: Sequence[Evide
     out = get_results_console()
     candidate = session.find_candidate(name)
     probability = format_probability(candidate.probability)
-    out.print(f"{name_candidate(candidate)}: {probability} after {counted(len(rows), 'experiment')}.", soft_wrap=True)
+    out.print(
+        f"{name_candidate(candidate)}: {probability} after {counted(len(session.state.results), 'experiment')}.",
+        soft_wrap=True,
+    )
     table = make_plain_table()
     for column in ("experiment", "measured", "predicted", "evidence"):
         table.add_column(column)

@@ -14,6 +14,14 @@ EXPERIMENT_FORMAT = "sonde-diagnosis-experiment/1"
 CATEGORIES = ("nothing", "fault", "load", "settings", "software", "application", "measurement", "unexplained")
 # Machines whose map has storage targets, and file systems of one node without any.
 MACHINE_KINDS = (WITH_TARGETS, LOCAL) = ("with_targets", "local")
+# What counters of a slow run can show, by the names that causes and faults list.
+COUNTER_OBSERVATIONS: Mapping[str, str] = {
+    "other-traffic": "the device moved more bytes than the run",
+    "busy-processors": "other programs used processor time",
+    "retransmissions": "TCP sent segments again",
+    "reads-from-device": "reads that came from memory before came from the device",
+    "little-space": "less than a tenth of the space is free",
+}
 # Error of the factor that a cause states, as a standard deviation of logarithms.
 _CAUSE_SD = 0.1
 # What every measurement has unless its experiment states otherwise: the complaint is about the system as it is now.
@@ -70,6 +78,7 @@ class CauseFile:
     source: str = text("where the prediction comes from", required=True)
     advice: str = text("what to do when it is the cause", required=True)
     environment: tuple[str, ...] = texts("words of environment facts that differ when it is the cause")
+    counters: tuple[str, ...] = choices("what counters of the slow time show", tuple(COUNTER_OBSERVATIONS))
     machines: tuple[str, ...] = choices("machines that can have it; default: those with storage targets", MACHINE_KINDS)
     effects: tuple[CauseEffect, ...] = tables("predicted changes of rates", CauseEffect, required=True)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
+from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import FittedExperiment, fit_experiment
 from sonde.diagnose.hypotheses import (
@@ -23,6 +25,7 @@ from sonde.diagnose.hypotheses import (
     assign_priors,
     list_hypotheses,
 )
+from sonde.diagnose.joint_change_evidence import JointChangeEvidence
 from sonde.diagnose.library import list_causes_for, list_experiments_for
 from sonde.diagnose.likelihood import ExperimentResult, MemberMasks, compute_log_density
 from sonde.diagnose.machine_map import DiagnosedMachine
@@ -60,6 +63,18 @@ _INVISIBLE_SHARE = 1e-6
 Spread = tuple[Mapping[str, float], Mapping[tuple[str, str], float]]
 
 
+class FreeEvidence(Protocol):
+    """Evidence that needs no experiment."""
+
+    def compute_log_factor(self, hypothesis: Hypothesis) -> float:
+        """Logarithm of the factor on the probability of a hypothesis."""
+        ...
+
+    def describe(self, hypotheses: Sequence[Hypothesis]) -> list[str]:
+        """What it shows, and what it says nothing about, in sentences; empty without evidence."""
+        ...
+
+
 @dataclass(frozen=True)
 class DiagnosisModel:
     """`predictions` has one list for each experiment, in the order of the hypotheses. `refused` are faults that this
@@ -74,6 +89,17 @@ class DiagnosisModel:
     refused: Mapping[str, str]
     invisible: tuple[Hypothesis, ...]
     environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
+    counters: CounterEvidence = field(default_factory=CounterEvidence)
+    joint_change: JointChangeEvidence = field(default_factory=JointChangeEvidence)
+
+    @property
+    def free_evidence(self) -> Mapping[str, FreeEvidence]:
+        """What is known without an experiment, by name."""
+        return {
+            "facts of both runs": self.environment,
+            "counters of both runs": self.counters,
+            "joint changes of histories": self.joint_change,
+        }
 
     def leave_out(self, fault: str) -> DiagnosisModel:
         """Returns the model without the hypotheses of a fault, for trials of faults that none covers."""
@@ -100,7 +126,9 @@ class DiagnosisModel:
                 for index, item in enumerate(self.hypotheses)
             ],
         )
-        return prior.update([np.full((1, 1), self.environment.compute_log_factor(item)) for item in self.hypotheses])
+        for evidence in self.free_evidence.values():
+            prior = prior.update([np.full((1, 1), evidence.compute_log_factor(item)) for item in self.hypotheses])
+        return prior
 
     def _share_strengths(self, index: int, hypothesis: Hypothesis) -> Floats:
         """Divides a hypothesis equally among its strengths that change a rate by more than the noise."""

@@ -22,7 +22,6 @@ from sonde.diagnose.diagnosis_text import (
     describe_what_would_change,
     format_change,
     format_probability,
-    list_evidence,
     name_candidate,
 )
 from sonde.diagnose.likelihood import ExperimentResult
@@ -116,9 +115,7 @@ def _explain_first(session: DiagnosisSession) -> list[StudySection]:
     """Evidence for and against the first hypotheses."""
     sections = []
     for candidate in session.answer.ranking[:_EXPLAINED]:
-        rows = list_evidence(
-            session.model, session.state.experiment_results, session.model.hypotheses.index(candidate.hypothesis)
-        )
+        rows = session.explain(candidate.hypothesis.id)
         cells = [
             (row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})") for row in rows
         ]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sonde.diagnose.archive_evidence import compare_run_environments, measure_targets
+from sonde.diagnose.counter_evidence import compare_counters
 from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, RankedHypothesis, choose_next, conclude
 from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_model
@@ -23,8 +24,10 @@ from sonde.diagnose.diagnosis_text import (
     describe_triage,
     format_probability,
     list_evidence,
+    list_free_evidence,
 )
 from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
+from sonde.diagnose.joint_change_evidence import find_joint_change
 from sonde.diagnose.library import list_causes_for, list_experiments_for
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine, read_machine
@@ -40,6 +43,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_name
 from sonde.model.record import RECORD_FILE, read_record
 from sonde.model.system import read_system
+from sonde.trends.survey import Survey
 
 # Error of a single earlier run as the reference, in units of the noise of one run; of a person's percentages.
 _SINGLE_REFERENCE, _HAND_REFERENCE = 1.0, 0.5
@@ -101,7 +105,9 @@ class DiagnosisSession:
 
     def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: MachineModel) -> None:
         self.state = state
-        self.model = replace(model, environment=state.environment)
+        self.model = replace(
+            model, environment=state.environment, counters=state.counters, joint_change=state.joint_change
+        )
         self._simulator = simulator
 
     @classmethod
@@ -178,11 +184,12 @@ class DiagnosisSession:
     def add_archive_runs(self, run: Path, reference: Path) -> list[str]:
         """Adds what two stored runs of any plan show; returns it in sentences. Raises UserError."""
         environment = compare_run_environments(run, reference)
-        self.state = replace(self.state, environment=environment)
-        self.model = replace(self.model, environment=environment)
-        sentences = environment.describe(self.model.hypotheses)
-        if not sentences:
-            sentences = ["The runs recorded no common facts about their machines."]
+        counters = compare_counters(run, reference)
+        self.state = replace(self.state, environment=environment, counters=counters)
+        self.model = replace(self.model, environment=environment, counters=counters)
+        hypotheses = self.model.hypotheses
+        sentences = environment.describe(hypotheses) or ["The runs recorded no common facts about their machines."]
+        sentences += counters.describe(hypotheses) or ["The runs have no counters; sample them with `sonde run`."]
         result = measure_targets(run, reference, self.model.machine.targets)
         if result is None and self.model.machine.targets:
             sentences.append("The runs have no direct phase with rates of this machine's targets in common.")
@@ -190,6 +197,13 @@ class DiagnosisSession:
             self.add_result(result, run.name)
             sentences.append(f"Rates of targets: {describe_measured(result) or 'none deviates from its peers'}.")
         return sentences
+
+    def add_joint_change(self, survey: Survey, since: float, until: float) -> str:
+        """Adds the latest drop of several histories within an interval; returns it in a sentence."""
+        change = find_joint_change(survey, since, until)
+        self.state = replace(self.state, joint_change=change)
+        self.model = replace(self.model, joint_change=change)
+        return " ".join(change.describe(self.model.hypotheses)) or "No histories became slower together in that time."
 
     def add_logs(self, logs: Sequence[Path]) -> str:
         """Adds which kinds of messages the logs of all servers have; returns it in a sentence. Raises UserError."""
@@ -220,7 +234,8 @@ class DiagnosisSession:
             sentences.append(
                 f"This is a smaller machine of the same kind: {left_out} targets and what only they need are left out."
             )
-        sentences += self.model.environment.describe(self.model.hypotheses)
+        for evidence in self.model.free_evidence.values():
+            sentences += evidence.describe(self.model.hypotheses)
         if self.state.suspects:
             sentences.append(
                 f"Of the faults of the model only these were considered: {', '.join(self.state.suspects)}."
@@ -247,7 +262,10 @@ class DiagnosisSession:
         """Returns the evidence for and against a hypothesis."""
         candidate = self.find_candidate(name)
         index = self.model.hypotheses.index(candidate.hypothesis)
-        return list_evidence(self.model, self.state.experiment_results, index)
+        return [
+            *list_free_evidence(self.model, index),
+            *list_evidence(self.model, self.state.experiment_results, index),
+        ]
 
     def find_second_cause(self) -> tuple[TwoCauses, str | None]:
         """Returns two causes that explain the results together, and the next experiment. Raises UserError."""

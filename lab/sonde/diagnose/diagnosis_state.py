@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
-from sonde.diagnose.description import DEFAULT_TRAITS
+from sonde.diagnose.counter_evidence import CounterEvidence
+from sonde.diagnose.description import COUNTER_OBSERVATIONS, DEFAULT_TRAITS
 from sonde.diagnose.hypotheses import FAULT_GRIDS
+from sonde.diagnose.joint_change_evidence import JointChangeEvidence
 from sonde.diagnose.library import list_causes, list_causes_for, list_experiments
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import DiagnosedMachine
@@ -64,6 +66,8 @@ class DiagnosisState:
     truth: ModeledTruth | None = None
     results: tuple[DiagnosisResult, ...] = ()
     environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
+    counters: CounterEvidence = field(default_factory=CounterEvidence)
+    joint_change: JointChangeEvidence = field(default_factory=JointChangeEvidence)
     directory: str = ""  # a local one, instead of a system file
 
     @property
@@ -95,6 +99,8 @@ class DiagnosisState:
             "truth": truth,
             "results": [item.to_json() for item in self.results],
             "environment": self.environment.to_json(),
+            "counters": dict(self.counters.observed),
+            "joint_change": self.joint_change.to_json(),
             "directory": self.directory,
         }
 
@@ -121,6 +127,14 @@ class DiagnosisState:
             truth=truth or None,
             results=results,
             environment=EnvironmentEvidence.from_json(document.get("environment", {})),
+            counters=CounterEvidence(
+                {
+                    name: bool(document.get("counters", {})[name])
+                    for name in document.get("counters", {})
+                    if name in COUNTER_OBSERVATIONS
+                }
+            ),
+            joint_change=JointChangeEvidence.from_json(document.get("joint_change", {})),
             directory=str(document.get("directory", "")),
         )
 

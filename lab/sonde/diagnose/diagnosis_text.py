@@ -143,6 +143,21 @@ def list_evidence(model: DiagnosisModel, results: Sequence[ExperimentResult], in
     return rows
 
 
+def list_free_evidence(model: DiagnosisModel, index: int) -> list[EvidenceRow]:
+    """Returns one row for each kind of evidence that needs no experiment, where it tells hypotheses apart."""
+    rows = []
+    shares = np.array([item.prior for item in model.hypotheses])
+    for name, evidence in model.free_evidence.items():
+        sentences = evidence.describe(model.hypotheses)
+        factors = np.exp([evidence.compute_log_factor(item) for item in model.hypotheses])
+        if sentences and np.ptp(factors) > 0:
+            after = shares * factors / np.sum(shares * factors)
+            factor = _compute_bayes_factor(float(shares[index]), float(after[index]))
+            rows.append(EvidenceRow(name, name, sentences[0].removesuffix("."), "", factor))
+            shares = after
+    return rows
+
+
 def _compute_bayes_factor(before: float, after: float) -> float:
     """Returns the factor on the odds."""
     tiny = 1e-12

@@ -27,6 +27,7 @@ class FaultGrid:
     category: str = "fault"
     seeds: int = 1  # faults with chance in them are simulated several times
     absent_with: tuple[str, ...] = ("file_system",)  # traits; a contrast that changes one of them is without the fault
+    counters: tuple[str, ...] = ()  # names of description.COUNTER_OBSERVATIONS
 
 
 # By the simulator's names. An empty amount stands for a fault without one.
@@ -37,7 +38,9 @@ FAULT_GRIDS: Mapping[str, FaultGrid] = {
     "slow-drive": FaultGrid(("3", "5.5", "10"), ("target",)),
     "slow-node": FaultGrid(("3", "10", "30"), ("node",), absent_with=("nodes",)),
     "slow-link": FaultGrid(("2", "4", "8", "15"), ("server", "node"), absent_with=("network",)),
-    "lossy-link": FaultGrid(("0.005", "0.012", "0.03"), ("server", "node"), seeds=3, absent_with=("network",)),
+    "lossy-link": FaultGrid(
+        ("0.005", "0.012", "0.03"), ("server", "node"), seeds=3, absent_with=("network",), counters=("retransmissions",)
+    ),
     "server-lost": FaultGrid(("30",), ("server",)),
     "router-lost": FaultGrid(("",), ("router",), absent_with=("network",)),
     "unbalanced-path": FaultGrid(("4", "8", "16"), absent_with=("network",)),
@@ -45,7 +48,7 @@ FAULT_GRIDS: Mapping[str, FaultGrid] = {
     "noisy-neighbor": FaultGrid(("0.3", "0.6", "0.85"), category="load", seeds=2, absent_with=("load", "file_system")),
     "cache-limit": FaultGrid(("1048576",), category="settings"),
     "client-software": FaultGrid(("5e-12", "2.5e-11", "1e-10"), category="software", absent_with=("software",)),
-    "full-file-system": FaultGrid(("0.8", "0.88", "0.95")),
+    "full-file-system": FaultGrid(("0.8", "0.88", "0.95"), counters=("little-space",)),
     "misaligned-slices": FaultGrid(("262144",), category="settings"),
     "tunable rpc_size": FaultGrid(("65536",), category="settings", absent_with=("options",)),
     "tunable rpcs_in_flight": FaultGrid(("1",), category="settings", absent_with=("options",)),
@@ -101,6 +104,13 @@ class Hypothesis:
     @property
     def grid(self) -> FaultGrid:
         return FAULT_GRIDS[self.fault]
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """What counters show when it is true, by name."""
+        if self.cause is not None:
+            return self.cause.counters
+        return self.grid.counters if self.fault else ()
 
     def describe_fault(self, amount: str, member: str = "") -> str:
         """Returns the fault at a part as the simulator reads it."""

@@ -21,10 +21,28 @@ Geometry::Geometry(const plan::Access& access, std::uint64_t segments, Share sha
       operations_(segments * (access.block / access.transfer)),
       slots_within_(access.within.value_or(0) / access.transfer),
       share_(share),
-      key_(mix64(access.seed) ^ mix64(pass_key + 0x5eed)) {
+      key_(mix64(access.seed) ^ mix64(pass_key + 0x5eed)),
+      sizes_(accumulate_sizes(access)) {
     if (scope_ != Scope::file) {
         key_ ^= mix64(share.index + 1);
     }
+    if (access.distribution && access.distribution->kind != plan::DistributionKind::uniform) {
+        skew_ = std::make_shared<const SkewedDraw>(*access.distribution, slots_in_range(), key_);
+    }
+}
+
+std::shared_ptr<const std::vector<Geometry::SizeStep>> Geometry::accumulate_sizes(const plan::Access& access) {
+    if (access.sizes.empty()) {
+        return nullptr;
+    }
+    std::vector<SizeStep> steps;
+    double percent = 0;
+    for (const plan::TransferSize& entry : access.sizes) {
+        percent += entry.percent;
+        steps.push_back({static_cast<std::uint32_t>(entry.size), static_cast<std::uint64_t>(percent / 100 * 0x1p53)});
+    }
+    steps.back().sum = 1ULL << 53U;
+    return std::make_shared<const std::vector<SizeStep>>(std::move(steps));
 }
 
 std::uint64_t Geometry::end_of_file() const noexcept {
@@ -47,26 +65,37 @@ std::uint64_t Geometry::slot_offset(std::uint64_t slot, std::uint64_t index) con
     return offset_ + (segment * share_.sharers + index) * pitch_ + in_block * transfer_;
 }
 
+/// How many slots a random order covers.
+std::uint64_t Geometry::slots_in_range() const noexcept {
+    if (slots_within_ > 0) {
+        return slots_within_;
+    }
+    return scope_ == Scope::block  ? slots_per_block_
+           : scope_ == Scope::task ? operations_
+                                   : operations_ * share_.sharers;
+}
+
 Permutation Geometry::permutation_for(std::uint64_t pass) const {
-    const std::uint64_t size = scope_ == Scope::block  ? slots_per_block_
-                               : scope_ == Scope::task ? operations_
-                                                       : operations_ * share_.sharers;
-    return {size, key_ + pass * 0x9e3779b97f4a7c15ULL};
+    return {slots_in_range(), key_ + pass * 0x9e3779b97f4a7c15ULL};
+}
+
+std::uint64_t Geometry::draw_slot(std::uint64_t bits) const noexcept {
+    return skew_ ? (*skew_)(bits) : scale(bits, slots_in_range());
 }
 
 std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const noexcept {
     const std::uint64_t bits = mix64(mix64(key_ + pass) ^ (i + share_.index * 0xd1342543de82ef95ULL));
+    const std::uint64_t slot = draw_slot(bits);
     if (slots_within_ > 0) {
-        return offset_ + scale(bits, slots_within_) * transfer_;
+        return offset_ + slot * transfer_;
     }
     if (scope_ == Scope::block) {
-        return slot_offset(i / slots_per_block_ * slots_per_block_ + scale(bits, slots_per_block_), share_.index);
+        return slot_offset(i / slots_per_block_ * slots_per_block_ + slot, share_.index);
     }
     if (scope_ == Scope::task) {
-        return slot_offset(scale(bits, operations_), share_.index);
+        return slot_offset(slot, share_.index);
     }
-    const std::uint64_t any = scale(bits, operations_ * share_.sharers);
-    return slot_offset(any / share_.sharers, any % share_.sharers);
+    return slot_offset(slot / share_.sharers, slot % share_.sharers);
 }
 
 std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noexcept {
@@ -116,6 +145,25 @@ void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint
         case Order::random_permute:
             fill_permuted(first, pass, out);
             return;
+    }
+}
+
+void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out,
+                    std::span<std::uint32_t> lengths) const noexcept {
+    fill(first, pass, out);
+    if (sizes_ == nullptr) {
+        std::fill(lengths.begin(), lengths.end(), static_cast<std::uint32_t>(transfer_));
+        return;
+    }
+    const std::uint64_t key = mix64(key_ + pass + 0x73697a65ULL) + share_.index * 0xd1342543de82ef95ULL;
+    for (std::size_t k = 0; k < out.size(); ++k) {
+        const std::uint64_t bits = mix64(key ^ (first + k));
+        const SizeStep* step = sizes_->data();
+        while ((bits >> 11U) >= step->sum) {
+            ++step;
+        }
+        lengths[k] = step->length;
+        out[k] += scale(mix64(bits), transfer_ / step->length) * step->length;
     }
 }
 

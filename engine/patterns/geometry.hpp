@@ -6,15 +6,18 @@
 //     offset + g * sharers * (B + G) + index * (B + G) + j * T          (sequential, reverse, random)
 //     offset + (k * sharers + index) * stride,  k = g * m + j            (stride)
 // which is IOR's geometry with offset = gap = 0. Random drawing `within` W bytes: offset + k * T, k < W / T. One pass
-// of a task is S * m operations.
+// of a task is S * m operations. With sizes, an operation of z bytes lies at q * z in its slot, q < T / z.
 #pragma once
 
 #include "patterns/permutation.hpp"
+#include "patterns/skewed_draw.hpp"
 #include "plan/plan.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace sonde::patterns {
 
@@ -44,13 +47,25 @@ class Geometry {
     std::uint64_t offset_of(std::uint64_t i, std::uint64_t pass = 0) const noexcept;
     /// Offsets of operations `first` … first + out.size() - 1 of one pass; the same as offset_of, faster.
     void fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
+    /// The same with the bytes of each operation. Without access.sizes these are transfer().
+    void fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out,
+              std::span<std::uint32_t> lengths) const noexcept;
+    bool has_sizes() const noexcept { return sizes_ != nullptr; }
 
  private:
+    /// A size and the sum of the shares up to it, of 2^53.
+    struct SizeStep {
+        std::uint32_t length;
+        std::uint64_t sum;
+    };
+    static std::shared_ptr<const std::vector<SizeStep>> accumulate_sizes(const plan::Access& access);
     std::uint64_t slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept;
     void fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept;
     void fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
     std::uint64_t random_offset(std::uint64_t i, std::uint64_t pass) const noexcept;
     Permutation permutation_for(std::uint64_t pass) const;
+    std::uint64_t slots_in_range() const noexcept;
+    std::uint64_t draw_slot(std::uint64_t bits) const noexcept;
 
     plan::Order order_;
     plan::Scope scope_;
@@ -60,6 +75,8 @@ class Geometry {
         slots_within_;  ///< that may be drawn, one beside the other from the offset on; 0: those of the blocks
     Share share_;
     std::uint64_t key_;
+    std::shared_ptr<const std::vector<SizeStep>> sizes_;  ///< null: each operation has transfer bytes
+    std::shared_ptr<const SkewedDraw> skew_;              ///< null: each slot is drawn equally often
 };
 
 /// Segments that carry `volume` bytes of one task: ceil(volume / block), at least 1.

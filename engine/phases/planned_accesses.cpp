@@ -105,7 +105,7 @@ class PhaseWalk {
             operations = operations / examined * job.files;
         }
         sum_.operations += operations;
-        sum_.bytes += operations * phase_.data.access.transfer;
+        sum_.bytes += phase_.data.access.bytes_of(operations);
     }
 
     void list_file(const StreamJob& job, const workloads::FileJob& file) {
@@ -113,13 +113,14 @@ class PhaseWalk {
         sequence_.add(file.number);
         sequence_.add(static_cast<std::uint64_t>(job.writes) * 2 + static_cast<std::uint64_t>(job.reads));
         std::array<std::uint64_t, 64> batch;
+        std::array<std::uint32_t, 64> lengths;
         for (std::uint64_t done = 0; done < file.operations;) {
             const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operations - done);
-            file.geometry.fill(done, 0, {batch.data(), count});
+            file.geometry.fill(done, 0, {batch.data(), count}, {lengths.data(), count});
             for (std::size_t k = 0; k < count; ++k) {
                 sequence_.add(batch[k]);
-                sequence_.add(file.geometry.transfer());
-                report({index_, job.task, file.number, file.path, batch[k], file.geometry.transfer()});
+                sequence_.add(std::uint64_t{lengths[k]});
+                report({index_, job.task, file.number, file.path, batch[k], lengths[k]});
             }
             done += count;
         }

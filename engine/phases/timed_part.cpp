@@ -122,7 +122,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
             const workloads::FileJob first = jobs_[i].file(0);
             if (whole_volume && !verification) {
                 meter.planned_operations = first.operations * jobs_[i].files;
-                meter.planned_bytes = meter.planned_operations * phase_.data.access.transfer;
+                meter.planned_bytes = phase_.data.access.bytes_of(meter.planned_operations);
             }
         }
         streams_.push_back(workloads::make_stream(jobs_[i], *base_, context_.team, board.clock, meter));

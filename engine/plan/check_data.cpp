@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/check_data.hpp"
 
+#include "plan/choices.hpp"
 #include "plan/plan_error.hpp"
 #include "plan/uint128.hpp"
 #include "plan/units.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace sonde::plan {
@@ -15,7 +18,71 @@ constexpr Bytes largest_transfer = 1ULL << 30U;
 constexpr Bytes largest_file = 1ULL << 62U;
 constexpr Bytes sector = 512;
 
+void check_distribution(const std::string& where, const Access& access) {
+    if (!access.distribution) {
+        return;
+    }
+    const Distribution& distribution = *access.distribution;
+    if (access.order != Order::random_replace) {
+        refuse(where + ".access.distribution", "is only used with order = \"random_replace\"");
+    }
+    for (const auto& [is_set, name, kind] :
+         {std::tuple{distribution.theta.has_value(), "theta", DistributionKind::zipf},
+          std::tuple{distribution.share.has_value(), "share", DistributionKind::pareto},
+          std::tuple{distribution.deviation.has_value(), "deviation", DistributionKind::normal}}) {
+        if (is_set && distribution.kind != kind) {
+            refuse(where + ".access.distribution." + name,
+                   std::string("is only used with kind = \"") + word(choices::distributions, kind) + "\"");
+        }
+    }
+}
+
+void check_sizes(const std::string& where, const Access& access) {
+    if (access.sizes.empty()) {
+        return;
+    }
+    if (access.order != Order::random_replace) {
+        refuse(where + ".access.sizes", "is only used with order = \"random_replace\"");
+    }
+    Bytes largest = 0;
+    double sum = 0;
+    for (const TransferSize& entry : access.sizes) {
+        if (entry.size == 0) {
+            refuse(where + ".access.sizes", "holds a size of 0 B");
+        }
+        largest = std::max(largest, entry.size);
+        sum += entry.percent;
+    }
+    if (std::abs(sum - 100) > 1e-6) {
+        refuse(where + ".access.sizes", "has percentages that do not add up to 100");
+    }
+    if (largest != access.transfer) {
+        refuse(where + ".access.sizes", "has " + std::to_string(largest) +
+                                            " B as its largest size, which transfer must be too (it is " +
+                                            std::to_string(access.transfer) + " B)");
+    }
+}
+
+/// Limits of the rate of a task.
+void check_limits(const std::string& where, const Phase& phase) {
+    const Io& io = phase.data.io;
+    for (const auto& [is_set, name] : {std::pair{io.rate_limit.has_value(), ".io.rate_limit"},
+                                       std::pair{io.iops_limit.has_value(), ".io.iops_limit"}}) {
+        if (is_set && io.queue_depth > 1) {
+            refuse(where + name, "needs queue_depth = 1: use more tasks for more operations in flight");
+        }
+        if (is_set && io.pause > 0) {
+            refuse(where + name, "and io.pause exclude each other: keep one");
+        }
+    }
+    if (io.rate_limit && *io.rate_limit <= 0) {
+        refuse(where + ".io.rate_limit", "must be more than zero");
+    }
+}
+
 void check_access(const std::string& where, const Access& access) {
+    check_sizes(where, access);
+    check_distribution(where, access);
     if (access.transfer == 0 || access.transfer > largest_transfer) {
         refuse(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
     }
@@ -87,6 +154,12 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
     }
     if (io.direct) {
         const Access& a = data.access;
+        for (const TransferSize& entry : a.sizes) {
+            if (entry.size % sector != 0) {
+                refuse(where + ".access.sizes",
+                       "holds " + std::to_string(entry.size) + " B, but direct I/O needs multiples of 512 B");
+            }
+        }
         for (const auto& [size, name] : {std::pair{a.transfer, "transfer"}, std::pair{a.offset, "offset"},
                                          std::pair{a.gap, "gap"}, std::pair{a.stride, "stride"}}) {
             if (size % sector != 0) {
@@ -125,6 +198,30 @@ void check_streams(const std::string& where, const Phase& phase) {
     }
 }
 
+/// Reads of a mixed phase are compared in units of 4 KiB, each of which one operation must write whole.
+void check_mixed_verification(const Phase& phase) {
+    constexpr Bytes unit = 4096;
+    const Access& a = phase.data.access;
+    bool is_aligned = a.transfer % unit == 0 && a.offset % unit == 0 && a.gap % unit == 0 && a.stride % unit == 0;
+    for (const TransferSize& entry : a.sizes) {
+        is_aligned = is_aligned && entry.size % unit == 0;
+    }
+    if (!is_aligned) {
+        refuse(phase.data_at + ".verify",
+               "in a mixed phase needs transfer, offset, gap, stride and sizes that are multiples of 4 KiB");
+    }
+    if (phase.data.io.queue_depth > 1) {
+        refuse(phase.data_at + ".verify",
+               "in a mixed phase needs queue_depth = 1: a read would find a part of a write that is in flight");
+    }
+    const Mapping mapping = phase.data.files.mapping;
+    if (mapping != Mapping::per_task && mapping != Mapping::many && (a.scope == Scope::file || a.within)) {
+        refuse(phase.data_at + ".verify",
+               "in a mixed phase needs files of one task, or scope = \"task\" without within: a read would find a "
+               "part of what another task is writing");
+    }
+}
+
 void check_verify(const std::string& where, const Phase& phase, const Phase* source) {
     const bool on_read = phase.data.verify == Verify::on_read || phase.data.verify == Verify::both;
     const bool readback = phase.data.verify == Verify::readback || phase.data.verify == Verify::both;
@@ -137,6 +234,9 @@ void check_verify(const std::string& where, const Phase& phase, const Phase* sou
     if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == Order::random_replace) {
         refuse(where + ".verify", "cannot be exact: phase \"" + source->id +
                                       "\" writes with random_replace, which leaves blocks unwritten");
+    }
+    if (on_read && phase.op == Op::mixed) {
+        check_mixed_verification(phase);
     }
     if (readback && writes(phase.op) && phase.data.access.order == Order::random_replace) {
         refuse(where + ".verify", "readback cannot be exact after random_replace, which leaves blocks unwritten");
@@ -265,6 +365,7 @@ void check_data(const std::string& where, const Plan& plan, std::size_t index, c
     check_access(phase.data_at, phase.data.access);
     check_reach(phase.data_at, phase.data, plan.tasks);
     check_io(phase.data_at, phase.data, plan.tasks, capabilities);
+    check_limits(phase.data_at, phase);
     check_streams(where, phase);
     if (phase.op == Op::replay) {
         return;  // check_replay.cpp has its rules

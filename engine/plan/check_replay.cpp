@@ -28,7 +28,9 @@ void check_unused_members(const std::string& where, const Phase& phase) {
     for (const auto& [is_used, name] :
          {std::pair{io.queue_depth > 1, ".io.queue_depth"}, std::pair{io.collective, ".io.collective"},
           std::pair{io.view, ".io.view"}, std::pair{io.fsync != Fsync::none, ".io.fsync"},
-          std::pair{io.preallocate != Preallocate::none, ".io.preallocate"}, std::pair{io.pause > 0, ".io.pause"}}) {
+          std::pair{io.preallocate != Preallocate::none, ".io.preallocate"}, std::pair{io.pause > 0, ".io.pause"},
+          std::pair{io.rate_limit.has_value(), ".io.rate_limit"},
+          std::pair{io.iops_limit.has_value(), ".io.iops_limit"}}) {
         if (is_used) {
             refuse(phase.data_at + name,
                    "does not go with op = \"replay\", which issues the calls of its replay_file one by one");

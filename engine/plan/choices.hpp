@@ -26,6 +26,10 @@ inline constexpr NamedValue<Order> orders[] = {{"sequential", Order::sequential}
                                                {"random_permute", Order::random_permute},
                                                {"random_replace", Order::random_replace}};
 inline constexpr NamedValue<Scope> scopes[] = {{"block", Scope::block}, {"task", Scope::task}, {"file", Scope::file}};
+inline constexpr NamedValue<DistributionKind> distributions[] = {{"uniform", DistributionKind::uniform},
+                                                                 {"zipf", DistributionKind::zipf},
+                                                                 {"pareto", DistributionKind::pareto},
+                                                                 {"normal", DistributionKind::normal}};
 inline constexpr NamedValue<Sync> syncs[] = {{"none", Sync::none}, {"dsync", Sync::dsync}, {"sync", Sync::sync}};
 inline constexpr NamedValue<Fsync> fsyncs[] = {{"none", Fsync::none},
                                                {"per_op", Fsync::per_op},

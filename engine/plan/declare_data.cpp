@@ -17,6 +17,11 @@ bool is_plain_file_name(const std::string& name) {
            name.find_first_of(std::string("/\0", 2)) == std::string::npos;
 }
 
+void describe_size(Visitor& visitor, TransferSize& entry) {
+    visitor.member("size", entry.size, BytesKind{}, "bytes of an operation", required);
+    visitor.member("percent", entry.percent, NumberKind{0.0, 100.0}, "of the operations; the sum is 100", required);
+}
+
 void describe_step(Visitor& visitor, Paced::RateStep& step) {
     visitor.member("at", step.begin, DurationKind{}, "since the start of the phase", required_by_schema);
     visitor.member("rate", step.rate, RateKind{}, "bytes per second and task from then on", required);
@@ -78,6 +83,20 @@ void describe_suffix(Visitor& visitor, Files& files) {
                    "end of the names of the phase's files; with data.files.paths only");
 }
 
+void describe(Visitor& visitor, Distribution& distribution) {
+    visitor.member("kind", distribution.kind, choice(distributions),
+                   "zipf and pareto: few slots get most accesses and lie anywhere in the range (scope file: the same "
+                   "slots for all tasks); normal: the middle of the range gets most",
+                   required);
+    visitor.member("theta", distribution.theta, NumberKind{0.01, 10.0},
+                   "zipf: slot of rank r is drawn with probability proportional to 1 / r^theta; default: 1.2");
+    visitor.member("share", distribution.share, NumberKind{0.001, 0.5},
+                   "pareto: this fraction of the slots gets 1 - share of the accesses; default: 0.2 (80 % of the "
+                   "accesses to 20 % of the slots)");
+    visitor.member("deviation", distribution.deviation, NumberKind{0.001, 1.0},
+                   "normal: standard deviation as a fraction of the range; default: 0.1");
+}
+
 void describe(Visitor& visitor, Access& access) {
     visitor.member("transfer", access.transfer, BytesKind{}, "bytes per operation");
     visitor.member("block", access.block, BytesKind{},
@@ -112,6 +131,12 @@ void describe(Visitor& visitor, Access& access) {
     visitor.member("within", access.within, BytesKind{},
                    "order random_replace: offsets are drawn from this many bytes of each file after offset, whatever "
                    "the volume; a multiple of transfer. For existing files of any size");
+    visitor.list("sizes", access.sizes,
+                 "order random_replace: mixed transfer sizes. Each operation draws its size and lies anywhere in its "
+                 "slot of transfer bytes, at a multiple of its size; transfer is the largest of them",
+                 {.least = 2}, describe_size);
+    visitor.table("distribution", access.distribution,
+                  "order random_replace: how often each slot is drawn; absent: all equally often", true);
     visitor.member("read_ratio", access.read_ratio, NumberKind{0.0, 1.0}, "op mixed: fraction of reads");
 }
 
@@ -131,6 +156,11 @@ void describe(Visitor& visitor, Io& io) {
                    "continue a call that transferred fewer bytes than requested; false: it is an error");
     visitor.member("pause", io.pause, DurationKind{},
                    "idle time after every operation: excluded from latencies, included in rates");
+    visitor.member("rate_limit", io.rate_limit, RateKind{},
+                   "bytes per second that a task starts at most; the latency of an operation begins when it is due");
+    visitor.member("iops_limit", io.iops_limit, NumberKind{0.001, 1e9},
+                   "operations per second that a task starts at most; the latency of an operation begins when it is "
+                   "due");
     visitor.member("hints", io.hints, HintsKind{}, "mpiio: hints for MPI-IO", unset);
 }
 

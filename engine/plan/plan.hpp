@@ -5,6 +5,7 @@
 #include "plan/meta.hpp"
 #include "plan/operations.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -91,6 +92,21 @@ struct Files {
     bool in_place() const { return !paths.empty(); }
 };
 
+/// One size of mixed transfers.
+struct TransferSize {
+    Bytes size = 0;
+    double percent = 0;  ///< of the operations
+};
+
+/// How often each slot is drawn by order random_replace; the formulae are in patterns/skewed_draw.hpp.
+enum class DistributionKind { uniform, zipf, pareto, normal };
+struct Distribution {
+    DistributionKind kind = DistributionKind::uniform;
+    std::optional<double> theta;      ///< zipf: the exponent
+    std::optional<double> share;      ///< pareto: fraction of the slots that gets 1 - share of the accesses
+    std::optional<double> deviation;  ///< normal: standard deviation as a fraction of the range
+};
+
 /// Geometry of access; the formulae are in patterns/geometry.hpp.
 struct Access {
     Bytes transfer = 1ULL << 20U;
@@ -103,8 +119,24 @@ struct Access {
     Bytes gap = 0;              ///< unused bytes after every block
     Bytes offset = 0;           ///< of the first byte in each file
     std::uint64_t seed = 1;
-    std::optional<Bytes> within;       ///< order random_replace: offsets are drawn from this many bytes of each file
-    std::optional<double> read_ratio;  ///< op mixed: share of reads, 0..1
+    std::optional<Bytes> within;  ///< order random_replace: offsets are drawn from this many bytes of each file
+    std::optional<Distribution> distribution;  ///< order random_replace: absent = uniform
+    std::vector<TransferSize> sizes;           ///< order random_replace: empty = every operation has transfer bytes
+    std::optional<double> read_ratio;          ///< op mixed: share of reads, 0..1
+
+    /// Mean bytes of one operation.
+    double mean_transfer() const {
+        double mean = sizes.empty() ? static_cast<double>(transfer) : 0;
+        for (const TransferSize& entry : sizes) {
+            mean += static_cast<double>(entry.size) * entry.percent / 100;
+        }
+        return mean;
+    }
+    /// Bytes that so many operations move; with `sizes` their expectation.
+    Bytes bytes_of(std::uint64_t count) const {
+        return sizes.empty() ? count * transfer
+                             : static_cast<Bytes>(std::llround(static_cast<double>(count) * mean_transfer()));
+    }
 };
 
 struct Io {
@@ -113,12 +145,16 @@ struct Io {
     Fsync fsync = Fsync::none;
     Preallocate preallocate = Preallocate::none;
     int queue_depth = 1;
-    bool collective = false;     ///< mpiio
-    bool view = false;           ///< mpiio: set a file view instead of explicit offsets
-    bool registered = true;      ///< io_uring: register buffers and files
-    bool continue_short = true;  ///< short transfers are continued, not an error
-    Nanoseconds pause = 0;       ///< idle time after every operation; excluded from latencies, included in rates
+    bool collective = false;           ///< mpiio
+    bool view = false;                 ///< mpiio: set a file view instead of explicit offsets
+    bool registered = true;            ///< io_uring: register buffers and files
+    bool continue_short = true;        ///< short transfers are continued, not an error
+    Nanoseconds pause = 0;             ///< idle time after every operation; excluded from latencies, included in rates
+    std::optional<double> rate_limit;  ///< bytes per second of a task at most
+    std::optional<double> iops_limit;  ///< operations per second of a task at most
     std::map<std::string, std::string> hints;  ///< mpiio
+
+    bool is_limited() const { return rate_limit || iops_limit; }
 };
 
 struct Payload {

@@ -85,7 +85,7 @@ void find_cache_effects(FindingList& findings, const Totals& totals, const Circu
     }
     std::uint64_t first_pass = 0;
     for (const TaskRow& row : totals.rows) {
-        first_pass += row.next_operation * phase.data.access.transfer;
+        first_pass += phase.data.access.bytes_of(row.next_operation);
     }
     const std::uint64_t memory = circumstances.node_memory * static_cast<std::uint64_t>(circumstances.nodes);
     if (plan::reads(phase.op) && first_pass > 0 && totals.bytes[0] > first_pass + first_pass / 10 &&
@@ -340,6 +340,36 @@ void find_data_problems(FindingList& findings, const Totals& totals, const Circu
     }
 }
 
+/// Which of the limit and storage set the rate. Without a limit, nothing.
+void find_limited_rate(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+    const plan::Io& io = circumstances.phase->data.io;
+    double bytes = 0;
+    double operations = 0;
+    double busy_s = 0;
+    for (const TaskRow& row : totals.rows) {
+        bytes += static_cast<double>(row.bytes);
+        operations += static_cast<double>(row.operations);
+        busy_s += seconds(row.transfer_ns);
+    }
+    if (circumstances.phase->meta || !io.is_limited() || busy_s <= 0) {
+        return;
+    }
+    const double ratio = std::max(io.rate_limit ? bytes / busy_s / *io.rate_limit : 0,
+                                  io.iops_limit ? operations / busy_s / *io.iops_limit : 0);
+    ordered_json evidence{{"fraction_of_limit", ratio}};
+    if (ratio >= 0.95) {
+        findings.add("rate_limited", "info",
+                     "io.rate_limit or io.iops_limit set the rate: it says nothing about what storage can do",
+                     "read the latencies, or remove the limit to measure the rate", std::move(evidence));
+        return;
+    }
+    findings.add("limit_not_reached", "warning",
+                 format_number("storage served %.0f %% of the limit: operations waited for earlier ones, and latencies "
+                               "include the time since each was due",
+                               100 * ratio),
+                 "use more tasks with a lower limit each, or a limit that storage can serve", std::move(evidence));
+}
+
 }  // namespace
 
 std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseFacts& facts,
@@ -350,6 +380,7 @@ std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseF
     find_clock_error(findings, totals, circumstances, facts);
     find_slow_tasks(findings, totals, circumstances, facts);
     find_data_problems(findings, totals, circumstances);
+    find_limited_rate(findings, totals, circumstances);
     return findings.sorted();
 }
 

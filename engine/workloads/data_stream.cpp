@@ -69,7 +69,7 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     if (job_.writes) {
         buffers_->set_origin({file.number, job_.generation, static_cast<std::uint32_t>(file.owner)});
     }
-    if (job_.stripes) {
+    if (job_.stripes && !file.geometry.has_sizes()) {
         ask_layout(file);
     }
     return true;

@@ -3,10 +3,13 @@
 // the loops over operations.
 #pragma once
 
+#include "payload/compare.hpp"
 #include "workloads/buffers.hpp"
+#include "workloads/pacer.hpp"
 #include "workloads/timed_stream.hpp"
 
 #include <cerrno>
+#include <optional>
 #include <span>
 
 namespace sonde::workloads {
@@ -29,6 +32,8 @@ class DataStream final : public TimedStream<Time> {
           depth_(static_cast<std::size_t>(job.phase->data.io.queue_depth)),
           length_(static_cast<std::uint32_t>(job.phase->data.access.transfer)),
           buffers_(std::move(buffers)) {
+        pacer_ = Pacer(job.phase->data.io,
+                       [this](double seconds) { return seconds * static_cast<double>(time_.ticks_of(1'000'000'000)); });
         for (const meters::CallKind kind : {meters::kind_read, meters::kind_write}) {
             if (kind == meters::kind_read ? job.reads : job.writes) {
                 histogram_[kind] = &meter.histogram(kind);
@@ -76,16 +81,21 @@ class DataStream final : public TimedStream<Time> {
     void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
     std::uint64_t idle(plan::Nanoseconds length) noexcept;
     std::int64_t finish_short(const backends::IoRequest& operation, std::int64_t moved) noexcept;
-    void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
+    void account(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
+    bool wait_until(std::uint64_t due) noexcept;
     void settle_all() noexcept;
+    std::optional<payload::Mismatch> compare_rewritten(const FileJob& file, const backends::IoRequest& operation,
+                                                       std::uint64_t generation, std::uint64_t got) noexcept;
     void verify(const FileJob& file, std::uint64_t index, const backends::IoRequest& operation, std::int64_t got);
 
-    /// Counted since the last settle_all(), by read and write: one line of memory.
+    /// Counted since the last settle_all(), by read and write.
     struct alignas(64) Tally {
-        std::uint64_t operations[2] = {0, 0}, sum_ns[2] = {0, 0}, min_ns[2] = {never, never}, max_ns[2] = {0, 0};
+        std::uint64_t operations[2] = {0, 0}, bytes[2] = {0, 0}, sum_ns[2] = {0, 0}, min_ns[2] = {never, never},
+                      max_ns[2] = {0, 0};
     };
     Tally tally_;
     meters::Histogram* histogram_[2] = {};  ///< by kind_read, kind_write; null when there are no such operations
+    Pacer pacer_;
     std::size_t depth_;
     std::uint32_t length_;
     TargetCounting* counting_ = nullptr;  ///< of the open file; null: its layout is not known

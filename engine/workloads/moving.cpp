@@ -42,15 +42,16 @@ void DataStream<Time>::choose(std::span<bool> writes, const FileJob& file, std::
 }
 
 template <class Time>
-inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to) noexcept {
+inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
     const unsigned kind = write ? meters::kind_write : meters::kind_read;
     const std::uint64_t ns = time_.duration_ns(to - from);
     histogram_[kind]->count_one(ns);
     ++tally_.operations[kind];
+    tally_.bytes[kind] += length;
     tally_.sum_ns[kind] += ns;
     tally_.min_ns[kind] = std::min(tally_.min_ns[kind], ns);
     tally_.max_ns[kind] = std::max(tally_.max_ns[kind], ns);
-    bytes_ += length_;
+    bytes_ += length;
     ++done_;
 }
 
@@ -58,7 +59,7 @@ template <class Time>
 void DataStream<Time>::settle_all() noexcept {
     this->settle();
     for (unsigned kind = 0; kind < 2; ++kind) {
-        meter_.bytes[kind] += tally_.operations[kind] * length_;
+        meter_.bytes[kind] += tally_.bytes[kind];
         meter_.operations[kind] += tally_.operations[kind];
         meter_.histogram(kind).summarize(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
     }
@@ -77,10 +78,34 @@ std::uint64_t DataStream<Time>::idle(plan::Nanoseconds length) noexcept {
     return now();
 }
 
+/// Waits until an operation is due. False when the phase ends before.
+template <class Time>
+bool DataStream<Time>::wait_until(std::uint64_t due) noexcept {
+    // A sleep ends late by the timer slack of 50 us and the time to wake up, so the last part is spent awake.
+    constexpr std::uint64_t awake_ns = 80'000, longest_sleep_ns = 100'000'000;
+    settle_all();
+    const bool ends_before = due >= this->deadline();
+    const std::uint64_t until = ends_before ? this->deadline() : due;
+    for (std::uint64_t tick = now(); tick < until; tick = now()) {
+        if (told_to_stop()) {
+            return false;
+        }
+        const std::uint64_t left_ns = time_.duration_ns(until - tick);
+        if (channel_->idle(static_cast<plan::Nanoseconds>(left_ns))) {
+            break;
+        }
+        if (left_ns > awake_ns) {
+            idle(static_cast<plan::Nanoseconds>(std::min(left_ns - awake_ns, longest_sleep_ns)));
+        }
+    }
+    return !(ends_before && this->pass_deadline());
+}
+
 template <class Time>
 typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
                                                                  std::uint64_t to, std::uint64_t pass) {
-    const bool simple = !job_.phase->data.io.collective && job_.phase->data.io.pause == 0;
+    const plan::Io& io = job_.phase->data.io;
+    const bool simple = !io.collective && io.pause == 0 && !io.is_limited() && !file.geometry.has_sizes();
     if (simple && job_.writes && !job_.reads && buffers_->image(0).plain()) {
         return plain_writes(file, from, to, pass);
     }
@@ -94,23 +119,33 @@ template <class Time>
 typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to,
                                                             std::uint64_t pass) {
     std::array<std::uint64_t, 256> offsets;
+    std::array<std::uint32_t, 256> lengths;
     std::array<bool, 256> writes;
     const bool collective = job_.phase->data.io.collective;
     const bool check = job_.verify && !file.written.empty();
     payload::Image* image = job_.writes ? &buffers_->image(0) : nullptr;
     std::byte* const read_buffer = job_.reads ? buffers_->read_buffer(0) : nullptr;
     backends::Channel& channel = *channel_;
-    const std::uint32_t length = length_;
     const plan::Nanoseconds pause = job_.phase->data.io.pause;
+    const bool limited = job_.phase->data.io.is_limited();
     IoRequest operation;
-    operation.length = length;
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(offsets.size(), to - next);
-        file.geometry.fill(next, pass, {offsets.data(), count});
+        file.geometry.fill(next, pass, {offsets.data(), count}, {lengths.data(), count});
         choose({writes.data(), count}, file, next, pass);
         std::uint64_t last = now();
         for (std::size_t k = 0; k < count; ++k) {
             const bool write = writes[k];
+            const std::uint32_t length = lengths[k];
+            std::uint64_t due = last;
+            if (limited) [[unlikely]] {
+                due = pacer_.begin_operation(last, length);
+                if (!wait_until(due)) {
+                    return told_to_stop() ? End::stop : End::limit;
+                }
+                last = now();
+            }
+            operation.length = length;
             operation.offset = offsets[k];
             operation.write = write;
             operation.buffer = write ? image->at(operation.offset, length) : read_buffer;
@@ -127,7 +162,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
                 }
             }
             const std::uint64_t end = now();
-            account(write, last, end);
+            account(write, due, end, length);
             const bool passed = place(last, end, length);
             if (counting_ != nullptr) [[unlikely]] {
                 counting_->add(write ? meters::kind_write : meters::kind_read, operation.offset, last, end,
@@ -167,6 +202,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
     }
     const bool check = job_.verify && !file.written.empty();
     std::array<std::uint64_t, 64> offsets;
+    std::array<std::uint32_t, 64> lengths;
     std::array<bool, 64> writes;
     std::size_t ahead = 0, used = 0;
     End end = End::finished;
@@ -177,22 +213,23 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         while (end == End::finished && next < to && !free.empty()) {
             if (used == ahead) {
                 ahead = std::min<std::uint64_t>(offsets.size(), to - next);
-                file.geometry.fill(next, pass, {offsets.data(), ahead});
+                file.geometry.fill(next, pass, {offsets.data(), ahead}, {lengths.data(), ahead});
                 choose({writes.data(), ahead}, file, next, pass);
                 used = 0;
             }
             const std::uint64_t offset = offsets[used];
+            const std::uint32_t length = lengths[used];
             const bool write = writes[used++];
             QueueSlot& slot = slots[free.back()];
             slot.operation = {.offset = offset,
                               .buffer = nullptr,
-                              .length = length_,
+                              .length = length,
                               .file = 0,
                               .write = write,
                               .reserved = 0,
                               .slot = free.back()};
             slot.operation.buffer =
-                write ? buffers_->image(free.back()).at(offset, length_) : buffers_->read_buffer(free.back());
+                write ? buffers_->image(free.back()).at(offset, length) : buffers_->read_buffer(free.back());
             slot.start = submitted;
             slot.index = next++;
             slot.moved = 0;
@@ -215,8 +252,9 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         for (std::size_t k = 0; k < count; ++k) {
             QueueSlot& slot = slots[done[k].slot];
             std::int64_t moved = done[k].result;
-            if (moved != length_) [[unlikely]] {
-                if (moved > 0 && slot.moved + moved < length_ && !failed_ && job_.phase->data.io.continue_short) {
+            const std::uint32_t length = slot.operation.length;
+            if (moved != length) [[unlikely]] {
+                if (moved > 0 && slot.moved + moved < length && !failed_ && job_.phase->data.io.continue_short) {
                     // Through the queue again: a call that waits could meet another operation's completion.
                     ++meter_.short_operations;
                     slot.moved += static_cast<std::uint32_t>(moved);
@@ -232,16 +270,16 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             if (failed_) {
                 continue;  // drained, not counted
             }
-            if (moved != length_) [[unlikely]] {
-                if (moved < 0 || (moved < length_ && !check)) {
+            if (moved != length) [[unlikely]] {
+                if (moved < 0 || (moved < length && !check)) {
                     fail(file.path, slot.operation.write ? "write" : "read", reason(moved, slot.operation.write),
                          slot.operation.offset);
                     end = End::stop;
                     continue;
                 }
             }
-            account(slot.operation.write, slot.start, ended);
-            if (place(slot.start, ended, length_)) {
+            account(slot.operation.write, slot.start, ended, length);
+            if (place(slot.start, ended, length)) {
                 end = End::limit;
             }
             if (counting_ != nullptr) [[unlikely]] {
@@ -263,12 +301,35 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
 template <class Time>
 std::int64_t DataStream<Time>::finish_short(const IoRequest& operation, std::int64_t moved) noexcept {
     std::int64_t total = 0;
-    while (moved > 0 && total + moved < length_ && job_.phase->data.io.continue_short) {
+    while (moved > 0 && total + moved < operation.length && job_.phase->data.io.continue_short) {
         ++meter_.short_operations;
         total += moved;
         moved = channel_->transfer(rest_of(operation, static_cast<std::uint32_t>(total)));
     }
     return moved < 0 ? moved : total + moved;
+}
+
+/// Compares 4 KiB by 4 KiB, because each may hold data of before this phase or of this phase.
+template <class Time>
+std::optional<payload::Mismatch> DataStream<Time>::compare_rewritten(const FileJob& file, const IoRequest& operation,
+                                                                     std::uint64_t generation,
+                                                                     std::uint64_t got) noexcept {
+    const auto writer = static_cast<std::uint32_t>(file.owner);
+    payload::Image& expected = buffers_->expected();
+    for (std::uint64_t begin = 0; begin < operation.length; begin += payload::granule) {
+        const std::uint64_t length = std::min<std::uint64_t>(payload::granule, operation.length - begin);
+        const std::uint64_t present = got > begin ? got - begin : 0;
+        const auto compare_with = [&](std::uint64_t version) {
+            expected.set_origin({file.number, version, writer});
+            return payload::compare(expected, operation.buffer + begin, operation.offset + begin, length, present);
+        };
+        if (compare_with(job_.generation)) {
+            if (auto wrong = compare_with(generation)) {
+                return wrong;
+            }
+        }
+    }
+    return std::nullopt;
 }
 
 template <class Time>
@@ -284,8 +345,11 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Io
     payload::Image& expected = buffers_->expected();
     expected.set_origin({file.number, generation, static_cast<std::uint32_t>(file.owner)});
     meter_.checked_bytes += operation.length;
-    const auto wrong = payload::compare(expected, operation.buffer, operation.offset, operation.length,
-                                        static_cast<std::uint64_t>(std::max<std::int64_t>(0, got)));
+    const auto present = static_cast<std::uint64_t>(std::max<std::int64_t>(0, got));
+    auto wrong = payload::compare(expected, operation.buffer, operation.offset, operation.length, present);
+    if (wrong && job_.writes) {
+        wrong = compare_rewritten(file, operation, generation, present);
+    }
     if (wrong) {
         ++meter_.mismatches;
         const int writer = file.writer(wrong->offset);

@@ -130,6 +130,17 @@ class TimedStream : public TaskStream {
     }
     /// An operation ended at or after the expected event. True when the deadline has passed with it.
     bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
+    std::uint64_t deadline() const noexcept { return limit_; }
+    /// The deadline came while the stream was idle. True the first time.
+    bool pass_deadline() noexcept {
+        const bool first = !wall_passed_;
+        if (first) {
+            wall_passed_ = true;
+            meter_.stonewall_bytes = bytes_;
+            meter_.stonewall_operations = done_;
+        }
+        return first;
+    }
     void fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept;
     void fail_in_words(const char* sentence) noexcept;
     void report(const std::string& path, const char* operation, int code, std::uint64_t offset,

@@ -136,7 +136,7 @@ bool SimulatedPhase::create_streams() {
             } else {
                 const workloads::FileJob first = job.file(0);
                 own_meter.planned_operations = whole_volume ? first.operations * job.files : 0;
-                own_meter.planned_bytes = own_meter.planned_operations * phase().data.access.transfer;
+                own_meter.planned_bytes = phase().data.access.bytes_of(own_meter.planned_operations);
             }
             streams_.push_back(
                 workloads::make_stream(job, *base_, platform_.team, context().shared.board->clock, own_meter));

@@ -112,6 +112,21 @@ class Draw:
         access |= self.some(scope=self.of.choice(("block", "task", "file")), seed=self.of.randint(0, 2))
         if access.get("order") == "random_replace" and self.of.random() < 0.3:
             access["within"] = self.size(transfer * self.of.randint(1, 9))
+        if access.get("order") == "random_replace" and self.of.random() < 0.3 and not over:
+            access["distribution"] = self.of.choice(
+                (
+                    {"kind": "uniform"},
+                    {"kind": "zipf", "theta": self.of.choice((0.5, 1.2))},
+                    {"kind": "pareto", "share": self.of.choice((0.1, 0.3))},
+                    {"kind": "normal"},
+                )
+            )
+        if access.get("order") == "random_replace" and transfer > 512 and self.of.random() < 0.3 and not over:
+            small = self.of.choice((1, 24, 500))
+            access["sizes"] = [
+                {"size": self.size(small), "percent": 25.0},
+                {"size": self.size(transfer), "percent": 75},
+            ]
         return access
 
     def own_access(self, data: Plan) -> Plan:

@@ -210,6 +210,12 @@ def experiment_page(folder: Path) -> None:
     shutil.copy(ROOT / "docs" / "tasks" / "layouts.toml", folder)
 
 
+def load_page(folder: Path) -> None:
+    """The plan beside the page."""
+    text = (ROOT / "docs" / "tasks" / "load.toml").read_text(encoding="utf-8")
+    (folder / "load.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+
+
 def object_page(folder: Path) -> None:
     """The plan that the page prints after its commands."""
     page = (ROOT / "docs" / "tasks" / "object-storage.md").read_text(encoding="utf-8")
@@ -267,6 +273,7 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/tasks/coming-from.md": coming_from_page,
     "docs/tasks/compare.md": compare_page,
     "docs/tasks/experiment.md": experiment_page,
+    "docs/tasks/load.md": load_page,
     "docs/tasks/import.md": import_page,
     "docs/tasks/layout.md": layout_page,
     "docs/tasks/object-storage.md": object_page,

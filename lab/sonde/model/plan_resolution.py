@@ -195,8 +195,20 @@ def to_base_units(value: Any, schema: Table) -> Any:
         converted = {name: to_base_units(item, members.get(name, {})) for name, item in value.items()}
         return {name: item for name, item in converted.items() if item not in ({}, [], None)}
     if isinstance(value, list):
-        return [to_base_units(item, schema.get("items", {})) for item in value]
+        items = schema.get("items", {})
+        return [_convert_numbers(to_base_units(item, items), items) for item in value]
     return value
+
+
+def _convert_numbers(entry: Any, schema: Table) -> Any:
+    """The entry of a list with its numbers as the engine resolves them: 75 and 75.0 are one plan."""
+    if not isinstance(entry, Mapping):
+        return entry
+    members = schema.get("properties", {})
+    return {
+        name: float(value) if isinstance(value, int) and members.get(name, {}).get("type") == "number" else value
+        for name, value in entry.items()
+    }
 
 
 def _simplify_amount(amount: dict[str, Any]) -> Any:

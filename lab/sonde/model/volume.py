@@ -102,7 +102,8 @@ def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int,
         segments = int(access["segments"])
     is_metadata_op = phase["op"] in ("stat", "remove")
     # How much a replay moves is in its list of operations only.
-    moved_bytes = 0 if is_metadata_op or phase["op"] == "replay" else segments * block * files_per_task * tasks
+    slots = 0 if phase["op"] == "replay" else segments * block // transfer * files_per_task  # of a task
+    moved_bytes = 0 if is_metadata_op else _count_bytes(access, slots) * tasks
     stop = phase.get("stop", {})
     return PhaseVolume(
         id=phase["id"],
@@ -115,10 +116,18 @@ def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int,
         block_bytes=block,
         segments=segments,
         bytes=moved_bytes,
-        operations=files_per_task * tasks if is_metadata_op else moved_bytes // transfer,
+        operations=(files_per_task if is_metadata_op else slots) * tasks,
         time_limit_s=_parse_stop_time(stop, "time"),
         stonewall_s=_parse_stop_time(stop, "stonewall"),
     )
+
+
+def _count_bytes(access: Mapping[str, Any], operations: int) -> int:
+    """Returns the bytes that so many operations move; with mixed sizes their expectation."""
+    if not access.get("sizes"):
+        return operations * parse_bytes(access["transfer"])
+    mean = sum(parse_bytes(entry["size"]) * float(entry["percent"]) / 100 for entry in access["sizes"])
+    return math.floor(operations * mean + 0.5)
 
 
 def _parse_stop_time(stop: Mapping[str, Any], name: str) -> float | None:

@@ -20,6 +20,12 @@ json with(json table, const char* name, const json& value) {
     return table;
 }
 
+/// Two entries of access.sizes.
+json sizes_of(std::uint64_t first, double first_percent, std::uint64_t second, double second_percent) {
+    return json::array(
+        {{{"size", first}, {"percent", first_percent}}, {{"size", second}, {"percent", second_percent}}});
+}
+
 }  // namespace
 
 TEST_CASE("base_plans_are_valid") {
@@ -44,6 +50,48 @@ TEST_CASE("access_rules") {
          {{"/data/access/order", "random_replace"}, {"/data/access/within", 6144}},
          "within is 6144 B",
          {{"/data/access/order", "random_replace"}, {"/data/access/within", 8192}}},
+        {data_plan(),
+         {{"/data/access/distribution", {{"kind", "zipf"}}}},
+         "distribution is only used with order",
+         {{"/data/access/distribution", {{"kind", "zipf"}}}, {"/data/access/order", "random_replace"}}},
+        {data_plan(),
+         {{"/data/access/distribution", {{"kind", "pareto"}, {"theta", 1.2}}},
+          {"/data/access/order", "random_replace"}},
+         "distribution.theta is only used with kind = \"zipf\"",
+         {{"/data/access/distribution", {{"kind", "pareto"}, {"share", 0.1}}},
+          {"/data/access/order", "random_replace"}}},
+        {data_plan(),
+         {{"/data/access/distribution", {{"kind", "zipf"}, {"deviation", 0.1}}},
+          {"/data/access/order", "random_replace"}},
+         "distribution.deviation is only used with kind = \"normal\"",
+         {{"/data/access/distribution", {{"kind", "normal"}, {"deviation", 0.1}}},
+          {"/data/access/order", "random_replace"}}},
+        {data_plan(),
+         {{"/data/access/distribution", {{"kind", "zipf"}, {"theta", 0.0}}}, {"/data/access/order", "random_replace"}},
+         "theta",
+         {{"/data/access/distribution", {{"kind", "zipf"}, {"theta", 0.01}}},
+          {"/data/access/order", "random_replace"}}},
+        {data_plan(), {{"/data/access/sizes", sizes_of(512, 50, 4096, 50)}}, "sizes is only used with order", {}},
+        {data_plan(),
+         {{"/data/access/sizes", sizes_of(512, 50, 4096, 49)}, {"/data/access/order", "random_replace"}},
+         "do not add up to 100",
+         {{"/data/access/sizes", sizes_of(512, 50, 4096, 50)}, {"/data/access/order", "random_replace"}}},
+        {data_plan(),
+         {{"/data/access/sizes", sizes_of(512, 50, 8192, 50)}, {"/data/access/order", "random_replace"}},
+         "has 8192 B as its largest size, which transfer must be too (it is 4096 B)",
+         {}},
+        {data_plan(),
+         {{"/data/access/sizes", sizes_of(0, 50, 4096, 50)}, {"/data/access/order", "random_replace"}},
+         "holds a size of 0 B",
+         {}},
+        {data_plan(),
+         {{"/data/access/sizes", sizes_of(513, 50, 4096, 50)},
+          {"/data/access/order", "random_replace"},
+          {"/data/io/direct", true}},
+         "holds 513 B, but direct I/O needs multiples of 512 B",
+         {{"/data/access/sizes", sizes_of(512, 50, 4096, 50)},
+          {"/data/access/order", "random_replace"},
+          {"/data/io/direct", true}}},
         {data_plan(), {{"/data/access", with(stride, "stride", 511)}}, "would overlap", {{"/data/access", stride}}},
         {data_plan(), {{"/data/access", with(stride, "gap", 1)}}, "the stride already says it", {}},
         {data_plan(),
@@ -139,6 +187,14 @@ TEST_CASE("file_backend_and_open_rules") {
         {data_plan(), {{"/data/io/direct", true}, {"/data/access/gap", 1}}, "access.gap is 1 B, but direct I/O", {}},
         {data_plan(), {{"/data/backend", "mmap"}, {"/data/io/direct", true}}, "io.direct does not go with backend", {}},
         {data_plan(), {{"/data/io/queue_depth", 2}}, "does one operation at a time", {{"/data/io/queue_depth", 1}}},
+        {data_plan(),
+         {{"/data/backend", "io_uring"}, {"/data/io/queue_depth", 2}, {"/data/io/iops_limit", 10}},
+         "io.iops_limit needs queue_depth = 1",
+         {{"/data/io/iops_limit", 10}}},
+        {data_plan(),
+         {{"/data/io/pause", "1ms"}, {"/data/io/rate_limit", "1MB/s"}},
+         "io.rate_limit and io.pause exclude each other",
+         {{"/data/io/rate_limit", "1MB/s"}}},
         {data_plan(),
          {{"/data/backend", "io_uring"}, {"/data/io/queue_depth", 2}, {"/data/io/pause", "1ms"}},
          "io.pause needs queue_depth = 1",

@@ -455,6 +455,27 @@ TEST_CASE("slow_node_needs_several_tasks_and_time") {
     CHECK(is_slow(nodes(2, 0, 10 * second)));  // a node that moved nothing at all
 }
 
+TEST_CASE("limited_rate_is_attributed_to_limit_or_storage") {
+    const auto limited = [](double iops, double rate) {
+        return said([=](Known& k) {
+            k.phase.data.io.iops_limit = iops;
+            if (rate > 0) {
+                k.phase.data.io.rate_limit = rate;
+            }
+            for (TaskRow& row : k.totals.rows) {  // 100 operations and 1 MB a second
+                row.operations = 1000;
+                row.bytes = 10'000'000;
+                row.transfer_ns = 10 * second;
+            }
+        });
+    };
+    CHECK(limited(100, 0) == "info:rate_limited");
+    CHECK(limited(100 / 0.951, 0) == "info:rate_limited");
+    CHECK(limited(100 / 0.949, 0) == "warning:limit_not_reached");
+    CHECK(limited(1000, 1e6) == "info:rate_limited");
+    CHECK(limited(1000, 1e7) == "warning:limit_not_reached");
+}
+
 TEST_CASE("late_node_is_rated_by_its_own_time") {
     CHECK(said([](Known& k) {
               k.totals.rows.clear();

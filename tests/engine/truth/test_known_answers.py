@@ -297,3 +297,60 @@ def test_duplex_streams_are_rated_over_their_overlap(engine: Engine, target: Pat
         assert stream["bytes_per_s"] == pytest.approx(100e6, rel=EXACT)
     assert line["duplex"]["efficiency"] == pytest.approx(1.0, rel=EXACT)
     assert line["duplex"]["fairness"] == pytest.approx(1.0, rel=EXACT)
+
+
+LIMIT_CASES = [
+    ({"iops_limit": 50}, 20e-3, "rate_limited"),
+    ({"rate_limit": "20MB/s"}, MIB / 20e6, "rate_limited"),
+    ({"iops_limit": 1000, "rate_limit": "20MB/s"}, MIB / 20e6, "rate_limited"),
+    ({"iops_limit": 200}, 5e-3, "limit_not_reached"),
+]
+
+
+@pytest.mark.parametrize(("limits", "interval", "finding"), LIMIT_CASES)
+@pytest.mark.parametrize("op", ["write", "mixed"])
+def test_limited_latency_counts_from_when_operations_are_due(
+    engine: Engine, target: Path, limits: Plan, interval: float, finding: str, op: str
+) -> None:
+    plan = plan_of(target, STEADY, {"id": "p", "op": op}, threads=2, io=limits)
+    if op == "mixed":
+        plan["data"]["access"]["read_ratio"] = 0.0
+    result = engine.run(plan)
+    assert result.code == 0, result.err
+    served = MIB / 100e6
+    ends, latencies = [], []
+    for number in range(256):
+        due = number * interval
+        begin = max(due, ends[-1] if ends else 0.0)
+        ends.append(begin + served)
+        latencies.append(ends[-1] - due)
+    line = result.finished("p")
+    assert line["seconds"]["elapsed"] == pytest.approx(ends[-1], rel=EXACT)
+    latency = line["latency"]["write"]
+    assert latency["count"] == 2 * 256
+    assert latency["min_ns"] == pytest.approx(1e9 * latencies[0], rel=EXACT)
+    assert latency["max_ns"] == pytest.approx(1e9 * latencies[-1], rel=EXACT)
+    assert latency["mean_ns"] == pytest.approx(1e9 * sum(latencies) / 256, rel=EXACT)
+    assert [item["id"] for item in result.of("finding") if "limit" in item["id"]] == [finding]
+
+
+def test_limited_phase_ends_at_its_time_while_it_waits(engine: Engine, target: Path) -> None:
+    phase = {"id": "p", "op": "write", "stop": {"time": "2500ms"}}
+    result = engine.run(plan_of(target, STEADY, phase, io={"iops_limit": 1}))
+    line = result.finished("p")
+    assert line["ops"]["done"] == 3  # due at 0, 1 and 2 s
+    assert line["bytes"]["transferred"] == 3 * MIB
+    assert line["seconds"]["elapsed"] == pytest.approx(2.5, rel=EXACT)
+
+
+def test_limited_task_keeps_its_schedule_over_files_and_passes(engine: Engine, target: Path) -> None:
+    plan = plan_of(
+        target,
+        STEADY,
+        {"id": "p", "op": "write", "stop": {"operations": 4, "min_time": "900ms"}},
+        files={"mapping": "many", "count": 3},
+        io={"iops_limit": 20},
+    )
+    line = engine.run(plan).finished("p")
+    assert line["ops"]["done"] == 24  # the second pass ends after 900 ms
+    assert line["seconds"]["elapsed"] == pytest.approx(23 * 50e-3 + MIB / 100e6, rel=EXACT)

@@ -30,6 +30,9 @@ ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase,
         }
     }
     end["tasks"] = context.tasks.tasks();
+    if (phase.op == plan::Op::mixed) {
+        results::add_directions(end, totals);
+    }
     if (phase.op == plan::Op::duplex && end.contains("streams")) {
         results::add_duplex(end, phase, direction_rates);
     }

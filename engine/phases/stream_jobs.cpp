@@ -179,7 +179,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     if (phase.op == Op::remove && !map.first_of_file(owner)) {
         job.files = 0;  // the first task of the file removes it
     }
-    job.verify = job.reads && !job.writes &&
+    job.verify = job.reads && (!job.writes || phase.op == Op::mixed) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.replay = read_replayed_operations(phase, assignment.task);
     job.mpi = context.team.mpi_module();

@@ -303,6 +303,22 @@ std::map<std::string, RateValue> compute_rates(const Totals& totals, const Phase
     return rates;
 }
 
+void add_directions(ordered_json& line, const Totals& totals) {
+    constexpr std::array<std::pair<const char*, meters::CallKind>, 2> directions{
+        {{"read", meters::kind_read}, {"write", meters::kind_write}}};
+    const double transfer_s = seconds_between(totals.part[meters::part_transfer]);
+    Histogram all;
+    for (const auto& [name, kind] : directions) {
+        if (totals.operations[kind] > 0 && transfer_s > 0) {
+            line["directions"][name] = rate_json({totals.bytes[kind], totals.operations[kind], transfer_s});
+        }
+        all.merge(totals.histogram[kind]);
+    }
+    if (all.count() > 0) {
+        line["latency"]["all"] = latency_json(all);
+    }
+}
+
 ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     ordered_json line;
     line["stopped_by"] = facts.stopped_by;

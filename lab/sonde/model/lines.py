@@ -204,6 +204,14 @@ class PhaseRates:
 
 
 @dataclass(frozen=True)
+class DirectionRates:
+    """Reads and writes of a mixed phase over its transfer interval; None if it has no such operation."""
+
+    read: Rate | None = None
+    write: Rate | None = None
+
+
+@dataclass(frozen=True)
 class LatencySummary:
     """Percentiles of one kind of operation, nanoseconds."""
 
@@ -291,6 +299,7 @@ class PhaseEndLine(RecordLine):
     imbalance: TaskImbalance = field(default_factory=TaskImbalance)
     verify: VerificationCounts | None = None
     residency: float | None = None
+    directions: DirectionRates | None = None  # mixed phases only
     streams: Any = None
     entries: int | None = None
     walk: WalkCounts | None = None

@@ -8,7 +8,7 @@ from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.json_access import get_items, get_number, get_text
-from sonde.model.lines import TreatmentLine
+from sonde.model.lines import DirectionRates, TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.report.definitions import RATES, Definition
@@ -146,8 +146,26 @@ def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
+def _list_directions(directions: DirectionRates) -> tuple[FourTexts, ...]:
+    """Direction, operations, amount and rate."""
+    rates = (("reads", directions.read), ("writes", directions.write))
+    return tuple(
+        (
+            name,
+            f"{quantities.display_count(rate.ops)} operations",
+            str(quantities.display_volume(rate.bytes)),
+            str(quantities.display_byte_rate(rate.bytes_per_s)),
+        )
+        for name, rate in rates
+        if rate is not None
+    )
+
+
 def list_streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts, ...], str]:
-    """Stream, operation, amount and rate of a duplex phase, and a clause on their overlap."""
+    """Stream, operation, amount and rate of a duplex phase, and a clause on their overlap; the directions of a mixed
+    phase likewise."""
+    if phase.end is not None and phase.end.directions is not None:
+        return _list_directions(phase.end.directions), ""
     result = phase.end.streams if phase.end else None
     recorded = get_items({"v": result}, "v") or get_items(result, "streams")
     planned = get_items(run.find_planned_phase(phase.id), "streams")

@@ -67,11 +67,20 @@ def describe_phase_end(end: PhaseEndLine) -> str:
         checked = format_bytes(end.verify.checked_bytes)
         sentences.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
     sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _describe_streams(end)]
+    sentences += _describe_directions(end)
     if end.ops.failed:
         sentences.append(f"{counted(end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(end.stopped_by):
         sentences.append(_ENDINGS[end.stopped_by])
     return ", ".join(sentences)
+
+
+def _describe_directions(end: PhaseEndLine) -> list[str]:
+    """Rates of reads and of writes of a mixed phase."""
+    if end.directions is None:
+        return []
+    rates = (("read", end.directions.read), ("write", end.directions.write))
+    return [f"{name} {format_rate(rate.bytes_per_s)}" for name, rate in rates if rate is not None]
 
 
 def _describe_streams(end: PhaseEndLine) -> list[dict[str, Any]]:

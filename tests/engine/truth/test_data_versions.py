@@ -195,3 +195,80 @@ def test_a_file_that_ends_inside_queued_operations(engine: Engine, target: Path,
     ends = sorted(error["offset"] for error in result.of("error"))
     assert ends == [100001] + [block * 4096 for block in range(25, 32)]
     assert all("the end of the file" in error["text"] for error in result.of("error"))
+
+
+MIXED_ACCESS: Plan = {
+    "transfer": "8KiB", "block": "256KiB", "segments": 4, "order": "random_replace", "read_ratio": 0.5,
+}  # fmt: skip
+
+
+def mixed(**more: Any) -> Plan:
+    """Reads and writes at random places, each read compared."""
+    access = {**MIXED_ACCESS, **more.pop("access", {})}
+    return {"id": "read", "op": "mixed", "verify": "on_read", "access": access, "stop": {"min_time": "100ms"}, **more}
+
+
+MIXED_CASES: list[tuple[str, str, Plan]] = [
+    ("per_task", "posix", {}),
+    ("per_task", "mmap", {"distribution": {"kind": "zipf"}, "scope": "file"}),
+    ("shared", "posix", {"distribution": {"kind": "pareto"}}),
+    ("shared", "io_uring", {"sizes": [{"size": "4KiB", "percent": 70}, {"size": "8KiB", "percent": 30}]}),
+]
+
+
+@pytest.mark.parametrize(("mapping", "backend", "access"), MIXED_CASES)
+def test_mixed_reads_find_old_or_own_data(
+    engine: Engine, target: Path, mapping: str, backend: str, access: Plan
+) -> None:
+    filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}
+    plan = plan_of(target, write(), mixed(access=access), files={"mapping": mapping}, access=filled, backend=backend)
+    result = engine.run(plan)
+    assert result.code == DONE, result.err
+    end = result.finished("read")
+    assert end["bytes"]["written"] > 0
+    assert end["verify"] == {"checked_bytes": end["bytes"]["read"], "mismatches": 0}
+    assert not [finding for finding in result.of("finding") if finding["id"] == "not_verified"]
+
+
+def test_mixed_reads_find_damage(engine: Engine, target: Path) -> None:
+    spoil = "for f in $(find . -name 'data*'); do printf x | dd of=$f bs=1 seek=5000 conv=notrunc status=none; done"
+    before = [{"kind": "command", "command": f"cd {target} && {spoil}"}]
+    filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}
+    result = engine.run(plan_of(target, write(), mixed(before=before, access={"read_ratio": 0.99}), access=filled))
+    assert result.code == MISMATCH, result.err
+    assert result.finished("read")["verify"]["mismatches"] > 0
+
+
+def test_mixed_result_has_directions_and_latency_of_all(engine: Engine, target: Path) -> None:
+    filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}
+    result = engine.run(plan_of(target, write(), mixed(access={"read_ratio": 0.7}), access=filled))
+    end = result.finished("read")
+    read_rate, write_rate, latency = end["directions"]["read"], end["directions"]["write"], end["latency"]
+    assert (read_rate["bytes"], read_rate["ops"]) == (end["bytes"]["read"], end["ops"]["read"])
+    assert (write_rate["bytes"], write_rate["ops"]) == (end["bytes"]["written"], end["ops"]["written"])
+    transfer = end["rates"]["transfer"]
+    assert read_rate["bytes_per_s"] + write_rate["bytes_per_s"] == pytest.approx(transfer["bytes_per_s"])
+    assert latency["all"]["count"] == end["ops"]["done"]
+    assert latency["all"]["min_ns"] == min(latency["read"]["min_ns"], latency["write"]["min_ns"])
+    assert latency["all"]["max_ns"] == max(latency["read"]["max_ns"], latency["write"]["max_ns"])
+    both = sum(latency[kind]["mean_ns"] * latency[kind]["count"] for kind in ("read", "write"))
+    assert latency["all"]["mean_ns"] == pytest.approx(both / end["ops"]["done"])
+    assert "directions" not in result.finished("write")
+    assert "all" not in result.finished("write")["latency"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "files", "sentence"),
+    [
+        (mixed(access={"transfer": "1KiB"}), "per_task", "multiples of 4 KiB"),
+        (mixed(backend="io_uring", io={"queue_depth": 4}), "per_task", "needs queue_depth = 1"),
+        (mixed(access={"scope": "file"}), "shared", "needs files of one task"),
+        (mixed(access={"within": "64KiB"}), "shared", "needs files of one task"),
+    ],
+)
+def test_mixed_verification_that_could_err_is_refused(
+    engine: Engine, target: Path, phase: Plan, files: str, sentence: str
+) -> None:
+    result = engine.run(plan_of(target, write(), phase, files={"mapping": files}))
+    assert result.code == BAD_PLAN
+    assert sentence in result.only_sentence

@@ -236,6 +236,10 @@ bool write_pays(File& file, const Move& move, std::int64_t offset) noexcept {
 
 ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t offset,
                   bool& hit) noexcept {
+    if (file.write_through) {  // also where a page holds what was read before
+        hit = false;
+        return write_straight(file, from, bytes, offset);
+    }
     std::size_t done = 0;
     while (done < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(done);
@@ -245,7 +249,7 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
-            const bool pays = !file.write_through && write_pays(file, move, position);
+            const bool pays = write_pays(file, move, position);
             const std::size_t run = straight_run(file, position, bytes - done, pays);
             if (run == 0) {
                 page = new_page(file, index, again);

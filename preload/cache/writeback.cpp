@@ -8,10 +8,14 @@
 #include "model/unlocked_scope.hpp"
 #include "system/clock.hpp"
 
+#include <linux/fs.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 namespace sonde::buffer {
 
@@ -49,29 +53,53 @@ namespace {
 
 /// As much as programs may write while we hold data back, also those of other processes.
 constexpr std::uint64_t reserve_bytes = 4ULL << 30U;
-constexpr long quotactl_fd = 443, get_user_quota = 0x80000700, get_group_quota = 0x80000701;  // Linux 5.14
+constexpr long quotactl_fd = 443, get_user_quota = 0x80000700;  // Linux 5.14; + 1: of a group, + 2: of a project
 
 struct Quota {  // struct if_dqblk
     std::uint64_t hard_blocks, soft_blocks, bytes, hard_inodes, soft_inodes, inodes, block_time, inode_time;
     std::uint32_t valid;
 };
 
-bool quota_is_low(int fd) noexcept {
+bool is_near_limit(const Quota& quota) noexcept {
+    constexpr std::uint64_t block = 1024;
+    for (const std::uint64_t limit : {quota.hard_blocks, quota.soft_blocks}) {
+        if (limit != 0 && limit * block < quota.bytes + reserve_bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Only root may ask for the quota of a project. The free space that the kernel states for its folder takes it into
+/// account.
+bool is_folder_low(const File& file) noexcept {
+    char folder[sizeof(file.path)];
+    std::memcpy(folder, file.path, sizeof(folder));
+    char* slash = std::strrchr(folder, '/');
+    struct statfs about {};
+    if (slash == nullptr) {
+        return true;
+    }
+    slash[1] = '\0';
+    return raw::call(SYS_statfs, raw::number(folder), raw::number(&about)) != 0 || space_is_low(about);
+}
+
+bool quota_is_low(const File& file) noexcept {
+    const int fd = file.ends.writer;
     struct stat status {};
     if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
         return true;
     }
-    constexpr std::uint64_t block = 1024;
-    for (const bool of_user : {true, false}) {
+    struct fsxattr attributes {};
+    raw::call(SYS_ioctl, fd, static_cast<long>(FS_IOC_FSGETXATTR), raw::number(&attributes));
+    const std::uint32_t ids[] = {status.st_uid, status.st_gid, attributes.fsx_projid};
+    constexpr long project = 2;
+    for (long kind = 0; kind <= (attributes.fsx_projid != 0 ? project : project - 1); ++kind) {
         Quota quota{};
-        const long id = of_user ? static_cast<long>(status.st_uid) : static_cast<long>(status.st_gid);
-        if (raw::call(quotactl_fd, fd, of_user ? get_user_quota : get_group_quota, id, raw::number(&quota)) != 0) {
-            continue;  // none is in force, or this kernel does not tell
-        }
-        for (const std::uint64_t limit : {quota.hard_blocks, quota.soft_blocks}) {
-            if (limit != 0 && limit * block < quota.bytes + reserve_bytes) {
-                return true;
-            }
+        const long error = raw::call(quotactl_fd, fd, get_user_quota + kind, ids[kind], raw::number(&quota));
+        // Other errors: no quota is in force, or this kernel does not tell.
+        if (error == 0 ? is_near_limit(quota) : kind == project && error == -EPERM && is_folder_low(file)) {
+            return true;
         }
     }
     return false;
@@ -83,7 +111,8 @@ bool space_is_low(const struct statfs& about) noexcept {
     if (about.f_blocks == 0) {
         return false;  // the file system does not tell
     }
-    return static_cast<std::uint64_t>(about.f_bavail) * static_cast<std::uint64_t>(about.f_bsize) < reserve_bytes;
+    const auto block = static_cast<std::uint64_t>(about.f_frsize > 0 ? about.f_frsize : about.f_bsize);
+    return static_cast<std::uint64_t>(about.f_bavail) * block < reserve_bytes;
 }
 
 void check_space(File& file) noexcept {
@@ -100,7 +129,7 @@ void check_space(File& file) noexcept {
     const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
     // Quota groups of btrfs show in no call that a user may make.
     const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->alone;
-    file.write_through = has_status && (hidden || space_is_low(about) || quota_is_low(fd));
+    file.write_through = has_status && (hidden || space_is_low(about) || quota_is_low(file));
     if (file.write_through) {
         flush_file(file);
     }

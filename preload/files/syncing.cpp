@@ -59,6 +59,12 @@ void flush_all() noexcept {
     for_each_file([](File& file) { flush_file(file); });
 }
 
+void recheck_space() noexcept {
+    const system::Critical critical;
+    system::Hold hold(state.files_lock);
+    for_each_file([](File& file) { file.space_checked_ns = 0; });
+}
+
 bool holds_dirty(int fd) noexcept {
     const system::Critical critical;
     Description* description = nullptr;

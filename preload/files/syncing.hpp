@@ -14,6 +14,8 @@ void hand_to_kernel(int fd) noexcept;
 void give_offset_to_kernel(int fd) noexcept;
 void flush_inode(dev_t device, ino_t inode) noexcept;
 void flush_all() noexcept;
+/// The next write to each file looks at the free space again, because the program has allocated some.
+void recheck_space() noexcept;
 /// True when the file of this descriptor holds data that the kernel does not have.
 bool holds_dirty(int fd) noexcept;
 /// False: no file has any, so that calls on paths need not ask which file they mean.

@@ -97,6 +97,19 @@ int resize(int fd, Real real) {
     return real();
 }
 
+/// Space is allocated that held data may need: that data takes its space first.
+template <class Real>
+int allocate(int fd, Real real) {
+    if (buffer::holds_any_dirty()) {
+        buffer::flush_all();
+    }
+    const int done = resize(fd, real);
+    const int error = errno;
+    buffer::recheck_space();
+    errno = error;
+    return done;
+}
+
 template <class Real>
 int resize_at(Path path, Real real) {
     const intercept::PassThroughPath around(AT_FDCWD, path, true);
@@ -205,16 +218,16 @@ int wrap_ftruncate64(int fd, off64_t bytes) {
     return resize(fd, [=] { return NEXT(ftruncate64)(fd, bytes); });
 }
 int wrap_fallocate(int fd, int mode, off64_t offset, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(fallocate)(fd, mode, offset, bytes); });
+    return allocate(fd, [=] { return NEXT(fallocate)(fd, mode, offset, bytes); });
 }
 int wrap_fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(fallocate64)(fd, mode, offset, bytes); });
+    return allocate(fd, [=] { return NEXT(fallocate64)(fd, mode, offset, bytes); });
 }
 int wrap_posix_fallocate(int fd, off64_t offset, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(posix_fallocate)(fd, offset, bytes); });
+    return allocate(fd, [=] { return NEXT(posix_fallocate)(fd, offset, bytes); });
 }
 int wrap_posix_fallocate64(int fd, off64_t offset, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(posix_fallocate64)(fd, offset, bytes); });
+    return allocate(fd, [=] { return NEXT(posix_fallocate64)(fd, offset, bytes); });
 }
 int wrap_unlink(Path path) {
     return change_name(AT_FDCWD, nullptr, [=] { return NEXT(unlink)(path); });

@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from sonde.advise.advice import JobAdvice
+from sonde.advise.call_costs import CallCosts, predict_saving, take_quiet_costs
+from sonde.advise.call_log import CallLog
 from sonde.advise.replay_changes import ReplayChange
 from sonde.terminal.screen import make_plain_table
 
@@ -33,11 +35,13 @@ class GainShare:
 
 @dataclass(frozen=True)
 class Proof:
-    """One change. `before_s` and `after_s` are the medians of seconds in I/O calls, summed over tasks."""
+    """One change. `before_s` and `after_s` are the medians of seconds in I/O calls, summed over tasks. `predicted` is
+    from the costs of calls on the storage; `advised` is the gain of the advice, which `is_bound` is about."""
 
     change: str
     title: str
     predicted: GainShare | None
+    advised: GainShare | None
     is_bound: bool
     proven: GainShare | None
     before_s: float
@@ -55,6 +59,15 @@ def predict_share(advice: JobAdvice, change: ReplayChange) -> GainShare | None:
         min(1.0, gain / seconds) for gain in (change.predicted.low, change.predicted.value, change.predicted.high)
     )
     return GainShare(value, low, high)
+
+
+def predict_from_costs(samples: Sequence[CallCosts], before: CallLog, change: ReplayChange) -> GainShare | None:
+    """The predicted gain, and its range over single calibrations; None where the calls do not change."""
+    if not samples or change.stripes is not None:
+        return None
+    value = predict_saving(take_quiet_costs(samples), before, change.after)
+    single = [predict_saving(costs, before, change.after) for costs in samples]
+    return GainShare(value, min(value, *single), max(value, *single))
 
 
 def to_gain_share(ratio: float, low: float | None, high: float | None) -> GainShare:
@@ -83,13 +96,14 @@ def print_proofs(console: Console, advice: JobAdvice, storage: str, proofs: Sequ
         console.print("None of the advised changes changes the calls of this log, so there is nothing to prove.")
         return
     table = make_plain_table()
-    for title in ("change", "predicted", "proven", "runs", ""):
+    for title in ("change", "advised", "predicted", "proven", "runs", ""):
         table.add_column(title, justify="right" if title == "runs" else "left")
     for proof in proofs:
-        predicted = "-" if proof.predicted is None else str(proof.predicted)
-        if proof.is_bound and proof.predicted is not None and proof.predicted.high is not None:
-            predicted = f"at most {100 * proof.predicted.high:.0f} %"
-        table.add_row(proof.change, predicted, str(proof.proven or "-"), str(proof.runs), proof.verdict)
+        advised = str(proof.advised or "-")
+        if proof.is_bound and proof.advised is not None and proof.advised.high is not None:
+            advised = f"at most {100 * proof.advised.high:.0f} %"
+        row = (proof.change, advised, str(proof.predicted or "-"), str(proof.proven or "-"), str(proof.runs))
+        table.add_row(*row, proof.verdict)
     console.print(table)
     for proof in proofs:
         console.print(f"{proof.change}: {proof.title}.", style="dim", soft_wrap=True)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sonde.advise.call_costs import CalibrationPhase
 from sonde.advise.call_log import CallKind, CallLog
 from sonde.advise.operation_list import OperationList, build_operation_list, build_preparation
 from sonde.model.lines import HistogramLine
@@ -62,6 +64,28 @@ def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = 
                 "measure": False,
             },
         )
+    return Replay(_build_plan(log, request, phases, name, largest), operations)
+
+
+def make_calibration_plan(phases: Sequence[CalibrationPhase], folder: Path, request: ReplayRequest) -> Plan:
+    """Writes the lists of a calibration into `folder` and returns the plan. With a cold cache, reads begin with one."""
+    documents, largest = [], 1
+    for phase in phases:
+        operations = build_operation_list(phase.calls)
+        largest = max(largest, operations.largest)
+        document: dict[str, Any] = {
+            "id": phase.name,
+            "op": "replay",
+            "replay_file": str(operations.write(folder)),
+            "think_time": "none",
+        }
+        if request.is_cold and phase.kind == "read":
+            document["before"] = [{"kind": "drop_page_cache", "need": "required"}]
+        documents.append(document)
+    return _build_plan(phases[0].calls, request, documents, "calibration", largest)
+
+
+def _build_plan(log: CallLog, request: ReplayRequest, phases: list[dict[str, Any]], name: str, largest: int) -> Plan:
     target: dict[str, Any] = {"path": request.target}
     if request.stripes is not None:
         target["striping"] = {"count": request.stripes}
@@ -76,7 +100,7 @@ def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = 
         },
         "phases": phases,
     }
-    return Replay(Plan.from_document(document, log.source), operations)
+    return Plan.from_document(document, log.source)
 
 
 @dataclass(frozen=True)

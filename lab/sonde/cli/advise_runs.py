@@ -7,16 +7,25 @@ import json
 import statistics
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sonde.advise.advice import JobAdvice
+from sonde.advise.call_costs import CallCosts, make_calibration, read_call_costs
 from sonde.advise.call_log import CallLog
 from sonde.advise.call_sources import read_call_log
-from sonde.advise.proof import Proof, build_proof_document, predict_share, print_proofs, to_gain_share
+from sonde.advise.proof import (
+    GainShare,
+    Proof,
+    build_proof_document,
+    predict_from_costs,
+    predict_share,
+    print_proofs,
+    to_gain_share,
+)
 from sonde.advise.replay_changes import ReplayChange, list_changes
-from sonde.advise.replay_plan import Replay, ReplayRequest, make_replay, read_io_seconds
+from sonde.advise.replay_plan import Replay, ReplayRequest, make_calibration_plan, make_replay, read_io_seconds
 from sonde.cli.replay_runs import ReplayRunner, open_replay_runner
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
@@ -25,6 +34,8 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 from sonde.tune.search import SearchResult, SearchRule, compare_values, estimate_runs
 
 PROOF_FILE = "proof.json"
+# A model repeats a calibration exactly.
+_CALIBRATIONS, _CALIBRATIONS_OF_MODEL = 5, 1
 
 
 @dataclass(frozen=True)
@@ -49,8 +60,10 @@ def prove_advice(advice: JobAdvice, log: Path, request: ProofRequest, archive: A
             changes = list_changes(advice, calls, has_stripes=request.system is not None)
         group = make_run_id("prove")
         rule = SearchRule(max_blocks=request.blocks)
-        runner.expected = len(changes) * estimate_runs(1, rule)[1]
+        runner.expected = _CALIBRATIONS + len(changes) * estimate_runs(1, rule)[1]
         prover = _Prover(runner, calls, request.is_cold, group)
+        if changes:
+            prover.measure_call_costs()
         proofs = [prover.prove(advice, change, rule) for change in changes]
         storage = request.system or runner.target
         document = build_proof_document(advice, storage, group, proofs)
@@ -72,6 +85,15 @@ class _Prover:
     is_cold: bool
     group: str
     last_run: Path | None = None
+    costs: list[CallCosts] = field(default_factory=list)
+
+    def measure_call_costs(self) -> None:
+        """Measures what calls cost on the storage with as many tasks as the job has."""
+        phases = make_calibration(self.calls)
+        plan = make_calibration_plan(phases, self.runner.folder, ReplayRequest(self.runner.target, False, self.is_cold))
+        facts = {"role": "prove", "group": self.group, "replay": {"log": self.calls.source, "change": "", "side": ""}}
+        for _ in range(_CALIBRATIONS if self.runner.launcher is None else _CALIBRATIONS_OF_MODEL):
+            self.costs.append(read_call_costs(self.runner.run(plan, "prove-costs", facts).record, phases))
 
     def prove(self, advice: JobAdvice, change: ReplayChange, rule: SearchRule) -> Proof:
         """Replays before and after one change until the interval of the gain is narrow enough."""
@@ -82,7 +104,7 @@ class _Prover:
             return self._measure(after if value else before, change.name, "after" if value else "before")
 
         result = compare_values(change.name, measure, rule, seed=1)
-        return _to_proof(advice, change, result)
+        return _to_proof(advice, change, predict_from_costs(self.costs, self.calls, change), result)
 
     def _make(self, calls: CallLog, stripes: int | None, name: str) -> Replay:
         request = ReplayRequest(self.runner.target, False, self.is_cold, stripes)
@@ -94,7 +116,7 @@ class _Prover:
             "group": self.group,
             "replay": {"log": self.calls.source, "change": change, "side": side},
         }
-        run = self.runner.run(replay, f"prove-{change}", facts)
+        run = self.runner.run(replay.plan, f"prove-{change}", facts)
         self.last_run = run.folder
         seconds = read_io_seconds(run.record)
         if seconds <= 0:
@@ -102,11 +124,12 @@ class _Prover:
         return 1 / seconds
 
 
-def _to_proof(advice: JobAdvice, change: ReplayChange, result: SearchResult) -> Proof:
+def _to_proof(advice: JobAdvice, change: ReplayChange, predicted: GainShare | None, result: SearchResult) -> Proof:
     ratio = result.ratio
     return Proof(
         change.name,
         change.title,
+        predicted,
         predict_share(advice, change),
         change.predicted is not None and change.predicted.is_bound,
         to_gain_share(ratio.value, ratio.low, ratio.high) if ratio is not None else None,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sonde.advise.replay_plan import Replay
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
 from sonde.experiments.locations import existing_directory
 from sonde.experiments.simulated_executor import run_simulated
@@ -19,6 +18,7 @@ from sonde.launch.engine import find_engine
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.plan import Plan
 from sonde.model.system import read_system
 from sonde.store.archive import Archive
 from sonde.terminal.run_display import Display, make_display
@@ -29,7 +29,7 @@ SIMULATED_TARGET = "/simulated"
 
 @dataclass
 class ReplayRunner:
-    """Executes replays one after the other. `folder` is where their lists lie until the runner is closed."""
+    """Executes plans of replays one after the other. `folder` is where their lists lie until the runner is closed."""
 
     setup: RunSetup
     display: Display
@@ -39,15 +39,15 @@ class ReplayRunner:
     count: int = 0
     expected: int = 1
 
-    def run(self, replay: Replay, name: str, facts: Mapping[str, Any]) -> RunResult:
+    def run(self, plan: Plan, name: str, facts: Mapping[str, Any]) -> RunResult:
         """Raises UserError when the replay does not end well."""
         self.count += 1
-        self.display.begin(name, self.count, max(self.count, self.expected), replay.plan)
+        self.display.begin(name, self.count, max(self.count, self.expected), plan)
         if self.launcher is None:
-            result = conduct_run(replay.plan, self.setup, self.display.line, name, facts)
+            result = conduct_run(plan, self.setup, self.display.line, name, facts)
         else:
             launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
-            result = run_simulated(replay.plan, self.setup, self.display.line, launcher, name, facts)
+            result = run_simulated(plan, self.setup, self.display.line, launcher, name, facts)
         if result.exit_code != EXIT_OK:
             raise make_failure(result.exit_code, result.text)
         return result

@@ -110,4 +110,5 @@ def test_buffering_is_proven_on_a_model(sonde: Any, folder: Path) -> None:
     assert buffer["verdict"] == "better"
     assert 0 < buffer["proven"]["low"] <= buffer["proven"]["value"] <= buffer["proven"]["high"] < 1
     assert buffer["after_s"] < buffer["before_s"]
+    assert buffer["predicted"]["value"] == pytest.approx(buffer["proven"]["value"], rel=0.25)
     assert [json.loads(path.read_text()) for path in folder.rglob("proof.json")] == [document]

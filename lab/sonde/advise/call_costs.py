@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls cost on a storage, measured by short replays there, and what the calls of a log then cost.
+
+Each phase of a calibration issues calls of one kind and size, by as many tasks as the job has, on files of their own or
+on one file for all: tasks that write to one file wait for each other. New bytes and bytes that exist already are
+written in phases of their own, because only new bytes need pages and blocks. Between the measured sizes the cost is
+interpolated on logarithmic scales; smaller calls cost what the smallest size costs, larger ones what the largest one
+costs for each byte. No phase transfers more than the job: the first use of memory costs more than its use again, and
+much data may be written back while calls run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files, make_calls
+from sonde.advise.operation_list import build_operation_list, find_required_sizes
+from sonde.model.record import RecordReader
+
+CALL_SIZES = (512, 4096, 32768, 262144, 4194304)
+_BYTES_OF_PHASE = 32 << 20  # of all tasks
+_FEWEST_SIZES, _MOST_CALLS, _SYNCS = 2, 1000, 4  # of each task
+_NEW_FILES, _FEWEST_NEW_FILES = 200, 5  # of all tasks, of each task
+_TRANSFERS = ("new", "again", "read")  # the same bytes: written, written again, read
+
+
+@dataclass(frozen=True)
+class CalibrationPhase:
+    """Calls of one kind and size. `kind`: new, again, read, open, fsync; `size` is in bytes."""
+
+    kind: str
+    size: int
+    is_shared: bool
+    calls: CallLog
+
+    @property
+    def name(self) -> str:
+        """Id of the phase in the plan."""
+        return f"{self.kind}-{'shared' if self.is_shared else 'own'}-{self.size}"
+
+
+def make_calibration(job: CallLog) -> list[CalibrationPhase]:
+    """The phases of a calibration for the tasks and bytes of a job, in their order. All have the same files."""
+    tasks = len(job.tasks)
+    most_bytes = min(_BYTES_OF_PHASE, sum(int(calls["length"].sum()) for calls in job.tasks)) // tasks
+    shares = (False, True) if tasks > 1 else (False,)
+    sizes = [size for index, size in enumerate(CALL_SIZES) if index < _FEWEST_SIZES or size <= most_bytes]
+    pairs = [(size, is_shared) for is_shared in shares for size in sizes]
+    first_new_file = sum(1 if is_shared else tasks for _, is_shared in pairs)
+    new_files = max(_FEWEST_NEW_FILES, _NEW_FILES // tasks)
+    names = [f"/calibration/{number}" for number in range(first_new_file + new_files * tasks)]
+    phases, first_file = [], 0
+    for size, is_shared in pairs:
+        for kind in _TRANSFERS:
+            calls = tuple(
+                _make_transfers(kind, (size, most_bytes // size), first_file, (task, tasks), is_shared)
+                for task in range(tasks)
+            )
+            phases.append(CalibrationPhase(kind, size, is_shared, CallLog("calibration", "", "", names, calls)))
+        first_file += 1 if is_shared else tasks
+    for kind in ("create", "open"):
+        calls = tuple(_make_opens(kind, first_new_file + new_files * task, new_files) for task in range(tasks))
+        phases.append(CalibrationPhase(kind, 0, False, CallLog("calibration", "", "", names, calls)))
+    calls = tuple(_make_syncs(first_new_file + new_files * task) for task in range(tasks))
+    phases.append(CalibrationPhase("fsync", 0, False, CallLog("calibration", "", "", names, calls)))
+    return phases
+
+
+def _make_transfers(
+    kind: str, size_and_count: tuple[int, int], first_file: int, task_of: tuple[int, int], is_shared: bool
+) -> Calls:
+    """Consecutive calls on a file of the task, or every n-th of n tasks on one file."""
+    (size, count), (task, tasks) = size_and_count, task_of
+    count = max(1, min(_MOST_CALLS, count))
+    file = first_file if is_shared else first_file + task
+    calls = make_calls(count, CallKind.READ if kind == "read" else CallKind.WRITE, file)
+    numbers = np.arange(count, dtype=np.int64)
+    calls["offset"] = (numbers * tasks + task if is_shared else numbers) * size
+    calls["length"] = size
+    return calls
+
+
+def _make_opens(kind: str, first_file: int, files: int) -> Calls:
+    """Opens and closes; a file that is created gets one byte, since a file that is only read is not created."""
+    parts = []
+    for file in range(first_file, first_file + files):
+        parts.append(make_calls(1, CallKind.OPEN, file))
+        if kind == "create":
+            write = make_calls(1, CallKind.WRITE, file)
+            write["length"] = 1
+            parts.append(write)
+        parts.append(make_calls(1, CallKind.CLOSE, file))
+        parts.append(make_calls(1, CallKind.STAT, file))
+    return np.concatenate(parts)
+
+
+def _make_syncs(file: int) -> Calls:
+    parts = []
+    for number in range(_SYNCS):
+        write = make_calls(1, CallKind.WRITE, file)
+        write["offset"], write["length"] = number << 20, 1 << 20
+        parts += [write, make_calls(1, CallKind.FSYNC, file)]
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class CallCosts:
+    """Seconds of calls on one storage. Transfers by (kind, shared): seconds at each of `sizes`; others by kind."""
+
+    sizes: tuple[int, ...]
+    transfers: Mapping[tuple[str, bool], NDArray[np.float64]]
+    others: Mapping[str, float]
+
+    def estimate_seconds(self, log: CallLog) -> float:
+        """Seconds inside all calls of a log, summed over tasks, with the opens and closes that a replay adds."""
+        operations = build_operation_list(log)
+        exists = find_required_sizes(operations)
+        shared = np.zeros(len(log.files), dtype=bool)
+        shared[find_shared_files(operations.tasks)] = True
+        return sum(self._sum_task(task, exists, shared) for task in operations.tasks)
+
+    def _sum_task(self, task: NDArray[Any], exists: NDArray[np.int64], shared: NDArray[np.bool_]) -> float:
+        kinds, files, lengths = task["kind"], task["file"], task["length"].astype(np.int64)
+        is_new = find_new_writes(task, exists)
+        seconds = 0.0
+        for (name, is_shared), costs in self.transfers.items():
+            is_kind = kinds == CallKind.READ if name == "read" else (kinds == CallKind.WRITE)
+            if name != "read":
+                is_kind &= is_new == (name == "new")
+            seconds += float(self._interpolate(lengths[is_kind & (shared[files] == is_shared)], costs).sum())
+        is_created = find_first_opens(task) & (exists[files] < 0)
+        for is_kind, name in (
+            (is_created, "create"),
+            ((kinds == CallKind.OPEN) & ~is_created, "open"),
+            *((kinds == kind, kind.name.lower()) for kind in (CallKind.CLOSE, CallKind.STAT, CallKind.FSYNC)),
+        ):
+            seconds += int(is_kind.sum()) * self.others[name]
+        return seconds
+
+    def _interpolate(self, lengths: NDArray[np.int64], costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        logarithms = np.log(np.array(self.sizes, dtype=np.float64))
+        inside = np.exp(np.interp(np.log(np.maximum(lengths, 1)), logarithms, np.log(costs)))
+        return np.asarray(inside * np.maximum(1.0, lengths / self.sizes[-1]))
+
+
+def find_first_opens(task: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which operations open a file that the task has not opened before."""
+    opens = np.flatnonzero(task["kind"] == CallKind.OPEN)
+    _, first = np.unique(task["file"][opens], return_index=True)
+    is_first = np.zeros(task.size, dtype=bool)
+    is_first[opens[first]] = True
+    return is_first
+
+
+def find_new_writes(task: NDArray[Any], exists: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which operations write beyond what the task wrote before, in a file that the replay does not prepare."""
+    ends = dict(enumerate(exists.tolist()))
+    is_new = np.zeros(task.size, dtype=bool)
+    for index in np.flatnonzero(task["kind"] == CallKind.WRITE).tolist():
+        file, end = int(task["file"][index]), int(task["offset"][index]) + int(task["length"][index])
+        if end > ends[file]:
+            is_new[index], ends[file] = True, end
+    return is_new
+
+
+def read_call_costs(record: RecordReader, phases: Sequence[CalibrationPhase]) -> CallCosts:
+    """The mean costs of the calls in one run of a calibration."""
+    transfers: dict[tuple[str, bool], list[float]] = {}
+    others: dict[str, float] = {}
+    for phase in phases:
+        means = {
+            line.kind: (line.sum_ns or 0.0) * 1e-9 / max(1, line.count) for line in record.phases[phase.name].histograms
+        }
+        if phase.kind in _TRANSFERS:
+            cost = max(means["read" if phase.kind == "read" else "write"], 1e-9)
+            transfers.setdefault((phase.kind, phase.is_shared), []).append(cost)
+        elif phase.kind == "fsync":
+            others["fsync"] = means["fsync"]
+        else:
+            others[phase.kind] = means["open"]
+            others |= {name: means[name] for name in ("close", "stat")}
+    costs = {key: np.array(values) for key, values in transfers.items()}
+    for kind in _TRANSFERS:  # one task shares with nobody
+        costs.setdefault((kind, True), costs[kind, False])
+    sizes = tuple(sorted({phase.size for phase in phases if phase.kind in _TRANSFERS}))
+    return CallCosts(sizes, costs, others)
+
+
+def take_quiet_costs(samples: Sequence[CallCosts]) -> CallCosts:
+    """The lower quartile of each cost over several calibrations: other programs only make calls slower, and a
+    calibration that they disturb says little about the runs that it is compared with."""
+    transfers = {
+        key: np.quantile([costs.transfers[key] for costs in samples], 0.25, axis=0) for key in samples[0].transfers
+    }
+    others = {name: float(np.quantile([costs.others[name] for costs in samples], 0.25)) for name in samples[0].others}
+    return CallCosts(samples[0].sizes, transfers, others)
+
+
+def predict_saving(costs: CallCosts, before: CallLog, after: CallLog) -> float:
+    """The fraction of the time in calls that a change saves."""
+    return 1 - costs.estimate_seconds(after) / costs.estimate_seconds(before)

@@ -88,7 +88,7 @@ def main() -> None:
         for name, (access, fio_options) in JOBS.items():
             with new_folder(options.dir) as folder:
                 tools = [
-                    lambda: run_sonde(options.engine, access, folder, options.size, options.seconds),  # noqa: B023
+                    lambda: run_sonde(options.engine.resolve(), access, folder, options.size, options.seconds),  # noqa: B023
                     lambda: run_fio(fio, fio_options, folder, options.size, options.seconds),  # noqa: B023
                 ]
                 rates = [tool() for tool in (tools if number % 2 == 0 else tools[::-1])]

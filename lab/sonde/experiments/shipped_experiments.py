@@ -11,8 +11,12 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
 
 def list_shipped_plans() -> dict[str, Path]:
-    """Returns name and file of each shipped plan."""
-    return {name: file for name, file in find_bundled_toml_files("experiments").items() if not _is_experiment(file)}
+    """Returns name and file of each shipped plan, also from folders (one folder for each family of workloads)."""
+    return {
+        name: file
+        for name, file in find_bundled_toml_files("experiments", include_subfolders=True).items()
+        if not _is_experiment(file)
+    }
 
 
 def list_shipped_experiments() -> dict[str, Path]:

@@ -79,6 +79,9 @@ def test_every_shipped_plan_runs(sonde: Any, target: Path) -> None:
         "sustained": ["--set", "data.access.volume=8MiB", "--no-report"],
         "known-answer": ["--no-report"],
         "metadata": ["--set", "meta.tree.items_per_dir=20", "--no-report"],
+        "checkpoint": ["--set", "data.access.volume=16MiB", "--no-report"],
+        "kv-cache": ["--set", "data.access.volume=1MiB", "--set", "phases.serve.stop.time=100ms", "--no-report"],
+        "vector-search": ["--set", "data.access.volume=1MiB", "--set", "phases.search.stop.time=100ms", "--no-report"],
     }
     for name, arguments in settings.items():
         result = sonde("run", name, "--on", target, "--json", *arguments)

@@ -138,7 +138,7 @@ def _make_size_section(job: JobIo) -> StudySection:
     return StudySection("Sizes", sentences, [render_table(["Up to", "Reads", "Writes"], rows)] if rows else [])
 
 
-_FILE_TITLES = ["File", "Time in calls", "Read", "Written", "Opens", "Shared", "Targets"]
+_FILE_TITLES = ["File", "Time of all ranks", "Read", "Written", "Opens", "Shared", "Targets"]
 
 
 def _make_file_row(file: FileIo) -> Sequence[str]:

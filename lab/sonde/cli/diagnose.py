@@ -69,9 +69,7 @@ def command() -> None:
     help="Instead of a system file: a directory of this node's file system.",
 )
 @click.option("--mount", metavar="ID", default="", help="Mount or file system; default: the first with storage.")
-@click.option(
-    "--complaint", metavar="NAME=VALUE", multiple=True, help="What is slow, as application=theirs or api=mpiio."
-)
+@click.option("--complaint", metavar="NAME=VALUE", multiple=True, help="What is slow, as application=theirs.")
 @click.option(
     "--suspect",
     "suspects",
@@ -80,11 +78,9 @@ def command() -> None:
     help="Consider only these faults of the model; default: all.",
 )
 @click.option(
-    "--targets", type=click.IntRange(2), metavar="N", help="Use a smaller machine: the first N targets, in whole units."
+    "--targets", type=click.IntRange(2), metavar="N", help="Use a smaller machine: N targets, in whole units."
 )
-@click.option(
-    "--on-model", is_flag=True, help="Practice on the simulated machine, with the faults or cause that follow."
-)
+@click.option("--on-model", is_flag=True, help="Practice on the model, with the faults or cause that follow.")
 @click.option(
     "--fault", "faults", metavar="FAULT", multiple=True, help="With --on-model: a fault, as for sonde simulate."
 )
@@ -213,7 +209,9 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
 @click.argument("experiment")
 @click.argument("changes", nargs=-1, metavar="[PHASE=CHANGE]...")
 @click.option("--run", "run_name", metavar="RUN", default="", help="Stored run of the experiment.")
-@click.option("--reference", metavar="RUN", default="", help="Stored run of the experiment when it was fast.")
+@click.option(
+    "--reference", "references", metavar="RUN", multiple=True, help="Stored run when it was fast; or several."
+)
 @add_archive_option
 @add_json_option
 def answer_command(
@@ -221,11 +219,13 @@ def answer_command(
     experiment: str,
     changes: tuple[str, ...],
     run_name: str,
-    reference: str,
+    references: tuple[str, ...],
     archive: Archive,
     as_json: bool,
 ) -> int:
     """Enter the result of EXPERIMENT: changes of its phases against the fast time, or stored runs.
+
+    Give --reference for each earlier run; their scatter says how much runs differ.
 
     \b
     Examples:
@@ -239,9 +239,11 @@ def answer_command(
         raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
     session = open_session(state, archive)
     if run_name:
-        if not reference:
+        if not references:
             raise UserError("--run needs --reference: the same experiment when it was fast.")
-        session.add_stored_run(description, find_run(archive, run_name), find_run(archive, reference))
+        session.add_stored_run(
+            description, find_run(archive, run_name), [find_run(archive, name) for name in references]
+        )
     else:
         session.add_result(parse_hand_result(description, changes), "hand")
     write_state(state_file, session.state)
@@ -285,8 +287,7 @@ def evidence_command(
     sentences = add_evidence(session, archive, run_name, reference, logs, has_joint_changes)
     write_state(state_file, session.state)
     if not as_json:
-        for sentence in sentences:
-            get_results_console().print(sentence, soft_wrap=True, markup=False)
+        get_results_console().print("\n".join(sentences), soft_wrap=True, markup=False)
     return print_state(session, as_json)
 
 
@@ -358,8 +359,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
     session = open_session(read_state(state_file), archive)
-    path = write_study(build_diagnosis_page(session), out)
-    get_results_console().print(str(path), soft_wrap=True, markup=False)
+    get_results_console().print(str(write_study(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
     return EXIT_OK
 
 

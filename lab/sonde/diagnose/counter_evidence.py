@@ -39,6 +39,11 @@ class CounterEvidence:
 
     observed: Mapping[str, bool] = field(default_factory=dict)
 
+    def merge(self, other: CounterEvidence) -> CounterEvidence:
+        """Returns the observations of both; what one of them shows is shown."""
+        names = dict.fromkeys([*self.observed, *other.observed])
+        return CounterEvidence({name: bool(self.observed.get(name) or other.observed.get(name)) for name in names})
+
     def compute_log_factor(self, hypothesis: Hypothesis) -> float:
         """Logarithm of the probability of all observations under a hypothesis."""
         total = 0.0

@@ -5,7 +5,7 @@ second."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -156,12 +156,12 @@ class DiagnosisModel:
 
     def compute_densities(self, result: ExperimentResult) -> list[Floats]:
         """Log densities of a result under each hypothesis."""
-        healthy = self.get_healthy_prediction(result.experiment)
         experiment = self.find_experiment(result.experiment)
+        healthy = widen_prediction(self.get_healthy_prediction(result.experiment), result.scatter, {})
         return [
             compute_log_density(
                 hypothesis,
-                prediction,
+                widen_prediction(prediction, result.scatter, {}),
                 healthy,
                 result.runs,
                 masks,
@@ -203,12 +203,12 @@ def _find_visible(predictions: Sequence[Prediction], noise: NoiseModel) -> Float
 
 def _merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
     """Joins the runs of each experiment: "unexplained" has one unknown change for all of them."""
-    merged: dict[tuple[str, float, float], ExperimentResult] = {}
+    merged: dict[tuple[object, ...], ExperimentResult] = {}
     for result in results:
-        key = result.experiment, result.reference_sd, result.part_sd
+        key = result.experiment, result.reference_sd, result.part_sd, tuple(sorted(result.scatter.items()))
         earlier = merged.get(key)
         runs = (*(earlier.runs if earlier else ()), *result.runs)
-        merged[key] = ExperimentResult(result.experiment, runs, result.reference_sd, result.part_sd)
+        merged[key] = replace(result, runs=runs)
     return list(merged.values())
 
 

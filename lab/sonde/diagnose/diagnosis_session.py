@@ -31,7 +31,7 @@ from sonde.diagnose.joint_change_evidence import find_joint_change
 from sonde.diagnose.library import list_causes_for, list_experiments_for
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine, read_machine
-from sonde.diagnose.measurements import RunMeasurement, measure_record, subtract
+from sonde.diagnose.measurements import RunMeasurement, average, measure_record, measure_scatter, subtract
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.posterior import Posterior
@@ -171,20 +171,26 @@ class DiagnosisSession:
         self.model.find_experiment(result.experiment)
         self.state = self.state.add(result, origin, confirms)
 
-    def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, reference: Path) -> None:
-        """Adds a stored run of an experiment, compared with an earlier one. Raises UserError."""
+    def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, references: Sequence[Path]) -> None:
+        """Adds a stored run of an experiment, compared with earlier ones. Raises UserError.
+
+        Where the rates of several earlier runs scatter more than the noise of a run, the result is as uncertain.
+        """
         kinds = self.model.find_experiment(experiment.id).vector_kinds
-        measured, normal = (_measure_run(folder, experiment, kinds) for folder in (run, reference))
-        ratio = subtract(measured, normal)
+        measured, *earlier = (_measure_run(folder, experiment, kinds) for folder in (run, *references))
+        ratio = subtract(measured, average(earlier))
         if not ratio.rates:
-            raise UserError(f"Runs {run.name} and {reference.name} have no phase of {experiment.id} in common.")
-        reference_sd = _SINGLE_REFERENCE * self.state.noise.run_sd
-        self.add_result(ExperimentResult(experiment.id, (ratio,), reference_sd), run.name)
+            names = ", ".join(folder.name for folder in references)
+            raise UserError(f"Runs {run.name} and {names} have no phase of {experiment.id} in common.")
+        noise = self.state.noise.run_sd
+        reference_sd = _SINGLE_REFERENCE * noise / math.sqrt(len(earlier))
+        result = ExperimentResult(experiment.id, (ratio,), reference_sd, scatter=measure_scatter(earlier, noise))
+        self.add_result(result, run.name)
 
     def add_archive_runs(self, run: Path, reference: Path) -> list[str]:
         """Adds what two stored runs of any plan show; returns it in sentences. Raises UserError."""
         environment = compare_run_environments(run, reference)
-        counters = compare_counters(run, reference)
+        counters = self.state.counters.merge(compare_counters(run, reference))
         self.state = replace(self.state, environment=environment, counters=counters)
         self.model = replace(self.model, environment=environment, counters=counters)
         hypotheses = self.model.hypotheses

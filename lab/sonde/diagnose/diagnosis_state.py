@@ -39,6 +39,7 @@ class DiagnosisResult:
             "runs": [run.to_json() for run in self.result.runs],
             "reference_sd": self.result.reference_sd,
             "part_sd": self.result.part_sd,
+            "scatter": dict(self.result.scatter),
             "origin": self.origin,
             "confirms": self.confirms,
         }
@@ -47,7 +48,11 @@ class DiagnosisResult:
     def from_json(cls, document: Mapping[str, Any]) -> DiagnosisResult:
         runs = tuple(RunMeasurement.from_json(run) for run in document["runs"])
         result = ExperimentResult(
-            str(document["experiment"]), runs, float(document["reference_sd"]), float(document.get("part_sd", 0))
+            str(document["experiment"]),
+            runs,
+            float(document["reference_sd"]),
+            float(document.get("part_sd", 0)),
+            {str(phase): float(value) for phase, value in document.get("scatter", {}).items()},
         )
         return cls(result, str(document["origin"]), bool(document["confirms"]))
 

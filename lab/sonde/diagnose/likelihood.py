@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,12 +24,14 @@ class ExperimentResult:
 
     `reference_sd` is the error of the reference as a standard deviation of logarithms: zero for a long history.
     `part_sd` is the error of what is predicted for a slow part, when another plan than the experiment's was run.
+    `scatter` is the standard deviation between several runs of the reference beyond the noise of a run, by phase.
     """
 
     experiment: str
     runs: tuple[RunMeasurement, ...]
     reference_sd: float = 0.0
     part_sd: float = 0.0
+    scatter: Mapping[str, float] = field(default_factory=dict)
 
 
 class MemberMasks:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import log, sqrt
 from typing import Any
 
 from sonde.model.lines import TableLine, TargetsLine
@@ -149,3 +149,14 @@ def average(measurements: Sequence[RunMeasurement]) -> RunMeasurement:
                 samples.setdefault(name, []).append(value)
         vectors[key] = {name: statistics.median(values) for name, values in samples.items()}
     return RunMeasurement(rates, vectors)
+
+
+def measure_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dict[str, float]:
+    """Standard deviation of the log rate of each phase between runs, beyond the `noise` of a run; empty for fewer than
+    three runs."""
+    scatter: dict[str, float] = {}
+    for phase in measurements[0].rates if len(measurements) > 2 else ():
+        values = [item.rates[phase] for item in measurements if phase in item.rates]
+        if len(values) > 2 and (excess := statistics.variance(values) - noise**2) > 0:
+            scatter[phase] = sqrt(excess)
+    return scatter

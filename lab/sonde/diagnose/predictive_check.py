@@ -19,6 +19,7 @@ from sonde.diagnose.hypotheses import UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.posterior import Posterior
+from sonde.diagnose.predictions import widen_prediction
 from sonde.stats.ranks import Floats
 
 # Results contradict a hypothesis when they are less probable than this, over all experiments together.
@@ -62,8 +63,9 @@ def _compute_tails(
 ) -> list[tuple[float, str]]:
     """Probability that each phase and part of a run is as slow as measured."""
     experiment = model.find_experiment(result.experiment)
-    prediction, masks = model.predictions[result.experiment][index], model.masks[index]
-    healthy = model.get_healthy_prediction(result.experiment)
+    prediction = widen_prediction(model.predictions[result.experiment][index], result.scatter, {})
+    healthy = widen_prediction(model.get_healthy_prediction(result.experiment), result.scatter, {})
+    masks = model.masks[index]
     exposed = masks.select_exposed(experiment)
     exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
     noise = model.noise

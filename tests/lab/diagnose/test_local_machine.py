@@ -14,7 +14,9 @@ from sonde.diagnose.description import LOCAL, CauseFile
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_state, write_state
 from sonde.diagnose.library import find_experiment, list_causes_for, list_experiments_for
+from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
+from sonde.diagnose.measurements import RunMeasurement, measure_scatter
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.stated_machine import StatedMachine
 from sonde.model.bundled_files import find_system_file
@@ -131,3 +133,41 @@ def test_local_diagnosis_by_commands(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert document["ranking"][0]["id"] == "little-page-cache"
     assert main(["diagnose", "report", case, "--out", str(tmp_path / "case.html"), *archive]) == 0
     assert "less page cache than their files need" in (tmp_path / "case.html").read_text(encoding="utf-8")
+
+
+def test_scatter_of_references_makes_a_result_uncertain(opened: DiagnosisSession) -> None:
+    steady = [RunMeasurement({"write": value}) for value in (0.0, 0.02, -0.02)]
+    scattered = [RunMeasurement({"write": value}) for value in (0.0, 0.8, -0.8)]
+    assert measure_scatter(steady, 0.095) == {}
+    assert measure_scatter(scattered[:2], 0.095) == {}
+    scatter = measure_scatter(scattered, 0.1)
+    assert scatter == {"write": pytest.approx((0.64 - 0.01) ** 0.5)}
+    run = (RunMeasurement({"write": -0.9}),)
+    certain, uncertain = (
+        opened.model.compute_posterior([ExperimentResult("processor-work", run, 0.05, scatter=item)])
+        for item in ({}, scatter)
+    )
+    healthy = [item.id for item in opened.model.hypotheses].index("nothing")
+    assert certain.probabilities[healthy] < 0.05
+    assert uncertain.probabilities[healthy] > 0.1
+    state = DiagnosisState(directory="/scratch").add(ExperimentResult("processor-work", run, 0.05, 0, scatter), "x")
+    assert DiagnosisState.from_json(state.to_json()) == state
+
+
+def test_several_references_give_their_median(tmp_path: Path, opened: DiagnosisSession) -> None:
+    session = start_session(opened)
+    folders = []
+    for number, rate in enumerate((1e8, 4e8, 2e8, 1e8)):
+        folder = tmp_path / f"run-{number}"
+        folder.mkdir()
+        lines = [
+            {"type": "run", "schema": "sonde-record/2"},
+            {"type": "phase_begin", "phase": "write", "index": 0, "op": "write"},
+            {"type": "phase_end", "phase": "write", "rates": {"total": {"bytes_per_s": rate, "ops_per_s": rate}}},
+        ]
+        (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        folders.append(folder)
+    session.add_stored_run(find_experiment("processor-work"), folders[0], folders[1:])
+    result = session.state.results[0].result
+    assert result.runs[0].rates["write"] == pytest.approx(log(0.5))
+    assert result.scatter["write"] > 0.5

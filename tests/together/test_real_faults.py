@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real faults in a file system on a loop device, diagnosed by real runs; nothing of them remains."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from real_faults import find_missing_need  # noqa: E402
+
+pytestmark = pytest.mark.nightly
+
+
+def list_leftovers() -> list[str]:
+    mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if "real-faults" in line]
+    loops = subprocess.run(["losetup", "--all"], capture_output=True, text=True, check=True).stdout.splitlines()
+    groups = [str(path) for path in Path("/sys/fs/cgroup").glob("*/sonde-real-faults")]
+    return [*mounts, *(line for line in loops if "real-faults" in line), *groups]
+
+
+@pytest.mark.parametrize("fault", ["no read-ahead", "device limited to 40 MB/s", "page cache limited"])
+def test_real_fault_is_named_and_taken_out(tmp_path: Path, fault: str) -> None:
+    if missing := find_missing_need():
+        pytest.skip(missing)
+    out = tmp_path / "trials.jsonl"
+    command = [sys.executable, str(ROOT / "tools" / "diagnosis_real_faults.py"), "--rounds", "1", "--only", fault]
+    outcome = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True, timeout=900, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    (trial,) = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert trial["is_right"], trial
+    assert list_leftovers() == []

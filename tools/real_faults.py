@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plants real faults in a file system of its own on a loop device, and takes them out again. Needs root and the control
+groups of version 1 for devices, memory and processors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_GROUPS = Path("/sys/fs/cgroup")
+_GROUP_NAME = "sonde-real-faults"
+_IMAGE_BYTES, _UNMOUNT_TRIES = 2 << 30, 20
+_MEMORY_BYTES, _PROCESSOR_SHARE = 64 << 20, 0.3
+# Files that fill the file system; of every _PERIOD of them some are removed, so that free space is scattered.
+_FILLER_BYTES, _PERIOD, _REMOVED = 128 << 10, 100, 9
+_SPIN = "while True: pass"
+_LOAD = """
+import mmap, os, sys
+buffer = mmap.mmap(-1, 1 << 20)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)
+while True:
+    for position in range(64):
+        os.pwrite(file, buffer, position << 20)
+"""
+
+
+def find_missing_need() -> str:
+    """Returns why no fault can be planted here; empty when it can be."""
+    if os.geteuid() != 0:
+        return "root is needed"
+    for name in ("blkio/blkio.throttle.read_bps_device", "memory/memory.limit_in_bytes", "cpu/cpu.cfs_quota_us"):
+        if not (_GROUPS / name).exists() and not (_GROUPS / Path(name).parent / "tasks").exists():
+            return f"{_GROUPS / name} does not exist"
+    return ""
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.strip()
+
+
+def _unmount(directory: Path) -> None:
+    """Unmounts; an engine that was interrupted may need some seconds to close its files."""
+    for _ in range(_UNMOUNT_TRIES):
+        if subprocess.run(["umount", str(directory)], capture_output=True, timeout=120, check=False).returncode == 0:
+            return
+        time.sleep(0.5)
+    _run("umount", str(directory))
+
+
+@dataclass(frozen=True)
+class LoopFileSystem:
+    """An ext4 file system on a loop device."""
+
+    device: str
+    directory: Path
+
+    @property
+    def number(self) -> str:
+        """Major and minor number, as control groups name the device."""
+        status = os.stat(self.device).st_rdev
+        return f"{os.major(status)}:{os.minor(status)}"
+
+
+@contextmanager
+def open_loop_file_system(folder: Path) -> Iterator[LoopFileSystem]:
+    """Makes a file system in an image below `folder`, and removes mount, device and image afterwards."""
+    image, directory = folder / "image", folder / "mount"
+    directory.mkdir()
+    with image.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, _IMAGE_BYTES)
+    device = _run("losetup", "--find", "--show", "--direct-io=on", str(image))
+    try:
+        _run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+        _run("mount", device, str(directory))
+        try:
+            yield LoopFileSystem(device, directory)
+        finally:
+            _unmount(directory)
+    finally:
+        _run("losetup", "--detach", device)
+        image.unlink()
+
+
+@contextmanager
+def _plant_throttle(system: LoopFileSystem, unit: str, rate: int) -> Iterator[None]:
+    """Limits the device for all programs: only this file system uses it."""
+    limits = [_GROUPS / "blkio" / f"blkio.throttle.{side}_{unit}_device" for side in ("read", "write")]
+    try:
+        for limit in limits:
+            limit.write_text(f"{system.number} {rate}\n")
+        yield
+    finally:
+        for limit in limits:
+            limit.write_text(f"{system.number} 0\n")
+
+
+@contextmanager
+def _plant_no_read_ahead(system: LoopFileSystem) -> Iterator[None]:
+    before = _run("blockdev", "--getra", system.device)
+    _run("blockdev", "--setra", "0", system.device)
+    try:
+        yield
+    finally:
+        _run("blockdev", "--setra", before, system.device)
+
+
+@contextmanager
+def _join_group(controller: str, limits: Mapping[str, int]) -> Iterator[None]:
+    """Moves this process, whose children measure, to a control group with limits."""
+    group = _GROUPS / controller / _GROUP_NAME
+    group.mkdir()
+    try:
+        for name, value in limits.items():
+            (group / name).write_text(str(value))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        try:
+            yield
+        finally:
+            (_GROUPS / controller / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        group.rmdir()
+
+
+@contextmanager
+def _start_programs(*commands: list[str]) -> Iterator[None]:
+    programs = [subprocess.Popen(command) for command in commands]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+@contextmanager
+def _plant_load(system: LoopFileSystem) -> Iterator[None]:
+    paths = [system.directory / f"load-{number}" for number in range(3)]
+    try:
+        with _start_programs(*([sys.executable, "-c", _LOAD, str(path)] for path in paths)):
+            yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _plant_full(system: LoopFileSystem) -> Iterator[None]:
+    """Fills the file system with small files, and removes some of them here and there."""
+    folder = system.directory / "filler"
+    folder.mkdir()
+    try:
+        number = 0
+        try:
+            while True:
+                with (folder / str(number)).open("wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, _FILLER_BYTES)
+                number += 1
+        except OSError:
+            (folder / str(number)).unlink(missing_ok=True)
+        for position in range(number):
+            if position * _REMOVED % _PERIOD < _REMOVED:
+                (folder / str(position)).unlink()
+        _run("sync", "--file-system", str(folder))
+        yield
+    finally:
+        _run("rm", "-r", str(folder))
+
+
+@contextmanager
+def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
+    _run("mount", "-o", "remount,sync", str(system.directory))
+    try:
+        yield
+    finally:
+        _run("mount", "-o", "remount,async", str(system.directory))
+
+
+@contextmanager
+def _plant_nothing(system: LoopFileSystem) -> Iterator[None]:
+    yield
+
+
+@dataclass(frozen=True)
+class RealFault:
+    """A fault with the hypotheses that name it rightly."""
+
+    name: str
+    answers: tuple[str, ...]
+    plant: Callable[[LoopFileSystem], object]
+
+    @contextmanager
+    def open(self, system: LoopFileSystem) -> Iterator[None]:
+        """The fault is there inside of this context."""
+        with self.plant(system):  # type: ignore[attr-defined]
+            yield
+
+
+def _limit_processors(system: LoopFileSystem) -> object:
+    period = 100_000
+    return _join_group("cpu", {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": int(_PROCESSOR_SHARE * period)})
+
+
+REAL_FAULTS = (
+    RealFault("device limited to 40 MB/s", ("slow-device",), lambda s: _plant_throttle(s, "bps", 40_000_000)),
+    RealFault("device limited to 150 MB/s", ("slow-device",), lambda s: _plant_throttle(s, "bps", 150_000_000)),
+    RealFault("device limited to 1,500 requests/s", ("device-latency",), lambda s: _plant_throttle(s, "iops", 1500)),
+    RealFault("no read-ahead", ("no-read-ahead",), _plant_no_read_ahead),
+    RealFault(
+        "page cache limited to 64 MiB",
+        ("little-page-cache",),
+        lambda s: _join_group("memory", {"memory.limit_in_bytes": _MEMORY_BYTES}),
+    ),
+    RealFault(
+        "four busy programs",
+        ("busy-processors",),
+        lambda s: _start_programs(*([[sys.executable, "-c", _SPIN]] * 4)),
+    ),
+    RealFault("processors limited to 30 %", ("slow-processors",), _limit_processors),
+    RealFault("mounted with sync", ("synchronous-mount",), _plant_synchronous_mount),
+    RealFault("other programs write to the device", ("shared-device",), _plant_load),
+    RealFault("91 % full, free space scattered", ("nearly-full",), _plant_full),
+    RealFault("healthy", ("nothing",), _plant_nothing),
+)

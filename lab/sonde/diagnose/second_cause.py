@@ -48,10 +48,21 @@ class KnownCause:
 
 
 @dataclass(frozen=True)
+class RemainingCause:
+    """What is known about one of two causes when the other is there: its model, the results without the other, and the
+    probabilities."""
+
+    model: DiagnosisModel
+    results: tuple[ExperimentResult, ...]
+    posterior: Posterior
+
+
+@dataclass(frozen=True)
 class TwoCauses:
     """The first cause, and the ranking of what else is wrong; the first of the ranking is "nothing" if nothing is.
 
-    `first_probability` compares the candidates for the first cause with each other.
+    `first_probability` compares the candidates for the first cause with each other. `reverse` is what is known about it
+    when the most probable second cause is there; None when that is no cause.
     """
 
     first: KnownCause
@@ -59,6 +70,7 @@ class TwoCauses:
     model: DiagnosisModel
     results: tuple[ExperimentResult, ...]
     posterior: Posterior
+    reverse: RemainingCause | None = None
 
     @property
     def second(self) -> RankedHypothesis:
@@ -79,7 +91,16 @@ class TwoCauses:
         }
 
     def choose_next(self, rule: DiagnosisStopRule, seed: int) -> tuple[ExperimentValue | None, str]:
-        """Returns the experiment that says most about the second cause, or None with the reason."""
+        """Returns the experiment that says most about the second cause, or None with the reason.
+
+        While the first cause is not decided, the experiment is one that separates its candidates: with a wrong first
+        cause, the second follows from what that one leaves unexplained.
+        """
+        if self.reverse is not None and self.first_probability < rule.probability:
+            reverse = self.reverse
+            value, _, reason = choose_next(reverse.model, reverse.posterior, reverse.results, rule, seed)
+            if value is not None:
+                return value, reason
         value, _, reason = choose_next(self.model, self.posterior, self.results, rule, seed)
         return value, reason
 
@@ -116,7 +137,24 @@ def find_two_causes(model: DiagnosisModel, results: Sequence[ExperimentResult]) 
         condition_model(model, cause, index, [item.id for item in model.experiments]),
         tuple(_subtract_cause(model, result, cause, index) for result in results),
         weighed[best][1],
+        _exchange_causes(model, results, weighed[best][1]),
     )
+
+
+def _exchange_causes(
+    model: DiagnosisModel, results: Sequence[ExperimentResult], posterior: Posterior
+) -> RemainingCause | None:
+    """Takes the most probable second cause as given, and returns what is known about the first."""
+    position = int(np.argmax(posterior.probabilities))
+    hypothesis, weights = posterior.hypotheses[position], posterior.log_weights[position]
+    if hypothesis.kind not in (FAULT, CAUSE):
+        return None
+    strength, member = np.unravel_index(int(np.argmax(weights)), weights.shape)
+    index = [item.id for item in model.hypotheses].index(hypothesis.id)
+    cause = KnownCause(model.hypotheses[index], int(member), int(strength))
+    conditioned = condition_model(model, cause, index, [item.id for item in model.experiments])
+    remaining = tuple(_subtract_cause(model, result, cause, index) for result in results)
+    return RemainingCause(conditioned, remaining, _weigh_second_causes(model, conditioned, remaining, index)[0])
 
 
 def _rank_first_causes(model: DiagnosisModel, results: Sequence[ExperimentResult]) -> list[tuple[int, Floats]]:

@@ -141,7 +141,7 @@ Link::Passage Link::pass_message(Time head, Time tail, std::uint64_t length, boo
 }
 
 Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept {
-    const std::uint64_t stripe = site.segment * site.data, drives = site.data + site.parity;
+    const std::uint64_t stripe = site.segment * site.data, drive_count = site.data + site.parity;
     DriveLoad load;
     if (stripe == 0) {
         load.has_full_stripes = true;
@@ -158,8 +158,8 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
             const auto bytes = static_cast<double>(end - offset);
             // A write reads old data and old parity from the drives of the new ones. Parity rotates by stripe so that
             // data continues on the next drive (md: left-symmetric).
-            const std::uint64_t shift = site.parity > 0 ? drives - offset / stripe % drives : 0;
-            const std::uint64_t drive = (offset / site.segment % site.data + shift) % drives;
+            const std::uint64_t shift = site.parity > 0 ? drive_count - offset / stripe % drive_count : 0;
+            const std::uint64_t drive = (offset / site.segment % site.data + shift) % drive_count;
             load.additional[drive % arms.size()] += is_write && site.parity > 0 ? 2 * bytes : bytes;
             longest = std::max(longest, end - offset);
             offset = end;
@@ -183,7 +183,7 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
         load.each_drive = static_cast<double>((last_full - first_full) * site.segment);
     }
     // Parity rotates over all drives, so each has its share of the accesses.
-    load.parity_each_drive = parity / static_cast<double>(drives);
+    load.parity_each_drive = parity / static_cast<double>(drive_count);
     load.each_drive += load.parity_each_drive;
     return load;
 }

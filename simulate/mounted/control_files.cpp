@@ -14,8 +14,8 @@ double seconds_since_1970() {
 
 }  // namespace
 
-ControlFiles::ControlFiles(RealTimeMachine& machine, std::uint32_t nodes, std::function<std::string()> describe_mount)
-    : machine_(machine), epoch_(seconds_since_1970()) {
+ControlFiles::ControlFiles(RealTimeMachine& driver, std::uint32_t nodes, std::function<std::string()> describe_mount)
+    : machine_(driver), epoch_(seconds_since_1970()) {
     files_.emplace_back().name = control_directory_name;
     add("mount.json").text = std::move(describe_mount);
     ControlFile& faults = add("faults");

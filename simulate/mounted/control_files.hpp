@@ -25,7 +25,7 @@ struct ControlFile {
 class ControlFiles {
  public:
     /// `describe_mount` returns the content of mount.json. The first `nodes` nodes of the machine have files.
-    ControlFiles(RealTimeMachine& machine, std::uint32_t nodes, std::function<std::string()> describe_mount);
+    ControlFiles(RealTimeMachine& driver, std::uint32_t nodes, std::function<std::string()> describe_mount);
     ControlFile& root() { return files_.front(); }
     static ControlFile* find(ControlFile& directory, std::string_view name);
 

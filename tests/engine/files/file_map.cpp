@@ -105,10 +105,10 @@ TEST_CASE("a last group may be smaller") {
 }
 
 TEST_CASE("directories exist for every path") {
-    for (const DirectoryMapping directories : {DirectoryMapping::per_task, DirectoryMapping::per_node}) {
+    for (const DirectoryMapping directory_mapping : {DirectoryMapping::per_task, DirectoryMapping::per_node}) {
         for (const Mapping mapping : {Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
             Files files = files_like(mapping);
-            files.directories = directories;
+            files.directories = directory_mapping;
             const FileMap map("/t", files, uneven);
             const std::vector<std::string> directories = map.directories();
             const std::set<std::string> all(directories.begin(), directories.end());

@@ -226,19 +226,19 @@ TEST_CASE("quantities_at_and_beyond_their_limits") {
 }
 
 TEST_CASE("directories_are_counted_up_to_one_billion") {
-    const auto tree = [](int depth, int branching) {
+    const auto make_tree = [](int depth, int branching) {
         sonde::plan::Tree tree;
         tree.depth = depth;
         tree.branching = branching;
         return tree;
     };
-    CHECK(sonde::plan::count_directories(tree(1, 999'999'999)) == 1'000'000'000);
-    CHECK(sonde::plan::count_directories(tree(1, 1'000'000'000)) == 0);
-    CHECK(sonde::plan::count_leaf_directories(tree(1, 1'000'000'000)) == 1'000'000'000);
-    CHECK(sonde::plan::count_leaf_directories(tree(2, 1'000'000'000)) == 0);
-    CHECK(sonde::plan::count_leaf_directories(tree(0, 5)) == 1);
-    CHECK(sonde::plan::count_leaf_directories(tree(2, 5)) == 25);
-    CHECK(sonde::plan::count_directories(tree(29, 2)) == 0);
-    CHECK(sonde::plan::count_directories(tree(28, 2)) == 536'870'911);
-    CHECK(sonde::plan::count_directories(tree(100'000, 1)) == 100'001);
+    CHECK(sonde::plan::count_directories(make_tree(1, 999'999'999)) == 1'000'000'000);
+    CHECK(sonde::plan::count_directories(make_tree(1, 1'000'000'000)) == 0);
+    CHECK(sonde::plan::count_leaf_directories(make_tree(1, 1'000'000'000)) == 1'000'000'000);
+    CHECK(sonde::plan::count_leaf_directories(make_tree(2, 1'000'000'000)) == 0);
+    CHECK(sonde::plan::count_leaf_directories(make_tree(0, 5)) == 1);
+    CHECK(sonde::plan::count_leaf_directories(make_tree(2, 5)) == 25);
+    CHECK(sonde::plan::count_directories(make_tree(29, 2)) == 0);
+    CHECK(sonde::plan::count_directories(make_tree(28, 2)) == 536'870'911);
+    CHECK(sonde::plan::count_directories(make_tree(100'000, 1)) == 100'001);
 }

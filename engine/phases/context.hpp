@@ -26,12 +26,13 @@ namespace sonde::phases {
 
 /// Location of the run's files, as determined by the root and broadcast.
 struct RunStorage {
-    std::string directory;        ///< the run directory; the target's directory when the plan names its files
-    std::string file_system;      ///< type of the target's file system, as in /proc/mounts; empty = unknown
-    bool makes_files = true;      ///< false = no backend of the plan uses files
-    bool memory_backed = false;   ///< the target is tmpfs or the like
-    plan::Bytes full_stripe = 0;  ///< from the plan, else from the mount options; 0 = unknown
-    bool stripes_files = false;   ///< target.striping is set on each file, not on the run directory
+    std::string directory;            ///< the run directory; the target's directory when the plan names its files
+    std::string file_system;          ///< type of the target's file system, as in /proc/mounts; empty = unknown
+    bool makes_files = true;          ///< false = no backend of the plan uses files
+    bool memory_backed = false;       ///< the target is tmpfs or the like
+    plan::Bytes full_stripe = 0;      ///< from the plan, else from the mount options; 0 = unknown
+    plan::Bytes maximum_request = 0;  ///< of the device below, bytes; 0 = unknown
+    bool stripes_files = false;       ///< target.striping is set on each file, not on the run directory
 };
 
 /// Objects in the shared memory of the node.

@@ -105,6 +105,7 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
         .residency_known = effect.residency.is_known,
         .clock_drift_ns = result.drift_ns,
         .other_cpu_s = result.other_cpu_s,
+        .maximum_request = context.storage.maximum_request,
         .verify_asked = plan::reads(phase.op) && (!plan::writes(phase.op) || phase.op == plan::Op::mixed) &&
                         (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
         .file_system = context.storage.file_system,

@@ -56,6 +56,7 @@ void add_queue(json& out, const fs::path& queue) {
     if (const auto kib = read_system_number((queue / "read_ahead_kb").string())) {
         out["read_ahead_bytes"] = *kib * 1024;
     }
+    add_number(out, "maximum_request_bytes", queue / "max_sectors_kb", 1024);
     add_number(out, "logical_block_bytes", queue / "logical_block_size");
     add_number(out, "physical_block_bytes", queue / "physical_block_size");
     add_number(out, "minimum_io_bytes", queue / "minimum_io_size");
@@ -97,6 +98,16 @@ json describe_block_device(const std::string& device, const std::string& system_
         out["members"] = std::move(below);
     }
     return out;
+}
+
+json describe_block_device_of_mount(const std::string& device, const std::string& source) {
+    json description = describe_block_device(device);
+    if (description.is_null()) {
+        if (const std::string number = read_device_number(source); !number.empty()) {
+            description = describe_block_device(number);
+        }
+    }
+    return description;
 }
 
 std::string read_device_number(const std::string& path) {

@@ -173,13 +173,7 @@ json describe_file_system_facts(const std::string& directory) {
     out["read_only"] = system.read_only;
     out["network"] = system.network;
     out["memory_backed"] = system.memory_backed;
-    json device = describe_block_device(system.device);
-    if (device.is_null()) {
-        // btrfs and others have an anonymous device number; their source names the device.
-        const std::string number = read_device_number(system.source);
-        device = number.empty() ? json() : describe_block_device(number);
-    }
-    if (!device.is_null()) {
+    if (json device = describe_block_device_of_mount(system.device, system.source); !device.is_null()) {
         out["block_device"] = std::move(device);
     }
     return out;

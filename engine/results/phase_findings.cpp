@@ -297,6 +297,24 @@ void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumst
     }
 }
 
+/// Direct transfers that the kernel splits before the device sees them: the device serves smaller requests than
+/// planned.
+void find_split_requests(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+    const plan::Data& data = circumstances.phase->data;
+    const std::uint64_t maximum = circumstances.maximum_request;
+    if (!circumstances.stores_data || !data.io.direct || maximum == 0 || data.access.transfer <= maximum ||
+        totals.operations[0] + totals.operations[1] == 0) {
+        return;
+    }
+    const std::uint64_t requests = (data.access.transfer + maximum - 1) / maximum;
+    findings.add(
+        "requests_split", "info",
+        "the kernel splits each transfer of " + plan::format_bytes(data.access.transfer) + " into at least " +
+            std::to_string(requests) + " requests: the device takes " + plan::format_bytes(maximum) + " at most",
+        "raise queue/max_sectors_kb of the device up to max_hw_sectors_kb to send it larger requests",
+        {{"transfer_bytes", data.access.transfer}, {"maximum_request_bytes", maximum}, {"requests", requests}});
+}
+
 void find_data_problems(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
     const plan::Payload& payload = circumstances.phase->data.payload;
     if (circumstances.file_bytes > 0 &&
@@ -379,6 +397,7 @@ std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseF
     find_short_duration(findings, totals, circumstances, facts);
     find_clock_error(findings, totals, circumstances, facts);
     find_slow_tasks(findings, totals, circumstances, facts);
+    find_split_requests(findings, totals, circumstances);
     find_data_problems(findings, totals, circumstances);
     find_limited_rate(findings, totals, circumstances);
     return findings.sorted();

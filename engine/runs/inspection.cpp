@@ -7,6 +7,7 @@
 #include "plan/check_objects.hpp"
 #include "plan/plan_error.hpp"
 #include "plan/units.hpp"
+#include "records/block_device.hpp"
 #include "records/environment.hpp"
 #include "records/file_system.hpp"
 #include "runs/bucket.hpp"
@@ -243,6 +244,9 @@ json inspect_target(phases::RunContext& context, int first_stage) {
     const records::FileSystem fs = records::describe_file_system(plan.target.path);
     facts["memory_backed"] = fs.memory_backed;
     facts["file_system"] = fs.type;
+    if (const json device = records::describe_block_device_of_mount(fs.device, fs.source); !device.is_null()) {
+        facts["maximum_request"] = device.value("maximum_request_bytes", plan::Bytes{0});
+    }
     facts["full_stripe"] = plan.target.full_stripe.value_or(fs.stripe_width_bytes);
     files::ConfinedDirectory directory;
     if (first_stage > 0) {

@@ -65,6 +65,7 @@ void adopt_root_state(phases::RunContext& context, const json& facts) {
     context.storage.memory_backed = facts.at("memory_backed");
     context.storage.file_system = facts.value("file_system", std::string());
     context.storage.full_stripe = facts.value("full_stripe", plan::Bytes{0});
+    context.storage.maximum_request = facts.value("maximum_request", plan::Bytes{0});
     context.storage.stripes_files = facts.value("stripes_files", false);
     context.storage.directory = facts.at("directory");
     files::Manifest& manifest = context.manifest;

@@ -78,6 +78,7 @@ TEST_CASE("partition_has_own_size_and_queue_of_disk") {
     root.write(disk + "queue/scheduler", "none [mq-deadline] kyber\n");
     root.write(disk + "queue/rotational", "0\n");
     root.write(disk + "queue/nr_requests", "1023\n");
+    root.write(disk + "queue/max_sectors_kb", "1280\n");
     root.write(disk + "queue/read_ahead_kb", "128\n");
     root.write(disk + "queue/optimal_io_size", "0\n");
     root.write(disk + "device/model", "Fast \xE9 Disk   \n");
@@ -92,6 +93,7 @@ TEST_CASE("partition_has_own_size_and_queue_of_disk") {
                          {"rotational", false},
                          {"scheduler", "mq-deadline"},
                          {"queue_requests", 1023},
+                         {"maximum_request_bytes", 1280 * 1024},
                          {"read_ahead_bytes", 131072},
                          {"model", "Fast \\xe9 Disk"}});
 }

@@ -114,6 +114,32 @@ TEST_CASE("read_from_page_cache_is_found") {
     CHECK(all[0].at("evidence").at("allowed") == 0.01);
 }
 
+TEST_CASE("direct_transfer_above_device_request_is_found") {
+    const auto transfer = [](
+                              std::uint64_t bytes, std::uint64_t maximum, const Change& change = [](Known&) {}) {
+        return found([&](Known& k) {
+            k.phase.data.access.transfer = bytes;
+            k.circumstances.maximum_request = maximum;
+            change(k);
+        });
+    };
+    constexpr std::uint64_t mib = 1ULL << 20U;
+    CHECK(transfer(mib, mib).empty());
+    CHECK(transfer(16 * mib, 0).empty());
+    CHECK(transfer(16 * mib, mib, [](Known& k) { k.circumstances.stores_data = false; }).empty());
+    CHECK(transfer(16 * mib, mib, [](Known& k) { k.totals.operations[0] = k.totals.planned_operations = 0; }).empty());
+    CHECK(transfer(16 * mib, mib, read_buffered).empty());
+    const auto findings = transfer(16 * mib, 3 * mib / 2);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].at("id") == "requests_split");
+    CHECK(findings[0].at("severity") == "info");
+    CHECK(findings[0].at("text") ==
+          "the kernel splits each transfer of 16 MiB into at least 11 requests: the device takes 1.5 MiB at most");
+    CHECK(findings[0].at("evidence").at("requests") == 11);
+    CHECK(findings[0].at("evidence").at("maximum_request_bytes") == 3 * mib / 2);
+    CHECK(transfer(mib + 1, mib).at(0).at("evidence").at("requests") == 2);
+}
+
 TEST_CASE("cache_findings_skip_direct_io_names_and_null") {
     CHECK(said([](Known& k) { k.circumstances.residency = 0.9; }) == "");
     CHECK(said([](Known& k) {

@@ -14,6 +14,7 @@ import argparse
 import json
 import shutil
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,8 @@ def main() -> None:
         for name, (access, fio_options) in JOBS.items():
             with new_folder(options.dir) as folder:
                 tools = [
-                    lambda: run_sonde(options.engine.resolve(), access, folder, options.size, options.seconds),  # noqa: B023
-                    lambda: run_fio(fio, fio_options, folder, options.size, options.seconds),  # noqa: B023
+                    partial(run_sonde, options.engine.resolve(), access, folder, options.size, options.seconds),
+                    partial(run_fio, fio, fio_options, folder, options.size, options.seconds),
                 ]
                 rates = [tool() for tool in (tools if number % 2 == 0 else tools[::-1])]
                 sonde, peer = rates if number % 2 == 0 else rates[::-1]

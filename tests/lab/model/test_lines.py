@@ -44,7 +44,7 @@ EMPTY: dict[str, dict[str, Any]] = {
                   "latency": {},
                   "cpu": dict.fromkeys(("user_s", "system_s", "bytes_per_system_s", "bytes_per_user_s")),
                   "imbalance": {"max_over_mean": None, "slowest": (), "tail_share": None}, "verify": None,
-                  "residency": None, "streams": None, "entries": None, "walk": None, "droop": None},
+                  "residency": None, "directions": None, "streams": None, "entries": None, "walk": None, "droop": None},
     "series": {"phase": "", "scope": "all", "node": None, "extreme": None, "nodes": None, "slice_s": 0.0, "bytes": (),
                "ops": (), "active": (), "task_rate": SPREAD, "node_rate": SPREAD, "node_ops_rate": SPREAD,
                "target": None, "kind": "", "single_ops": (), "single_ns": ()},

@@ -318,7 +318,8 @@ def test_limited_latency_counts_from_when_operations_are_due(
     result = engine.run(plan)
     assert result.code == 0, result.err
     served = MIB / 100e6
-    ends, latencies = [], []
+    ends: list[float] = []
+    latencies: list[float] = []
     for number in range(256):
         due = number * interval
         begin = max(due, ends[-1] if ends else 0.0)

@@ -8,6 +8,7 @@
 #include "meters/histogram.hpp"
 #include "meters/kinds.hpp"
 #include "meters/slices.hpp"
+#include "meters/training_meter.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -48,6 +49,7 @@ struct StreamMeter {
     std::uint64_t short_operations = 0, failed = 0, retries = 0;
     std::uint64_t checked_bytes = 0, mismatches = 0;
     std::int64_t verify_ns = 0;
+    TrainingMeter training;
     Interval part[parts];
     std::int64_t finished_ns = -1;                                ///< end of this stream's own work
     bool wall_passed = false;                                     ///< the deadline came before the work was done

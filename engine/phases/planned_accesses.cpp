@@ -80,6 +80,8 @@ class PhaseWalk {
             list_tree_operations(job);
         } else if (plan::on_files(phase_.op)) {
             list_name_operations(job);
+        } else if (job.training) {
+            list_training(job);
         } else {
             list_data_operations(job);
         }
@@ -106,6 +108,25 @@ class PhaseWalk {
         }
         sum_.operations += operations;
         sum_.bytes += phase_.data.access.bytes_of(operations);
+    }
+
+    void list_training(const StreamJob& job) {
+        const workloads::TrainingJob& training = *job.training;
+        const plan::Access& access = phase_.data.access;
+        const std::uint64_t transfers = access.block / access.transfer;
+        const patterns::SampleOrder order = training.order(0);
+        for (std::uint64_t i = 0; in_order_ && i < training.set.per_task(); ++i) {
+            const patterns::SamplePlace sample = order.locate(static_cast<std::uint64_t>(job.task), i);
+            const workloads::FileJob file = training.file(sample.owner, sample.file);
+            sequence_.add(file.number);
+            for (std::uint64_t k = sample.block * transfers; k < (sample.block + 1) * transfers; ++k) {
+                const std::uint64_t offset = file.geometry.offset_of(k);
+                sequence_.add(offset);
+                report({index_, job.task, file.number, file.path, offset, access.transfer});
+            }
+        }
+        sum_.operations += training.set.per_task() * transfers;
+        sum_.bytes += training.set.per_task() * access.block;
     }
 
     void list_file(const StreamJob& job, const workloads::FileJob& file) {

@@ -14,6 +14,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Share of the bytes of a phase with op train that is taken to come from the page cache: what was there before it.
+/// Negative: unknown, also when it read its data several times.
+double estimate_cached_share(const plan::Phase& phase, const results::Totals& totals,
+                             const results::PhaseFacts& facts) {
+    if (phase.data.io.direct) {
+        return 0;
+    }
+    return totals.bytes[meters::kind_read] > totals.planned_bytes ? -1 : facts.residency;
+}
+
 ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase, const results::Totals& totals,
                             const results::PhaseFacts& facts, const results::DirectionRates& direction_rates) {
     ordered_json end = results::phase_end_line(totals, facts);
@@ -30,6 +40,10 @@ ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase,
         }
     }
     end["tasks"] = context.tasks.tasks();
+    if (phase.op == plan::Op::train) {
+        end["training"] = results::training_json(totals.training, totals.bytes[meters::kind_read],
+                                                 estimate_cached_share(phase, totals, facts));
+    }
     if (phase.op == plan::Op::mixed) {
         results::add_directions(end, totals);
     }

@@ -128,6 +128,30 @@ struct FileSource {
     }
 };
 
+/// The data set of a phase with op train; null in other phases.
+std::shared_ptr<const workloads::TrainingJob> make_training_job(const RunContext& context, std::size_t index,
+                                                                const files::FileMap& map) {
+    const plan::Phase& phase = context.plan.phases[index];
+    if (!phase.training) {
+        return nullptr;
+    }
+    const std::uint64_t segments = files::segments_of(phase, context.tasks, context.node_memory);
+    workloads::TrainingJob job{.set = {.tasks = static_cast<std::uint64_t>(context.tasks.tasks()),
+                                       .files = static_cast<std::uint64_t>(map.files_per_task()),
+                                       .samples = segments},
+                               .shuffle = phase.training->shuffle,
+                               .seed = phase.data.access.seed,
+                               .epoch = index,
+                               .file = {}};
+    const FileSource source{context, phase, map, {}, 0, segments, false, false};
+    job.file = [source](int owner, std::uint64_t file) {
+        FileSource of_owner = source;
+        of_owner.owner = owner;
+        return of_owner(file);
+    };
+    return std::make_shared<const workloads::TrainingJob>(std::move(job));
+}
+
 /// What a task does in a replay; null in other phases.
 std::shared_ptr<const patterns::TaskOperations> read_replayed_operations(const plan::Phase& phase, int task) {
     return phase.op == Op::replay ? std::make_shared<const patterns::TaskOperations>(
@@ -181,6 +205,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     }
     job.verify = job.reads && (!job.writes || phase.op == Op::mixed) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
+    job.training = make_training_job(context, index, map);
     job.replay = read_replayed_operations(phase, assignment.task);
     job.mpi = context.team.mpi_module();
     job.name = [&map, files, owner](std::uint64_t n, std::string& path) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/check_data.hpp"
 
+#include "plan/check_training.hpp"
 #include "plan/choices.hpp"
 #include "plan/plan_error.hpp"
 #include "plan/uint128.hpp"
@@ -378,6 +379,7 @@ void check_data(const std::string& where, const Plan& plan, std::size_t index, c
         refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
     }
     check_mapping(where, phase);
+    check_training(where, phase);
     check_shift(where, plan, phase);
     if (!phase.data.files.suffix.empty() && !phase.data.files.in_place()) {
         refuse(where + ".suffix", "is only used with data.files.paths");

@@ -69,6 +69,8 @@ inline constexpr NamedValue<bool> stream_ops[] = {{"write", true}, {"read", fals
 inline constexpr NamedValue<bool> needs[] = {{"required", true}, {"best_effort", false}};
 inline constexpr NamedValue<bool> process_kinds[] = {{"separate", true}, {"same", false}};
 inline constexpr NamedValue<ThinkTime> think_times[] = {{"as_traced", ThinkTime::as_traced}, {"none", ThinkTime::none}};
+inline constexpr NamedValue<Shuffle> shuffles[] = {
+    {"samples", Shuffle::samples}, {"files", Shuffle::files}, {"none", Shuffle::none}};
 inline constexpr NamedValue<bool> subjects[] = {{"meta", true}, {"data", false}};
 
 // meta

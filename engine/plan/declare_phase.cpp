@@ -83,6 +83,10 @@ void describe_conditions(Visitor& visitor, Phase& phase) {
         "op replay: path of the list of operations (schema/operations), which `sonde replay` writes; on each "
         "node the same",
         unset);
+    visitor.table("training", phase.training,
+                  "op train: emulated accelerators, one for each task. A sample is one block; each phase (and each "
+                  "repetition of the pattern) is one epoch",
+                  true);
     visitor.member("think_time", phase.think_time, choice(think_times),
                    "op replay: as_traced: idle before each operation as long as the application; none: no pauses",
                    unset);
@@ -107,6 +111,19 @@ void describe_overrides(Visitor& visitor, Phase& phase, bool tree) {
 }
 
 }  // namespace
+
+void describe(Visitor& visitor, Training& training) {
+    constexpr DurationKind some_time{.more_than_zero = true};
+    visitor.member("batch_size", training.batch_size, IntegerKind(1, 1 << 30), "samples of one batch", required);
+    visitor.member("compute_time", training.compute_time, some_time,
+                   "time that the emulated accelerator of each task takes for one batch", required);
+    visitor.member("prefetch", training.prefetch, IntegerKind(1, 1 << 20),
+                   "batches of a task that are in its queue or being read at most");
+    visitor.member(
+        "shuffle", training.shuffle, choice(shuffles),
+        "samples: all samples of all tasks are dealt out anew in each epoch; files: all files, whose samples "
+        "keep their order; none: each task reads its own in their order");
+}
 
 void describe(Visitor& visitor, Treatment& treatment) {
     std::vector<std::string_view> names;

@@ -239,6 +239,17 @@ struct Valid {
     std::optional<double> max_residency;  ///< of the data, before a read
 };
 
+/// op train: which parts of the data set change places from epoch to epoch.
+enum class Shuffle { samples, files, none };
+
+/// op train: one task is one emulated accelerator. A sample is one block of access.
+struct Training {
+    std::uint64_t batch_size = 1;  ///< samples
+    Nanoseconds compute_time = 0;  ///< of one batch
+    std::uint64_t prefetch = 2;    ///< batches that are read ahead at most
+    Shuffle shuffle = Shuffle::samples;
+};
+
 /// op replay: whether the idle times between operations are repeated.
 enum class ThinkTime { as_traced, none };
 
@@ -253,7 +264,8 @@ struct Phase {
     std::string operations_file;  ///< one CSV line an operation goes to <this>-<task>.csv; empty: nowhere
     std::string replay_file;      ///< op replay: the operations (schema/operations)
     ThinkTime think_time = ThinkTime::as_traced;
-    bool unless_mismatch = false;  ///< skipped after a verification mismatch
+    std::optional<Training> training;  ///< op train
+    bool unless_mismatch = false;      ///< skipped after a verification mismatch
     Barrier barrier = Barrier::phase;
     Shift shift;
     Stop stop;

@@ -96,6 +96,7 @@ void join_stream(StreamSum& into, const StreamSum& from) {
 void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width,
                  std::uint32_t doublings, std::int64_t offset_ns) {
     add_counts(*this, meter);
+    training.add(meter.training);
     stonewalled_streams += meter.wall_passed ? 1U : 0U;
     for (unsigned i = 0; i < meters::parts; ++i) {
         widen_interval(part[i], meter.part[i], offset_ns);
@@ -144,6 +145,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
 
 void Totals::join(const Totals& other) {
     add_counts(*this, other);
+    training.join(other.training);
     stonewalled_streams += other.stonewalled_streams;
     for (unsigned i = 0; i < 2; ++i) {
         join_stream(streams[i], other.streams[i]);
@@ -216,6 +218,7 @@ std::string Totals::pack() const {
         }
         out["l"].push_back({sum.bytes, slices});
     }
+    out["a"] = training.pack();
     out["o"] = nodes.pack();
     if (targets.files > 0) {
         out["t"] = targets.pack();
@@ -279,6 +282,7 @@ Totals Totals::unpack(const std::string& text) {
             totals.streams[i].slices.push_back(std::move(slice));
         }
     }
+    totals.training = TrainingTotals::unpack(in.at("a"));
     totals.nodes = NodeSeriesSet::unpack(in.at("o"));
     if (const auto targets = in.find("t"); targets != in.end()) {
         totals.targets = TargetTotals::unpack(*targets);

@@ -6,6 +6,7 @@
 #include "results/amount_histogram.hpp"
 #include "results/node_series.hpp"
 #include "results/targets.hpp"
+#include "results/training.hpp"
 
 #include <array>
 #include <cstdint>
@@ -53,6 +54,7 @@ struct Totals {
     std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
     std::int64_t slice_ns = 0;
     std::array<StreamSum, 2> streams;  ///< of a duplex phase; other phases have the first only
+    TrainingTotals training;           ///< op train
     NodeSeriesSet nodes;
     TargetTotals targets;  ///< empty where no layout is known
     std::vector<TaskRow> rows;

@@ -79,10 +79,8 @@ class DataStream final : public TimedStream<Time> {
                        std::span<const std::uint64_t> ends) noexcept;
 
     void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
-    std::uint64_t idle(plan::Nanoseconds length) noexcept;
     std::int64_t finish_short(const backends::IoRequest& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
-    bool wait_until(std::uint64_t due) noexcept;
     void settle_all() noexcept;
     std::optional<payload::Mismatch> compare_rewritten(const FileJob& file, const backends::IoRequest& operation,
                                                        std::uint64_t generation, std::uint64_t got) noexcept;

@@ -4,7 +4,6 @@
 #include "payload/compare.hpp"
 #include "workloads/data_stream.hpp"
 
-#include <time.h>
 #include <array>
 #include <cerrno>
 #include <vector>
@@ -66,41 +65,6 @@ void DataStream<Time>::settle_all() noexcept {
     tally_ = Tally{};
 }
 
-/// Does nothing for a while; the reading of the clock afterwards.
-template <class Time>
-std::uint64_t DataStream<Time>::idle(plan::Nanoseconds length) noexcept {
-    if (channel_->idle(length)) {
-        return now();
-    }
-    timespec remaining{length / 1'000'000'000, length % 1'000'000'000};
-    while (nanosleep(&remaining, &remaining) != 0 && errno == EINTR && !told_to_stop()) {
-    }
-    return now();
-}
-
-/// Waits until an operation is due. False when the phase ends before.
-template <class Time>
-bool DataStream<Time>::wait_until(std::uint64_t due) noexcept {
-    // A sleep ends late by the timer slack of 50 us and the time to wake up, so the last part is spent awake.
-    constexpr std::uint64_t awake_ns = 80'000, longest_sleep_ns = 100'000'000;
-    settle_all();
-    const bool ends_before = due >= this->deadline();
-    const std::uint64_t until = ends_before ? this->deadline() : due;
-    for (std::uint64_t tick = now(); tick < until; tick = now()) {
-        if (told_to_stop()) {
-            return false;
-        }
-        const std::uint64_t left_ns = time_.duration_ns(until - tick);
-        if (channel_->idle(static_cast<plan::Nanoseconds>(left_ns))) {
-            break;
-        }
-        if (left_ns > awake_ns) {
-            idle(static_cast<plan::Nanoseconds>(std::min(left_ns - awake_ns, longest_sleep_ns)));
-        }
-    }
-    return !(ends_before && this->pass_deadline());
-}
-
 template <class Time>
 typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
                                                                  std::uint64_t to, std::uint64_t pass) {
@@ -140,7 +104,8 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             std::uint64_t due = last;
             if (limited) [[unlikely]] {
                 due = pacer_.begin_operation(last, length);
-                if (!wait_until(due)) {
+                settle_all();
+                if (!this->wait_until(due)) {
                     return told_to_stop() ? End::stop : End::limit;
                 }
                 last = now();
@@ -173,7 +138,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             }
             last = end;
             if (pause != 0) [[unlikely]] {
-                last = idle(pause);
+                last = this->idle(pause);
             }
             const bool leave = passed || told_to_stop();
             if (collective ? channel.agree(leave) : leave) [[unlikely]] {

@@ -12,6 +12,7 @@
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
 #include "workloads/target_counting.hpp"
+#include "workloads/training_job.hpp"
 #include "workloads/tree_job.hpp"
 
 #include <cstdint>
@@ -66,6 +67,7 @@ struct StreamJob {
     std::function<void(std::uint64_t, std::string&)> name;
     std::shared_ptr<TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
     std::shared_ptr<const patterns::TaskOperations> replay;  ///< op replay: what this task does with its `files`
+    std::shared_ptr<const TrainingJob> training;             ///< op train
     bool shared_file = false;
     bool verify = false;
     bool intra_barriers = false;

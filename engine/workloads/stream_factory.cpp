@@ -6,6 +6,7 @@
 #include "workloads/file_stream.hpp"
 #include "workloads/operation_log.hpp"
 #include "workloads/replay_stream.hpp"
+#include "workloads/training_stream.hpp"
 #include "workloads/tree_stream.hpp"
 #include "workloads/walk_stream.hpp"
 
@@ -69,6 +70,14 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
             job, team, clock, meter, channel_of(job, setup, clock),
             std::make_unique<Buffers>(
                 base, Buffers::Needs{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory}));
+    }
+    if (job.training) {
+        auto areas = std::make_unique<Buffers>(
+            base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, false,
+                                 true, false, job.tasks_on_node, job.memory});
+        setup.areas = areas->areas();
+        std::unique_ptr<backends::Channel> reader = channel_of(job, setup, clock);
+        return std::make_unique<TrainingStream<Time>>(job, team, clock, meter, std::move(reader), std::move(areas));
     }
     auto buffers = std::make_unique<Buffers>(
         base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/timed_stream.hpp"
 
+#include <time.h>
+#include <cerrno>
 #include <cstdio>
 
 namespace sonde::workloads {
@@ -114,6 +116,41 @@ bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_
     meter_.stonewall_bytes += part;
     meter_.stonewall_operations += to == limit_ ? 1U : 0U;
     return first;
+}
+
+/// Does nothing for a while; the reading of the clock afterwards.
+template <class Time>
+std::uint64_t TimedStream<Time>::idle(plan::Nanoseconds length) noexcept {
+    if (channel_->idle(length)) {
+        return now();
+    }
+    timespec remaining{length / 1'000'000'000, length % 1'000'000'000};
+    while (nanosleep(&remaining, &remaining) != 0 && errno == EINTR && !told_to_stop()) {
+    }
+    return now();
+}
+
+/// Waits until an operation is due. False when the phase ends before.
+template <class Time>
+bool TimedStream<Time>::wait_until(std::uint64_t due) noexcept {
+    // A sleep ends late by the timer slack of 50 us and the time to wake up, so the last part is spent awake.
+    constexpr std::uint64_t awake_ns = 80'000, longest_sleep_ns = 100'000'000;
+    settle();
+    const bool ends_before = due >= deadline();
+    const std::uint64_t until = ends_before ? deadline() : due;
+    for (std::uint64_t tick = now(); tick < until; tick = now()) {
+        if (told_to_stop()) {
+            return false;
+        }
+        const std::uint64_t left_ns = time_.duration_ns(until - tick);
+        if (channel_->idle(static_cast<plan::Nanoseconds>(left_ns))) {
+            break;
+        }
+        if (left_ns > awake_ns) {
+            idle(static_cast<plan::Nanoseconds>(std::min(left_ns - awake_ns, longest_sleep_ns)));
+        }
+    }
+    return !(ends_before && pass_deadline());
 }
 
 template <class Time>

@@ -141,6 +141,8 @@ class TimedStream : public TaskStream {
         }
         return first;
     }
+    std::uint64_t idle(plan::Nanoseconds length) noexcept;
+    bool wait_until(std::uint64_t due) noexcept;
     void fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept;
     void fail_in_words(const char* sentence) noexcept;
     void report(const std::string& path, const char* operation, int code, std::uint64_t offset,

@@ -64,6 +64,13 @@ CYCLE: PATCH = {
         {"id": "cycle", "op": "cycle", "meta": {"window": {**CYCLE_ITEMS, "count": 3}, "cycle": {"working": 5}}},
     ],
 }
+TRAIN: PATCH = {
+    **MANY,
+    "phases": [
+        {"id": "write", "op": "write"},
+        {"id": "train", "op": "train", "training": {"batch_size": 2, "compute_time": "5ms"}},
+    ],
+}
 PACED: PATCH = {
     **FILES,
     "data": {**FILES["data"], "backend": "paced", "io": {}, "paced": {"rate": "100MB/s"}},
@@ -209,6 +216,7 @@ CASES: list[tuple[str, PATCH, Any]] = [
     ),
     ("data.io.rate_limit", FILES, "10MB/s"),
     ("data.io.iops_limit", FILES, 100),
+    ("phases.training", TRAIN, {"batch_size": 4, "compute_time": "5ms"}),
     ("data.paced.ramp", with_paced(schedule=[{"at": "0s", "rate": "50MB/s"}, {"at": "5ms", "rate": "10MB/s"}]), True),
     ("tasks.processes", FILES, 6),
     ("tasks.threads", FILES, 2),

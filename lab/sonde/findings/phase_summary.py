@@ -24,6 +24,7 @@ _OPERATION_NAMES = {
     "read_only": "read",
     "mixed": "mixed read and write",
     "duplex": "simultaneous read and write",
+    "train": "training input",
 }
 _FILE_OPERATION_NAMES = {
     "write": "Create files",
@@ -127,7 +128,7 @@ def _name_operation(run: RecordedRun, phase: PhaseRecord) -> str:
         directories = phase.begin.tree is not None and phase.begin.tree.objects == "directories"
         return _FILE_OPERATION_NAMES[op].replace("files", "directories") if directories else _FILE_OPERATION_NAMES[op]
     order = _ORDER_NAMES.get(str(run.find_setting(phase.id, "access", "order") or "sequential"), "")
-    return name[:1].upper() + name[1:] if op == "duplex" or not order else f"{order} {name}"
+    return name[:1].upper() + name[1:] if op in ("duplex", "train") or not order else f"{order} {name}"
 
 
 def get_transfer_size(run: RecordedRun, phase: PhaseRecord) -> float | None:

@@ -204,6 +204,21 @@ class PhaseRates:
 
 
 @dataclass(frozen=True)
+class TrainingResult:
+    """Emulated accelerators of a phase with op train. `utilization` is the mean over those with several batches."""
+
+    accelerators: int = 0
+    batches: int = 0
+    samples: int = 0
+    first_batch_s: float = 0.0
+    utilization: float | None = None
+    lowest_utilization: float | None = None
+    samples_per_s: float | None = None
+    cached_bytes: int | None = None
+    storage_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class DirectionRates:
     """Reads and writes of a mixed phase over its transfer interval; None if it has no such operation."""
 
@@ -301,6 +316,7 @@ class PhaseEndLine(RecordLine):
     residency: float | None = None
     directions: DirectionRates | None = None  # mixed phases only
     streams: Any = None
+    training: TrainingResult | None = None  # op train only
     entries: int | None = None
     walk: WalkCounts | None = None
     droop: RateDroop | None = None

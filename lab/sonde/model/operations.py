@@ -35,6 +35,7 @@ OPERATIONS = (
     OperationKind("mixed", "data", "transfers", reads=True, writes=True),
     OperationKind("duplex", "data", "transfers", reads=True, writes=True),
     OperationKind("replay", "data", "transfers", reads=True, writes=True),
+    OperationKind("train", "data", "transfers", reads=True),
     OperationKind("stat", "file", "inspects"),
     OperationKind("remove", "file", "removes"),
     OperationKind("mktree", "directory", "creates"),

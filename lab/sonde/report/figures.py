@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from sonde.findings.phase_summary import format_rate_terms
+from sonde.findings.sample_source import describe_sample_source
 from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
@@ -51,6 +52,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
         ("Stopped by", escape_line(end.stopped_by, 40).replace("_", " ")),
         *_describe_cpu_time(phase),
         *_describe_balance(run, phase),
+        *_describe_training(phase),
     ]
     if end.verify and end.verify.checked_bytes:
         wrong = end.verify.mismatches
@@ -85,6 +87,19 @@ def _describe_balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     longest = "" if worst is None else f"{worst:.2f} × the mean time"
     after = "" if tail is None else f"{quantities.display_percent(tail)} of the time"
     return (("Longest task", longest), ("After half had finished", after))
+
+
+def _describe_training(phase: PhaseRecord) -> Pairs:
+    training = phase.end.training if phase.end else None
+    if training is None or training.utilization is None or training.lowest_utilization is None:
+        return ()
+    mean, lowest = (quantities.display_percent(share) for share in (training.utilization, training.lowest_utilization))
+    rate = f"{quantities.display_count(training.samples_per_s or 0.0)} per second"
+    first = quantities.display_seconds(training.first_batch_s)
+    return (
+        ("Accelerators computed", f"{mean} of the time, the least busy one {lowest}"),
+        ("Samples", f"{rate}, the first batch after {first}; {describe_sample_source(training)}"),
+    )
 
 
 def tabulate_task_time(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:

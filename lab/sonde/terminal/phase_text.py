@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sonde.findings.sample_source import describe_sample_source
 from sonde.model.lines import PhaseEndLine
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.units import counted, format_bytes, format_ops, format_rate, format_seconds
 
 # Below this transfer size people think in operations, not in bytes.
@@ -68,6 +70,7 @@ def describe_phase_end(end: PhaseEndLine) -> str:
         sentences.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
     sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _describe_streams(end)]
     sentences += _describe_directions(end)
+    sentences += _describe_training(end)
     if end.ops.failed:
         sentences.append(f"{counted(end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(end.stopped_by):
@@ -81,6 +84,18 @@ def _describe_directions(end: PhaseEndLine) -> list[str]:
         return []
     rates = (("read", end.directions.read), ("write", end.directions.write))
     return [f"{name} {format_rate(rate.bytes_per_s)}" for name, rate in rates if rate is not None]
+
+
+def _describe_training(end: PhaseEndLine) -> list[str]:
+    """How busy emulated accelerators were, beside where their bytes came from, as far as can be estimated."""
+    training = end.training
+    if training is None or training.utilization is None:
+        return []
+    return [
+        f"accelerators computed {100 * training.utilization:.1f} % of the time",
+        f"{training.samples_per_s or 0.0:,.1f} samples/s",
+        to_plain_spaces(describe_sample_source(training)),
+    ]
 
 
 def _describe_streams(end: PhaseEndLine) -> list[dict[str, Any]]:

@@ -83,7 +83,8 @@ KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("metric", METRICS)
+# The definitions of metrics of training: test_training.py.
+@pytest.mark.parametrize("metric", sorted({*METRICS} - {"accelerator_utilization", "samples"}))
 def test_metrics_follow_their_definitions(metric: str) -> None:
     phases, wanted, members = KNOWN[metric]
     verdict = judged(f"{wanted * 0.999} <= {metric}(write) <= {wanted * 1.001}", phases, **members)

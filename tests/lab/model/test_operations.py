@@ -7,7 +7,7 @@ from sonde.model import operations
 from sonde.model.limits import MAX_COLD_RESIDENCY, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
 from sonde.model.operations import OPERATIONS, OperationKind
 
-DATA = {"write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "replay"}
+DATA = {"write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "replay", "train"}
 TREES = {"mktree", "create", "stat", "open_close", "read", "readdir", "walk", "rename", "remove", "cycle", "rmtree"}
 
 
@@ -17,7 +17,7 @@ def test_every_operation_is_in_the_kinds_that_it_belongs_to() -> None:
     assert TREES - {"stat", "read", "remove"} == operations.TREE_ONLY_OPS
     assert {"write", "rewrite", "mixed", "duplex", "replay"} == operations.WRITE_OPS
     assert {"write", "rewrite"} == operations.WRITE_ONLY_OPS
-    assert {"read", "reread", "read_only"} == operations.READ_ONLY_OPS
+    assert {"read", "reread", "read_only", "train"} == operations.READ_ONLY_OPS
     assert TREES - {"read"} == operations.METADATA_OPS
     assert {"mktree", "create", "rename", "remove", "cycle", "rmtree"} == operations.NAMESPACE_CHANGING_OPS
     assert {"mktree", "readdir", "rmtree"} == operations.DIRECTORY_OPS

@@ -82,6 +82,17 @@ def residency(phase: PhaseRecord) -> float | None:
     return phase.residency
 
 
+def compute_accelerator_utilization(phase: PhaseRecord) -> float | None:
+    training = phase.end.training if phase.end else None
+    return training.utilization if training else None
+
+
+def samples(phase: PhaseRecord) -> float | None:
+    """Samples per second of all emulated accelerators."""
+    training = phase.end.training if phase.end else None
+    return training.samples_per_s if training else None
+
+
 def errors(phase: PhaseRecord) -> float | None:
     commands = sum(treatment.kind == "command" and treatment.outcome == "failed" for treatment in phase.treatments)
     return float(phase.end.ops.failed + commands) if phase.end else None
@@ -121,6 +132,8 @@ PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "cpu_rate": compute_cpu_rate,
     "system_time": get_system_time,
     "user_time": get_user_time,
+    "accelerator_utilization": compute_accelerator_utilization,
+    "samples": samples,
     "residency": residency,
     "errors": errors,
     "calls": calls,

@@ -38,6 +38,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "bandwidth_per_node": ("B/s", "bandwidth over the client nodes"),
     "share_of_peak": ("1", "bandwidth over the stated peak"),
     "duplex_efficiency": ("1", "duplex bandwidth over the sum of both halves alone"),
+    "accelerator_utilization": ("1", "share of the time that emulated accelerators computed, without first batches"),
+    "samples": ("op/s", "samples that emulated accelerators took, per second, without first batches"),
     "residency": ("1", "share of the file that was in the page cache before the phase"),
     "errors": ("1", "operations that failed, and commands before the phase that did"),
     "calls": ("1", "calls that reached the file system"),

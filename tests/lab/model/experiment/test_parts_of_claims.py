@@ -202,10 +202,10 @@ def test_every_metric_has_a_known_unit_and_every_function_its_options() -> None:
     units = {
         "B/s": {"bandwidth", "bandwidth_stonewall", "cpu_rate", "bandwidth_per_unit", "bandwidth_per_target",
                 "bandwidth_per_node"},
-        "op/s": {"operations", "operations_slowest"},
+        "op/s": {"samples", "operations", "operations_slowest"},
         "s": {"time", "latency_p50", "latency_p99", "latency_max", "system_time", "user_time", "real_time",
               "command_user_time", "command_system_time"},
-        "1": {"share_of_peak", "duplex_efficiency", "residency", "errors", "calls"},
+        "1": {"accelerator_utilization", "share_of_peak", "duplex_efficiency", "residency", "errors", "calls"},
     }  # fmt: skip
     assert {name: unit for name, (unit, _) in METRICS.items()} == {
         name: unit for unit, names in units.items() for name in names

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream with op train reads.
+#pragma once
+
+#include "patterns/sample_order.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace sonde::workloads {
+
+struct FileJob;
+
+struct TrainingJob {
+    patterns::SampleSet set;
+    plan::Shuffle shuffle = plan::Shuffle::samples;
+    std::uint64_t seed = 0, epoch = 0;  ///< of the first pass; each pass is an epoch more
+    /// File `file` of task `owner`.
+    std::function<FileJob(int owner, std::uint64_t file)> file;
+
+    patterns::SampleOrder order(std::uint64_t pass) const { return {set, shuffle, seed, (epoch << 32U) + pass}; }
+};
+
+}  // namespace sonde::workloads

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training_stream.hpp"
+
+#include <cerrno>
+
+namespace sonde::workloads {
+
+using backends::IoRequest;
+using patterns::SamplePlace;
+
+template <class Time>
+TrainingStream<Time>::TrainingStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock,
+                                     meters::StreamMeter& meter, std::unique_ptr<backends::Channel> channel,
+                                     std::unique_ptr<Buffers> buffers)
+    : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
+      training_(*job.phase->training),
+      data_(*job.training),
+      buffers_(std::move(buffers)),
+      depth_(static_cast<std::size_t>(job.phase->data.io.queue_depth)),
+      transfers_(job.phase->data.access.block / job.phase->data.access.transfer) {
+}
+
+/// One epoch.
+template <class Time>
+bool TrainingStream<Time>::run_pass(std::uint64_t pass) {
+    const patterns::SampleOrder order = data_.order(pass);
+    const std::uint64_t all = data_.set.per_task();
+    Accelerator accelerator(time_.ticks_of(static_cast<std::uint64_t>(training_.compute_time)), training_.prefetch);
+    const std::uint64_t began = now();
+    std::uint64_t next = 0;
+    bool good = true;
+    while (good && next < all) {
+        const std::uint64_t end = std::min(all, next + training_.batch_size);
+        good = this->wait_until(accelerator.next_read_at()) && read_batch(order, next, end);
+        if (good) {
+            accelerator.add_batch(now());
+            next = end;
+        }
+    }
+    good = close_file() && good;
+    good = good && this->wait_until(accelerator.end());
+    count_epoch(accelerator, next, began);
+    if (pass == 0) {
+        meter_.next_operation = next * transfers_;
+    }
+    this->settle();
+    return good && next == all;
+}
+
+template <class Time>
+void TrainingStream<Time>::count_epoch(const Accelerator& accelerator, std::uint64_t samples, std::uint64_t began) {
+    if (accelerator.batches() == 0) {
+        return;
+    }
+    meters::TrainingMeter& meter = meter_.training;
+    const std::uint64_t first_batch = std::min<std::uint64_t>(samples, training_.batch_size);
+    if (meter.batches == 0) {
+        meter.first_batch_ns = time_.duration_ns(accelerator.first_ready() - began);
+    }
+    meter.batches += accelerator.batches();
+    meter.samples += samples;
+    meter.rated_samples += samples - first_batch;
+    meter.computation_ns += time_.duration_ns(accelerator.computation());
+    meter.steps_ns += time_.duration_ns(accelerator.steps());
+}
+
+template <class Time>
+bool TrainingStream<Time>::read_batch(const patterns::SampleOrder& order, std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t i = first; i < end; ++i) {
+        if (!read_sample(order.locate(static_cast<std::uint64_t>(job_.task), i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+template <class Time>
+bool TrainingStream<Time>::read_sample(const SamplePlace& sample) {
+    try {
+        if (!open_file(sample)) {
+            return false;
+        }
+    } catch (const std::exception& error) {
+        this->fail_in_words(error.what());
+        return false;
+    }
+    const std::uint64_t from = now();
+    const std::uint64_t first = sample.block * transfers_;
+    const bool good = depth_ > 1 ? read_queued(first) : read_one_by_one(first);
+    meter_.part[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
+    return good && !deadline_ && !this->told_to_stop();
+}
+
+/// Opens the file of a sample, unless it is the one that is open.
+template <class Time>
+bool TrainingStream<Time>::open_file(const SamplePlace& sample) {
+    auto file = std::make_unique<FileJob>(data_.file(sample.owner, sample.file));
+    if (file_ && file_->path == file->path) {
+        file_ = std::move(file);  // another task's part of the same file
+        return true;
+    }
+    if (!close_file()) {
+        return false;
+    }
+    backends::OpenRequest request;
+    request.path = file->path;
+    request.root = job_.root;
+    request.below_root = job_.below_root;
+    request.size = file->size;
+    const std::uint64_t from = now();
+    const int result = channel_->open(0, request);
+    const std::uint64_t to = now();
+    meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
+    if (result < 0) {
+        this->fail(file->path, "open", -result, 0);
+        return false;
+    }
+    meter_.histogram(meters::kind_open).add(time_.duration_ns(to - from));
+    file_ = std::move(file);
+    return true;
+}
+
+template <class Time>
+bool TrainingStream<Time>::close_file() {
+    if (!file_) {
+        return true;
+    }
+    const std::uint64_t from = now();
+    const int result = channel_->close(0);
+    const std::uint64_t to = now();
+    meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
+    meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
+    const std::unique_ptr<FileJob> closed = std::move(file_);
+    if (result < 0) {
+        this->fail(closed->path, "close", -result, 0);
+        return false;
+    }
+    return true;
+}
+
+template <class Time>
+IoRequest TrainingStream<Time>::make_request(std::uint64_t operation, std::size_t slot) const {
+    IoRequest request;
+    request.offset = file_->geometry.offset_of(operation);
+    request.buffer = buffers_->read_buffer(slot);
+    request.length = static_cast<std::uint32_t>(file_->geometry.transfer());
+    request.slot = static_cast<std::uint32_t>(slot);
+    return request;
+}
+
+/// Counts a transfer that is over: `moved` bytes in all, or -errno.
+template <class Time>
+bool TrainingStream<Time>::complete(const Transfer& transfer, std::int64_t moved, std::uint64_t ended) {
+    const std::uint32_t length = transfer.request.length;
+    if (moved < length) [[unlikely]] {
+        this->settle();
+        this->fail(file_->path, "read", moved < 0 ? static_cast<int>(-moved) : ENODATA, transfer.request.offset);
+        return false;
+    }
+    meter_.histogram(meters::kind_read).add(time_.duration_ns(ended - transfer.start));
+    ++meter_.operations[meters::kind_read];
+    meter_.bytes[meters::kind_read] += length;
+    ++this->done_;
+    this->bytes_ += length;
+    deadline_ = this->place(transfer.start, ended, length) || deadline_;
+    return true;
+}
+
+template <class Time>
+bool TrainingStream<Time>::read_one_by_one(std::uint64_t first) {
+    for (std::uint64_t operation = first; operation < first + transfers_; ++operation) {
+        const Transfer transfer{make_request(operation, 0), now(), 0};
+        IoRequest request = transfer.request;
+        std::int64_t moved = 0;
+        while (request.length > 0) {
+            const std::int64_t result = channel_->transfer(request);
+            if (result <= 0) {
+                moved = result < 0 ? result : moved;
+                break;
+            }
+            moved += result;
+            request.offset += static_cast<std::uint64_t>(result);
+            request.buffer += result;
+            request.length -= static_cast<std::uint32_t>(result);
+            meter_.short_operations += request.length > 0 ? 1U : 0U;
+        }
+        if (!complete(transfer, moved, now())) {
+            return false;
+        }
+        if (deadline_ || this->told_to_stop()) {
+            return true;  // the caller ends
+        }
+    }
+    return true;
+}
+
+template <class Time>
+bool TrainingStream<Time>::read_queued(std::uint64_t first) {
+    std::vector<Transfer> slots(depth_);
+    std::vector<std::size_t> free;
+    std::vector<backends::Completion> done(depth_);
+    for (std::size_t slot = depth_; slot-- > 0;) {
+        free.push_back(slot);
+    }
+    const std::uint64_t last = first + transfers_;
+    std::uint64_t next = first;
+    bool good = true;
+    while ((good && next < last) || free.size() < depth_) {  // after a failure, what is in flight is waited for
+        for (; good && next < last && !free.empty(); ++next) {
+            const std::size_t slot = free.back();
+            slots[slot] = {make_request(next, slot), now(), 0};
+            free.pop_back();
+            if (!channel_->submit(slots[slot].request)) {
+                this->fail(file_->path, "submit", EAGAIN, slots[slot].request.offset);
+                return false;
+            }
+        }
+        const std::size_t count = channel_->reap(done);
+        if (count == 0) {
+            this->fail(file_->path, "wait for completions", EIO, 0);
+            return false;
+        }
+        const std::uint64_t ended = now();
+        for (std::size_t k = 0; k < count; ++k) {
+            Transfer& transfer = slots[done[k].slot];
+            const std::int64_t result = done[k].result;
+            transfer.moved += result > 0 ? static_cast<std::uint32_t>(result) : 0;
+            if (result > 0 && transfer.moved < transfer.request.length && good) {
+                IoRequest remaining = transfer.request;
+                remaining.offset += transfer.moved;
+                remaining.buffer += transfer.moved;
+                remaining.length -= transfer.moved;
+                ++meter_.short_operations;
+                if (channel_->submit(remaining)) {
+                    continue;
+                }
+            }
+            free.push_back(done[k].slot);
+            good = good && complete(transfer, result < 0 ? result : transfer.moved, ended);
+        }
+    }
+    return good;
+}
+
+template class TrainingStream<MachineTime>;
+template class TrainingStream<ChannelTime>;
+
+}  // namespace sonde::workloads

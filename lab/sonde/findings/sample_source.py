@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the samples of training input came from: storage or page cache, as far as the record can tell."""
+
+from __future__ import annotations
+
+from sonde.model import quantities
+from sonde.model.lines import TrainingResult
+
+
+def describe_sample_source(training: TrainingResult) -> str:
+    """One clause. The shares are estimates: from what was in the page cache before the phase, not from counters."""
+    cached, stored = training.cached_bytes, training.storage_bytes
+    if cached is None or stored is None or not cached + stored:
+        return "how much came from storage is not known"
+    return f"{quantities.display_percent(stored / (cached + stored))} of the bytes from storage (estimated)"

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -235,3 +236,30 @@ def test_tasks_of_a_step_are_ranks_of_one_run(sonde: Sonde, tmp_path: Path) -> N
     assert result.returncode == 0, result.stderr
     (run,) = summaries(tmp_path)
     assert (run["tasks"], run["nodes"]) == (4, 2)
+
+
+def test_array_of_a_fleet_gives_the_table_of_one_machine(slurm: Slurm, tmp_path: Path) -> None:
+    """All logs of the `darshan` wheel, with the command of the page on advice."""
+    darshan = pytest.importorskip("darshan")
+    duckdb = pytest.importorskip("duckdb")
+    logs = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))
+    (tmp_path / "logs").mkdir()
+    for number, log in enumerate(logs):
+        (tmp_path / "logs" / f"{number:02}-{log.name}").symlink_to(log)
+    advise = f"{sys.executable} -m sonde advise --fleet logs"
+    environment = {**os.environ, **slurm.environment, "PYTHONPATH": str(ROOT / "lab"), "HOME": str(tmp_path)}
+
+    def run(*command: str) -> None:
+        result = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert result.returncode == 0, result.stderr + "".join(file.read_text() for file in tmp_path.glob("slurm-*"))
+
+    run("sh", "-c", f"{advise} --table alone")
+    run("sbatch", "--wait", "--array=1-3", "--wrap", f"{advise} --table array --part $SLURM_ARRAY_TASK_ID/3")
+    tables = [
+        duckdb.sql(f"select * from read_parquet('{tmp_path / name}/*.parquet') order by log").fetchall()
+        for name in ("alone", "array")
+    ]
+    assert len(tables[0]) == len(logs) >= 18
+    assert tables[0] == tables[1]

@@ -206,14 +206,16 @@ def check_command(
     storage = read_files(saved_outputs)
     for item in locations:
         storage = merge_observations(storage, inspect_storage(item))
-    storage, planned = join_observations(storage), None
+    storage, planned, planned_mounts = join_observations(storage), None, list[str]()
     if system is not None:
         machine = read_system(find_system_file(system))
         mount_points = [item.location for item in storage.file_systems]
         planned = _find_planned_layout(machine, plan_layout(machine), name, mount_points)
+        planned_mounts = _list_mount_points(machine, planned.id)
     elif name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
-    verdict = check_layout(storage, planned, [path for item in locations if (path := Path(item)).is_dir()])
+    directories = [path for item in locations if (path := Path(item)).is_dir()]
+    verdict = check_layout(storage, planned, directories, planned_mounts)
     print_check(storage, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)
 
@@ -364,6 +366,13 @@ def _find_planned_layout(
     if name not in names:
         raise UserError(f'{system.id} lays out no file system "{name}".{suggest_name(name, names)}')
     return plan.of(name)
+
+
+def _list_mount_points(system: System, file_system: str) -> list[str]:
+    return [
+        getattr(item.table, "path", "") for item in system.items("mounts")
+        if file_system in system.find_references(item.id, "file_system")
+    ]  # fmt: skip
 
 
 def _make_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:

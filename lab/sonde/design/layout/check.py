@@ -6,16 +6,20 @@ This module inspects no machine: it evaluates an observation and reports what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sonde.design.checked_items import CheckedItem, split_results
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
+from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
+from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
-from sonde.design.layout.check_plan import find_plan_faults
+from sonde.design.layout.check_plan import find_plan_faults, select_planned
 from sonde.design.layout.check_pools import find_pool_faults
+from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
@@ -32,23 +36,32 @@ _STRIPED = ("xfs", "ext4")
 
 
 def check_layout(
-    storage: ObservedStorage, plan: FileSystemLayout | None = None, directories: Sequence[Path] = ()
+    storage: ObservedStorage,
+    plan: FileSystemLayout | None = None,
+    directories: Sequence[Path] = (),
+    mount_points: Collection[str] = (),
 ) -> LayoutCheck:
-    """Checks all observed storage. `plan` is the planned layout of the observed file system, `directories` are those of
-    this machine, whose permissions are checked if the file system is for checkpoints."""
+    """Checks all observed storage. `plan` is the planned layout of one file system, which is mounted at one of
+    `mount_points`; other observed file systems are not compared with it. `directories` are those of this machine, whose
+    permissions are checked if the file system is for checkpoints."""
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
+    planned = select_planned(storage.file_systems, plan, mount_points) if plan is not None else ()
     for file_system in storage.file_systems:
-        results += _check_file_system(storage, file_system, plan)
-        unknown += _list_unchecked_items(storage, file_system, plan)
+        own_plan = plan if file_system in planned else None
+        results += _check_file_system(storage, file_system, own_plan)
+        unknown += _list_unchecked_items(storage, file_system, own_plan)
     for disk in storage.disks.values():
         results += find_disk_faults(storage, disk)
+    results += find_peer_faults(storage)
+    results += find_covered_mounts(storage.file_systems)
+    results += find_target_faults(storage.file_systems)
     for table in storage.slices:
         results += find_slice_faults(storage, table)
     for file in storage.files:
         results += _check_extents(storage, file)
     if plan is not None:
-        results += find_plan_faults(storage, plan)
+        results += find_plan_faults(replace(storage, file_systems=planned), plan)
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
     faults, checked_items = split_results(results)
@@ -103,16 +116,23 @@ def _check_file_system(
         yield from find_object_faults(file_system, _find_target_stripe(storage, plan))
     if file_system.kind == "zfs":
         yield from find_pool_faults(file_system)
-    if file_system.options:
-        yield CheckedItem("mount options", file_system.location)
-    yield from _find_costly_mount_options(file_system)
+    yield from find_mount_faults(storage, file_system)
 
 
 def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None) -> int | None:
-    """The full stripe below the targets: of the plan, else the one that all observed arrays have."""
+    """The full stripe below the targets: of the plan, else the one that all observed arrays have, unless a local
+    file system is on one of them."""
     if plan is not None and plan.device.stripe:
         return plan.device.stripe
-    stripes = {disk.stripe for disk in storage.disks.values() if disk.kind in ("md", "lun") and disk.stripe}
+    arrays = [disk for disk in storage.disks.values() if disk.kind in ("md", "lun") and disk.stripe]
+    tops = (find_top_disk(storage, file_system) for file_system in storage.file_systems if file_system.kind in _STRIPED)
+    local = {disk.name for top in tops if top is not None for disk in storage.walk_below(top.name)}
+    if any(array.name in local or array.settings.get("mountpoint") for array in arrays):
+        return None  # a server of local file systems: which arrays hold targets is not known
+    if any(disk.settings.get("fs_kind") for disk in storage.disks.values()):
+        # what is on the disks was observed: a target looks like ext4 (ldiskfs)
+        arrays = [array for array in arrays if array.settings.get("fs_kind") in ("ext4", "ldiskfs")]
+    stripes = {array.stripe for array in arrays}
     return stripes.pop() if len(stripes) == 1 else None
 
 
@@ -248,24 +268,6 @@ def _check_blocks(
             f"a block has {format_bytes(file_system.block)}, a drive holds {format_bytes(unit)} before the next",
             "the smallest file and every piece of metadata take a whole segment", "make it with -b size=4096",
         )  # fmt: skip
-
-
-_COSTLY = {
-    "sync": ("every write waits for the disk", "mount it without sync"),
-    "noalign": ("allocations ignore the stripe", "mount it without noalign"),
-    "nobarrier": ("a power failure may lose acknowledged writes; new kernels refuse it", "mount it without it"),
-    "data=journal": ("everything is written twice", "mount it with data=ordered"),
-    "nodelalloc": ("every small write allocates by itself", "mount it without nodelalloc"),
-    "discard": ("every delete sends a command that drives answer slowly", "use fstrim.timer instead"),
-    "strictatime": ("every read writes", "mount it with noatime or relatime"),
-}
-
-
-def _find_costly_mount_options(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    for option in file_system.options:
-        if option in _COSTLY:
-            cost, remedy = _COSTLY[option]
-            yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
 
 
 def _check_extents(storage: ObservedStorage, file: FileExtents) -> Iterator[LayoutFault | CheckedItem]:

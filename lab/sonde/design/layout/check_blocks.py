@@ -14,6 +14,7 @@ from sonde.model.units import format_bytes
 # On smaller file systems small blocks save space that matters.
 _LARGE = 64 * GIB
 _USUAL_BLOCK = 4096
+_MUCH_RESERVED = 200 * GIB
 
 
 def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
@@ -26,6 +27,7 @@ def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
             "after a crash all of it must be checked before it can be mounted, and files may be lost",
             "tune2fs -O has_journal, while it is not mounted",
         )  # fmt: skip
+    yield from _check_health(file_system)
     is_large = file_system.size is not None and file_system.size >= _LARGE
     if file_system.block and is_large:
         yield CheckedItem("block size", file_system.location)
@@ -36,6 +38,44 @@ def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
             "make it with blocks of 4 KiB",
         )  # fmt: skip
     yield from _check_sectors(storage, file_system)
+
+
+def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    """The state in the superblock, and features that every file system of today has."""
+    state = file_system.facts.get("state", "")
+    if state:
+        yield CheckedItem("state", file_system.location)
+    if "error" in state:
+        yield LayoutFault(
+            "file system with errors", file_system.location, f"its superblock says: {state}",
+            "parts of it are wrong: it may become read-only or lose files", "unmount it, and run e2fsck",
+        )  # fmt: skip
+    reserved = file_system.facts.get("reserved", "")
+    if reserved.isdigit() and file_system.block and int(reserved) * file_system.block > _MUCH_RESERVED:
+        yield LayoutFault(
+            "space reserved for root", file_system.location,
+            f"{format_bytes(int(reserved) * file_system.block)} are reserved for root", "users cannot use them",
+            "tune2fs -m 0 or -r with a number of blocks; root needs some only where it writes",
+        )  # fmt: skip
+    if file_system.facts.get("log-version") == "1":
+        yield LayoutFault(
+            "old log", file_system.location, "its log has version 1",
+            "log buffers have 32 KiB at most, and are not aligned to the stripe",
+            "make it again with mkfs.xfs of today, which writes version 2",
+        )  # fmt: skip
+    if file_system.facts.get("crc") == "0":
+        yield LayoutFault(
+            "no checksums", file_system.location, "it is XFS without checksums of metadata (crc=0, version 4)",
+            "damage of metadata is noticed late; Linux 5.10 announced the end of its support, and times end in 2038",
+            "make it again with mkfs.xfs of today, which writes version 5",
+        )  # fmt: skip
+    if file_system.facts.get("lazy-count") == "0":
+        yield LayoutFault(
+            "counters in the superblock", file_system.location,
+            "it counts free blocks and inodes in the superblock (lazy-count=0)",
+            "every create and removal changes the superblock, one after another",
+            "xfs_admin -c 1, while it is not mounted",
+        )  # fmt: skip
 
 
 def _check_sectors(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:

@@ -20,6 +20,8 @@ _FEW_BLOCKS = 1000  # fewer blocks do not show a balance
 _LEAST_CACHE = 1024  # md's stripe_cache_size in pages; 256 is its default, made for small machines
 _LEAST_DEPTH = 8
 _LEAST_REQUESTS = 16
+_LEAST_TIMEOUT_S = 10
+_MOST_AHEAD_KIB = 256 * 1024
 
 
 def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
@@ -176,11 +178,6 @@ def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             )  # fmt: skip
     for direction in ("blocks_read", "blocks_written"):
         yield from _check_balance(disk, active, direction)
-    if disk.queue_depth is not None and 0 < disk.queue_depth < _LEAST_DEPTH:
-        yield LayoutFault(
-            "queue too short", disk.name, f"{disk.queue_depth} commands at a time", "RAID drives wait for requests",
-            f"set a queue depth of {_LEAST_DEPTH} or more",
-        )  # fmt: skip
 
 
 def _has_equal_groups(disk: ObservedDisk) -> bool:
@@ -223,6 +220,7 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
     queue = disk.queue
     if queue:
         yield CheckedItem("queue settings", disk.name)
+    yield from _check_device(disk)
     requests = queue.get("nr_requests", "")
     if requests.isdigit() and int(requests) < _LEAST_REQUESTS and disk.kind not in ("part", "slice", "md", "loop"):
         yield LayoutFault(
@@ -269,6 +267,36 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
             f"read_ahead_kb is {ahead}, less than one stripe of {format_bytes(disk.stripe)}",
             "one task that reads keeps some of the drives busy only",
             f"echo {2 * disk.stripe // 1024} > queue/read_ahead_kb",
+        )  # fmt: skip
+
+
+def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    if disk.queue_depth is not None and 0 < disk.queue_depth < _LEAST_DEPTH:
+        yield LayoutFault(
+            "queue too short", disk.name, f"{disk.queue_depth} commands at a time (queue depth)",
+            "drives wait for the next command, and cannot sort them", f"set a queue depth of {_LEAST_DEPTH} or more",
+        )  # fmt: skip
+    merges = disk.queue.get("nomerges", "0")
+    if merges.isdigit() and int(merges):
+        yield LayoutFault(
+            "requests are not merged", disk.name, f"nomerges is {merges}",
+            "adjacent small requests go to the drive one by one", "echo 0 > queue/nomerges",
+        )  # fmt: skip
+    timeout = disk.settings.get("timeout", "")
+    if timeout.isdigit():
+        yield CheckedItem("the timeout of commands", disk.name)
+        if int(timeout) < _LEAST_TIMEOUT_S:
+            yield LayoutFault(
+                "timeout too short", disk.name, f"the timeout of commands is {timeout} s",
+                "a drive that repeats a read, or a controller that fails over, is reset and may leave its array",
+                "echo 30 > device/timeout, or what the vendor of the storage asks",
+            )  # fmt: skip
+    ahead = disk.queue.get("read_ahead_kb", "")
+    if ahead.isdigit() and int(ahead) > _MOST_AHEAD_KIB:
+        yield LayoutFault(
+            "read-ahead too long", disk.name, f"read_ahead_kb is {ahead}, {int(ahead) // 1024} MiB for each open file",
+            "readers that stop or jump have read for nothing, and memory is taken from other data",
+            "set it to two full stripes",
         )  # fmt: skip
 
 

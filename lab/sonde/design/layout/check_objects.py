@@ -31,6 +31,13 @@ def find_object_faults(file_system: ObservedFileSystem, raid_stripe: int | None)
     if facts.get("components"):
         yield CheckedItem("objects", file_system.location)
         yield from _check_components(file_system)
+    offset = facts.get("default_offset", "")
+    if offset.isdigit():
+        yield LayoutFault(
+            "files begin on one target", file_system.location,
+            f"its default layout has the stripe offset {offset}: all new files begin on target {offset}",
+            "this target fills first and gets the traffic of all files", "lfs setstripe -i -1",
+        )  # fmt: skip
     count = facts.get("stripe_count", "")
     if count.isdigit() and targets and int(count) != len(targets):
         yield LayoutFault(

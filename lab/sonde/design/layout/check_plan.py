@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.commands import list_device_settings, list_mount_options
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
@@ -14,6 +15,22 @@ from sonde.model.units import format_bytes
 _MAKE = "make it with the script of sonde layout plan"
 # A device may be larger than planned by this fraction: the plan reserves more than md and LVM use.
 _SIZE_SHARE = 0.02
+_SETTING_COSTS = {
+    "group_thread_cnt": "one thread computes all parity: it limits an array of many or fast drives",
+    "stripe_cache_size": "full stripes are not gathered",
+    "read_ahead_kb": "one task that reads does not keep all drives busy",
+    "max_sectors_kb": "large requests are split",
+    "nr_requests": "the scheduler sorts and merges fewer requests",
+}
+
+
+def select_planned(
+    file_systems: Sequence[ObservedFileSystem], plan: FileSystemLayout, mount_points: Collection[str]
+) -> tuple[ObservedFileSystem, ...]:
+    """The file systems that a plan is for: those at its mount points or of its name, else those of its kind, else
+    all."""
+    mounted = [each for each in file_systems if each.location in mount_points or each.location == plan.id]
+    return tuple(mounted or [each for each in file_systems if each.kind == plan.table.kind] or file_systems)
 
 
 def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
@@ -28,6 +45,8 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
             continue
         yield from _check_numbers(file_system, plan)
         yield from _check_log_against_plan(file_system, plan)
+        yield from _check_mount_options(file_system, plan)
+    yield from _check_settings(storage, plan)
     yield from _check_volume_members(storage, plan)
 
 
@@ -82,13 +101,62 @@ def _check_log_against_plan(
         )  # fmt: skip
 
 
+def _check_mount_options(
+    file_system: ObservedFileSystem, plan: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Planned mount options that are missing or have another value; relatime is as good as noatime."""
+    for option in list_mount_options(plan) if file_system.options else ():
+        name, _, value = option.partition("=")
+        if name == "noatime":
+            continue
+        yield CheckedItem(f"the planned {name}", file_system.location)
+        if option not in file_system.options:
+            other = next((each for each in file_system.options if each.startswith(f"{name}=")), f"without {name}")
+            yield LayoutFault(
+                "not as planned", file_system.location, f"it is mounted {other}; planned is {option}",
+                "programs ask for other sizes, or the log is written in smaller pieces" if value else
+                "programs are not told to write whole widths",
+                f"mount it with {option}",
+            )  # fmt: skip
+
+
+def _check_settings(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+    """Settings of queues and arrays that are smaller than the planned ones."""
+    disks = _list_data_disks(storage)
+    observed = {
+        "raid_groups": [disk for disk in disks if disk.kind == "md" and disk.level != "raid0"],
+        "volumes": [disk for disk in disks if disk.level == "raid0"],
+        "drives": [disk for disk in disks if disk.kind == "disk"],
+    }
+    planned = {
+        (device.kind, name): value for base in plan.devices for device, settings in list_device_settings(plan, base)
+        for name, value in settings.items() if value.isdigit()
+    }  # fmt: skip
+    for (kind, name), value in planned.items():
+        short, folder = name.rpartition("/")[2], name.partition("/")[0]
+        for disk in observed.get(kind, ()):
+            text = (disk.queue if folder == "queue" else disk.settings).get(short, "")
+            if folder not in ("queue", "md") or not text.isdigit():
+                continue
+            yield CheckedItem(f"the planned {short}", disk.name)
+            largest = int(disk.queue.get("max_hw_sectors_kb", 0) or 0) if short == "max_sectors_kb" else 0
+            if int(text) < min(int(value), largest or int(value)):
+                yield LayoutFault(
+                    "not as planned", disk.name, f"{short} is {text}; planned is {value}",
+                    _SETTING_COSTS.get(short, "it is slower than the plan says"), f"echo {value} > {name}",
+                )  # fmt: skip
+
+
 def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     """Checks members of the volume, geometry of arrays, and the alignment of slices."""
     device = plan.device if plan.devices else None
     if device is None:
         return
     member_count = len(device.members) if device.kind == "volumes" else 0
+    # a partition that is a member of an array need not begin at a stripe of that array
+    array_members = {name for disk in storage.disks.values() if disk.kind == "md" for name in disk.members}
     planned = {str(group.geometry) for group in device.groups() if group.geometry is not None}
+    units = {group.unit for group in device.groups() if group.unit}
     for disk in _list_data_disks(storage):
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
@@ -100,9 +168,22 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
                 "another stripe, and other drives may fail", _MAKE,
             )  # fmt: skip
+        if disk.kind == "md" and disk.unit and disk.level != "raid0" and units and disk.unit not in units:
+            yield LayoutFault(
+                "not as planned", disk.name,
+                f"one member holds {format_bytes(disk.unit)} before the next (chunk); planned is"
+                f" {', '.join(map(format_bytes, sorted(units)))}",
+                "another stripe: the file system is not aligned to it", _MAKE,
+            )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)
-        if disk.kind == "part" and disk.start is not None and plan.alignment and disk.start % plan.alignment:
+        if (
+            disk.kind == "part"
+            and disk.name not in array_members
+            and disk.start is not None
+            and plan.alignment
+            and disk.start % plan.alignment
+        ):
             yield LayoutFault(
                 "slice is not aligned", disk.name,
                 f"it begins at {disk.start} B, no multiple of the planned {format_bytes(plan.alignment)}",

@@ -11,10 +11,15 @@ from sonde.design.layout.live.observations import ObservedFileSystem, ObservedVd
 from sonde.model.units import counted
 
 _USED_SHARE = 80
+_FRAGMENTED_SHARE = 60
 _GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
 # Drives that may be missing from a vdev before it loses data.
 _PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "draid2": 2, "draid3": 3}
 # The pool is lost with these; a log or a cache is not.
+_AUXILIARY_USES = {
+    "spares": ("spare", "nothing takes over when a drive fails"),
+    "cache": ("cache", "reads that it would answer go to the drives"),
+}
 _VITAL_USES = ("", "special", "dedup")
 
 
@@ -73,9 +78,17 @@ def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
     state = pool.facts.get("state", "")
     if state:
         yield CheckedItem("state", pool.location)
-    sick = [vdev for vdev in pool.vdevs if not vdev.parent and vdev.state not in _GOOD_STATES]
-    if state not in ("ONLINE", "") or sick or pool.facts.get("sick"):
-        names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick) or pool.facts.get("sick", "")
+    tops = [vdev for vdev in pool.vdevs if not vdev.parent and vdev.state not in _GOOD_STATES]
+    sick = [vdev for vdev in tops if vdev.use not in _AUXILIARY_USES]
+    for vdev in tops:
+        if vdev.use in _AUXILIARY_USES:
+            noun, cost = _AUXILIARY_USES[vdev.use]
+            yield LayoutFault(
+                f"{noun} failed", pool.location, f"{noun} {vdev.name} is {vdev.state}", cost,
+                f"zpool remove {pool.location} {vdev.name}, then add another drive",
+            )  # fmt: skip
+    if state not in ("ONLINE", "") or sick:
+        names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
         yield LayoutFault(
             "degraded", pool.location, f"the pool is {state} {names}".strip(), _describe_margin(pool, sick),
             "zpool replace the drive that failed",
@@ -108,6 +121,13 @@ def _check_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedIte
             "data lost", pool.location, f"{counted(int(lost), 'data error')} could not be repaired",
             "reads of them fail", "zpool status -v names them: restore them, then zpool clear and zpool scrub",
         )  # fmt: skip
+    errors = pool.facts.get("scrub_errors", "0")
+    if errors != "0":
+        yield LayoutFault(
+            "errors of a scrub", pool.location,
+            f"the last scrub found {counted(int(errors), 'error')} that it could not repair",
+            "some data is lost or wrong", "zpool status -v names the files: restore them, then scrub again",
+        )  # fmt: skip
     for vdev in pool.vdevs:
         counts = {"READ": vdev.read_errors, "WRITE": vdev.write_errors, "CKSUM": vdev.checksum_errors}
         if any(counts.values()):
@@ -127,6 +147,26 @@ def _check_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
             yield LayoutFault(
                 "sectors too small", pool.location, f"ashift is {shift}, sectors of {1 << int(shift)} bytes",
                 "drives with sectors of 4 KiB read before they write", "make the pool again with ashift=12",
+            )  # fmt: skip
+    if pool.facts.get("sync") == "disabled":
+        yield LayoutFault(
+            "synchronous writes are not", pool.location, "sync is disabled: fsync returns before data is stored",
+            "a crash loses seconds of data that programs were told is safe", f"zfs inherit sync {pool.location}",
+        )  # fmt: skip
+    if pool.facts.get("dedup", "off") not in ("off", "-"):
+        yield LayoutFault(
+            "deduplication", pool.location, f"dedup is {pool.facts['dedup']}",
+            "each write looks up a table that must be in memory: without much memory it is very slow",
+            f"zfs set dedup=off {pool.location}, unless much of the data is equal",
+        )  # fmt: skip
+    fragmentation = pool.facts.get("fragmentation", "").rstrip("%")
+    if fragmentation.isdigit():
+        yield CheckedItem("fragmentation", pool.location)
+        if int(fragmentation) > _FRAGMENTED_SHARE:
+            yield LayoutFault(
+                "fragmented", pool.location, f"{fragmentation} % of its free space is in small pieces (fragmentation)",
+                "large writes are cut into pieces, and reading them back is slow",
+                "add a vdev and move files, or send the data to a new pool",
             )  # fmt: skip
     full = pool.facts.get("capacity", "").rstrip("%")
     if full.isdigit():

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk
+from sonde.model.units import format_bytes
 
 _TOLERATED = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
+_LONG_REBUILD_DAYS = 4
+_USED_SHARE = 0.9
 _FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
 
 
@@ -40,13 +44,65 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
             "failed drive in an array", disk.name, f"{failed} of its devices are marked as failed",
             "a spare took over: there is one spare less", "mdadm --manage --remove it, and add a new one",
         )  # fmt: skip
+    yield from _check_metadata(disk)
     action = disk.settings.get("sync_action", "idle")
+    if action == "frozen":
+        yield LayoutFault(
+            "rebuild is frozen", disk.name, "sync_action is frozen", "no spare takes over when a drive fails",
+            "echo idle > md/sync_action",
+        )  # fmt: skip
     if action not in ("idle", "", "frozen"):
         yield LayoutFault(
             "rebuilding", disk.name, f"md is busy: {action}", "the rebuild takes its share of every drive's rate",
             "measure after it has ended (cat /proc/mdstat)",
         )  # fmt: skip
     yield from _check_protection(disk, is_degraded=is_degraded)
+    yield from _check_rebuild_rate(disk)
+
+
+def _check_rebuild_rate(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """How long a rebuild takes at the largest rate that md is allowed."""
+    rate = re.match(r"\d+", disk.settings.get("sync_speed_max", ""))
+    size = min((size for size in disk.member_sizes if size), default=0)
+    if rate is None or not size or disk.level in ("raid0", "linear"):
+        return
+    yield CheckedItem("the rate of a rebuild", disk.name)
+    days = size / (max(1, int(rate[0])) * 1024) / 86400
+    if days > _LONG_REBUILD_DAYS:
+        yield LayoutFault(
+            "rebuild too slow", disk.name,
+            f"sync_speed_max is {rate[0]} KiB/s: the rebuild of a drive of {format_bytes(size)} takes {days:.0f} days",
+            "another drive may fail in that time", "echo 200000 > md/sync_speed_max",
+        )  # fmt: skip
+
+
+def _check_metadata(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """The version of the metadata, where parity lies, and how much of each member is used."""
+    settings = disk.settings
+    if settings.get("metadata"):
+        yield CheckedItem("metadata", disk.name)
+    if settings.get("metadata", "").startswith("0."):
+        yield LayoutFault(
+            "old metadata", disk.name, f"its metadata have version {settings['metadata']}",
+            "at most 28 devices of 2 TiB, and a partition at the end of a drive is taken for the whole drive",
+            "assemble it with --update=metadata (1.0), or make it again with 1.2",
+        )  # fmt: skip
+    layout = settings.get("layout", "")
+    if layout.startswith("parity-"):
+        yield LayoutFault(
+            "parity on one drive", disk.name, f"its layout is {layout}: one drive holds all parity",
+            "each write of any drive also writes this one, and reads never use it",
+            "mdadm --grow --layout=left-symmetric",
+        )  # fmt: skip
+    used, size = _read_count(disk, "used_bytes"), min((size for size in disk.member_sizes if size), default=0)
+    if used and size:
+        yield CheckedItem("the used part of members", disk.name)
+        if used < _USED_SHARE * size:
+            yield LayoutFault(
+                "members partly unused", disk.name,
+                f"it uses {format_bytes(used)} of the {format_bytes(size)} of each member: the rest is unused",
+                "capacity is lost", "mdadm --grow --size=max, then grow the file system",
+            )  # fmt: skip
 
 
 def _read_count(disk: ObservedDisk, name: str) -> int | None:
@@ -112,6 +168,11 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             'path_grouping_policy "group_by_prio" or "multibus" in multipath.conf',
         )  # fmt: skip
     yield from _check_adapters(disk)
+    if disk.settings.get("protection") == "ro":
+        yield LayoutFault(
+            "write-protected", disk.name, "its map is read-only (wp=ro): a path or the LUN is write-protected",
+            "every write fails", "look at the write protection of the LUN, then multipathd reconfigure",
+        )  # fmt: skip
     handler = disk.settings.get("handler", "")
     if handler == "0" and len(set(groups.values())) > 1:
         yield LayoutFault(

@@ -170,23 +170,35 @@ def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> l
 
 def mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
     """Options of mount(8), separated by commas."""
-    options: list[Argument] = ["noatime"]
+    options: list[Argument] = [*list_mount_options(layout)]
+    if layout.table.kind == "xfs" and layout.log is not None:
+        options.append(concatenate("logdev=", device_names.of(layout.log.id)))
+    return _join_with_commas(options)
+
+
+def list_mount_options(layout: FileSystemLayout) -> list[str]:
+    """Options of mount(8) that name no device."""
+    options = ["noatime"]
     if layout.table.kind == "xfs":
         options.append("logbsize=256k")
-        if layout.log is not None:
-            options.append(concatenate("logdev=", device_names.of(layout.log.id)))
         if layout.unit and layout.table.purpose in ("scratch", "checkpoint", "archive"):
             options += ["largeio", "swalloc"]
     if layout.table.kind == "ext4" and layout.unit:
         options.append(f"stripe={layout.width // layout.block}")
-    return _join_with_commas(options)
+    return options
 
 
 def list_queue_settings(
     layout: FileSystemLayout, base: BlockDevice, device_names: DeviceNames
 ) -> Iterator[tuple[Argument, dict[str, str]]]:
-    """Device and its settings below /sys/block/…/queue/ for one device of a layout and all below it; md arrays also get
-    settings of md, LUNs the depth of their queue. ZFS opens drives itself: only they get settings."""
+    """Device and its settings below /sys/block/… for one device of a layout and all below it."""
+    for device, settings in list_device_settings(layout, base):
+        yield device_names.of(device.id), settings
+
+
+def list_device_settings(layout: FileSystemLayout, base: BlockDevice) -> Iterator[tuple[BlockDevice, dict[str, str]]]:
+    """Settings of queues for one device of a layout and all below it; md arrays also get settings of md, LUNs the depth
+    of their queue. ZFS opens drives itself: only they get settings."""
     is_pool = layout.table.kind == "zfs"
     ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or base.width or 0))
     top = {} if is_pool else {"queue/read_ahead_kb": str(ahead // KIB)}
@@ -209,7 +221,7 @@ def list_queue_settings(
             settings["md/group_thread_cnt"] = _PARITY_THREADS
         if settings and device.kind != "slices" and device.id not in done:
             done.add(device.id)
-            yield device_names.of(device.id), settings
+            yield device, settings
 
 
 def _is_under_controller(base: BlockDevice) -> bool:

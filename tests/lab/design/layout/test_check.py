@@ -312,6 +312,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "parted": "Number  Start  End  Size\n", "sgdisk --print": "Number  Start (sector)    End (sector)\n",
         "lsblk": "NAME MAJ:MIN RM SIZE RO TYPE\n", "lvs": "LV VG Attr LSize\n", "blkid": '/dev/x UUID="7"\n',
         'grep -H "" /sys/block/*/queue/*': "/sys/block/sda/queue\n", "lctl get_param, lctl dl": "osc.x.y=\n",
+        "tunefs.lustre --dryrun": "Lustre FS:  fs1\n", "lfs df": "UUID 1K-blocks Used\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:
         read_output(heads[form], "saved.txt")

@@ -27,10 +27,11 @@ part multipath -ll
 for disk in /sys/block/*; do
     case ${disk##*/} in loop* | ram* | zram* | sr* | fd*) continue ;; esac
     files=
-    for file in scheduler read_ahead_kb max_sectors_kb max_hw_sectors_kb rotational nr_requests; do
+    for file in scheduler read_ahead_kb max_sectors_kb max_hw_sectors_kb rotational nr_requests nomerges write_cache; do
         [ ! -r "$disk/queue/$file" ] || files="$files $disk/queue/$file"
     done
-    for file in md/stripe_cache_size md/sync_action device/queue_depth; do
+    for file in md/stripe_cache_size md/sync_action md/group_thread_cnt md/sync_speed_max \
+        device/queue_depth device/timeout device/state; do
         [ ! -r "$disk/$file" ] || files="$files $disk/$file"
     done
     part grep -H "" $files
@@ -43,9 +44,17 @@ findmnt --real --noheadings --types ext4,ext3 --output SOURCE 2>/dev/null | sort
 done
 part zpool status
 part zpool list
-part zpool get ashift
+part zpool get ashift,capacity,fragmentation
+part zfs get -t filesystem sync,dedup,recordsize
+findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
+    case $device in /dev/*) part tunefs.lustre --dryrun "$device" ;; esac
+done
+part lfs df
+part lfs df -i
 part lctl dl
-part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_rpcs_in_flight' 'osc.*.active'
+part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_rpcs_in_flight' 'osc.*.active' \
+    'osc.*.max_dirty_mb' 'mdc.*.max_rpcs_in_flight' 'llite.*.max_read_ahead_mb' \
+    'llite.*.max_cached_mb' 'obdfilter.*.degraded' 'osp.*.max_create_count'
 """
 
 

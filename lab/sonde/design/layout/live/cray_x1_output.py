@@ -19,7 +19,7 @@ from sonde.design.layout.live.observations import (
 )
 from sonde.model.errors import UserError
 
-_WORD = re.compile(r"([a-z_]+)=([^\s,]+)")
+_WORD = re.compile(r"([a-z_-]+)=([^\s,]+)")
 
 
 def read_xfs_info(text: str, origin: str) -> ObservedStorage:
@@ -54,9 +54,15 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
         _parse_number(meta, "agsize"),
         _multiply_known(log_blocks, log_block),
         log.get("name") or None,
-        origin=origin, facts={"sector": meta["sectsz"]} if meta.get("sectsz", "").isdigit() else {},
+        origin=origin, facts=_read_xfs_facts(meta, log),
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
+
+
+def _read_xfs_facts(meta: dict[str, str], log: dict[str, str]) -> dict[str, str]:
+    values = {"sector": meta.get("sectsz", ""), "crc": meta.get("crc", ""), "lazy-count": log.get("lazy-count", ""),
+              "log-version": log.get("version", "")}  # fmt: skip
+    return {name: value for name, value in values.items() if value.isdigit()}
 
 
 def _parse_number(members: dict[str, str], name: str) -> int | None:

@@ -51,7 +51,17 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
             settings={**disk.settings, **({"name": disk.name} if name != disk.name else {})},
         )  # fmt: skip
         joined[name] = merge_disks(joined[name], renamed) if name in joined else renamed
-    return joined
+    return {name: _leave_out_spares(disk, joined) for name, disk in joined.items()}
+
+
+def _leave_out_spares(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> ObservedDisk:
+    """lsblk lists a spare as a member of its array; mdadm tells them apart."""
+    spares = set(disk.settings.get("spare_devices", "").split()) & set(disk.members)
+    if not spares:
+        return disk
+    members = tuple(member for member in disk.members if member not in spares)
+    sizes = tuple(size for member in members if member in disks and (size := disks[member].size) is not None)
+    return replace(disk, members=members, member_sizes=sizes)
 
 
 def _find_device(file_system: ObservedFileSystem, disks: Mapping[str, ObservedDisk]) -> ObservedFileSystem:
@@ -96,4 +106,6 @@ def _merge_file_systems(first: ObservedFileSystem, second: ObservedFileSystem) -
     # a mount point says more than a device
     location = second.location if first.location.startswith("/dev/") else first.location
     facts = {**second.facts, **{name: value for name, value in first.facts.items() if value}}
+    labels = {each.facts["label_origin"] for each in (first, second) if each.facts.get("label_origin")}
+    facts |= {"label_origin": "\n".join(sorted(labels))} if labels else {}
     return replace(first, **additions | {"location": location, "kind": first.kind, "facts": facts})

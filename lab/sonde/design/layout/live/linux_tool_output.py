@@ -100,6 +100,12 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     for member, title in (("spares", "Spare Devices"), ("failed", "Failed Devices")):
         if printed.get(title, "").isdigit():
             settings[member] = printed[title]
+    layout, part = printed.get("Layout", ""), re.match(r"\d+", printed.get("Used Dev Size", ""))
+    settings |= {"layout": layout} if layout else {}
+    settings |= {"metadata": printed["Version"]} if "Version" in printed else {}
+    settings |= {"used_bytes": str(int(part[0]) * _KIB)} if part else {}
+    spares = re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+-\s+\S.*?/dev/(?:\S+/)?(\S+)$", text, re.MULTILINE)
+    settings |= {"spare_devices": " ".join(spares)} if spares else {}
     if printed and level not in ("raid0", "linear"):
         policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
         settings["bitmap"] = "none" if policy == "resync" else policy
@@ -186,6 +192,8 @@ def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
     log = int(journal[1]) * {"k": _KIB, "M": _KIB * _KIB}[journal[2]] if journal else None
     features = members.get("Filesystem features", "")
     facts = {"journal": "yes" if "has_journal" in features else "no"} if features else {}
+    facts |= {"reserved": members["Reserved block count"]} if "Reserved block count" in members else {}
+    facts |= {"state": state} if (state := members.get("Filesystem state")) else {}
     return ObservedStorage((ObservedFileSystem(
         origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
         int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,
@@ -227,6 +235,9 @@ def _read_striped_file(text: str, origin: str) -> ObservedFileSystem:
         "targets": " ".join(targets[0]) if len(targets) == 1 else "",
         "components": " / ".join(" ".join(indexes) for indexes in targets) if len(targets) > 1 else "",
     }
+    # of directories lfs prints the layout of new files without the prefix lmm_: its offset is where they begin
+    default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", text)
+    facts |= {"default_offset": default[0]} if default else {}
     path = next((line.strip() for line in text.splitlines() if line.startswith("/")), origin)
     unit = int(last["stripe_size"]) if last["stripe_size"].isdigit() else None
     return ObservedFileSystem(path, "lustre", unit=unit, facts=facts, origin=origin)

@@ -10,6 +10,7 @@ from pathlib import Path
 from sonde.design.layout.live import (
     cray_x1_output,
     linux_tool_output,
+    lustre_output,
     partition_output,
     text_output,
     zpool_output,
@@ -31,6 +32,8 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "xfs_info, mkfs.xfs or xfs_growfs -n": (r"meta-data=", cray_x1_output.read_xfs_info),
     "mdadm --detail": (r"^MD_LEVEL=|^[ \t]*Raid Level :", linux_tool_output.read_mdadm),
     "dumpe2fs -h": (r"^Filesystem magic number:|^Block count:", linux_tool_output.read_dumpe2fs),
+    "tunefs.lustre --dryrun": (lustre_output.TUNEFS_FORM, lustre_output.read_tunefs),
+    "lfs df": (lustre_output.DF_FORM, lustre_output.read_lfs_df),
     "lfs getstripe": (r"^[ \t]*(- )?lmm_stripe_count:|^[ \t]*stripe_count:", linux_tool_output.read_getstripe),
     "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool),
     "zpool list": (r"^NAME\s+SIZE\s+ALLOC\s+FREE", zpool_output.read_zpool_list),

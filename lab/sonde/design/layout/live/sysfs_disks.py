@@ -15,9 +15,11 @@ SYS = Path("/sys")
 _SECTOR = 512
 _QUEUE = (
     *("scheduler", "read_ahead_kb", "max_sectors_kb", "max_hw_sectors_kb", "rotational", "nr_requests"),
+    *("nomerges", "write_cache"),
     *("logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size"),
 )
-_MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_cache_size", "array_state")
+_MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_cache_size", "array_state",
+       "group_thread_cnt", "sync_speed_max")  # fmt: skip
 _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 

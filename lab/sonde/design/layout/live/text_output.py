@@ -147,6 +147,7 @@ def read_multipath_list(text: str, origin: str) -> ObservedStorage:
         settings = {"name": head[1], "uuid": head[2] or head[1]}
         settings |= {"policy": policy[1]} if policy else {}
         settings |= {"features": features[1]} if features else {}
+        settings |= {"protection": protection[1]} if (protection := re.search(r"\bwp=(\w+)", part)) else {}
         handler = re.search(r"hwhandler='([^']*)'", part)
         settings |= {"handler": handler[1]} if handler else {}
         disks[head[3]] = ObservedDisk(head[3], "multipath", paths=tuple(paths), settings=settings, origin=origin)
@@ -204,6 +205,7 @@ def read_sysfs_lines(text: str, origin: str) -> ObservedStorage:
     queues: dict[str, dict[str, str]] = {}
     settings: dict[str, dict[str, str]] = {}
     depths: dict[str, int] = {}
+    states: dict[str, str] = {}
     for name, folder, setting, value in _SYSFS.findall(text):
         if folder == "queue":
             queues.setdefault(name, {})[setting] = value.strip()
@@ -211,12 +213,17 @@ def read_sysfs_lines(text: str, origin: str) -> ObservedStorage:
             settings.setdefault(name, {})[setting] = value.strip()
         elif setting == "queue_depth" and value.strip().isdigit():
             depths[name] = int(value)
+        elif setting == "state":
+            states[name] = value.strip()
+        elif setting == "timeout":
+            settings.setdefault(name, {})["timeout"] = value.strip()
     disks = {
         name: ObservedDisk(
             name, _guess_kind(name), queue=queues.get(name, {}), settings=settings.get(name, {}), origin=origin,
             flash={"0": True, "1": False}.get(queues.get(name, {}).get("rotational", "")), queue_depth=depths.get(name),
+            state=states.get(name, ""),
         )
-        for name in dict.fromkeys((*queues, *settings, *depths))
+        for name in dict.fromkeys((*queues, *settings, *depths, *states))
     }  # fmt: skip
     if not disks:
         raise UserError(f"{origin} names no setting; it should be lines like /sys/block/sda/queue/nr_requests:256.")
@@ -227,9 +234,9 @@ def _guess_kind(name: str) -> str:
     return "md" if name.startswith("md") else "disk"
 
 
-_LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|llite|lov)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
+_LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
 # The form that identifies output of lctl.
-LCTL_FORM = r"^(obdfilter|osd-\w+|osc|mdc|llite|lov)\.[^.=\s]+\.\S+?=|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+LCTL_FORM = r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov)\.[^.=\s]+\.\S+?=|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
 _LCTL_DEVICE = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
 
 

@@ -31,13 +31,15 @@ def _read_pool(text: str, all_text: str, origin: str) -> ObservedFileSystem:
         raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
     name = pool[1]
     vdevs = tuple(_read_vdevs(text, name))
-    pattern = rf"^{re.escape(name)}\S*\s+(ashift|recordsize|capacity|fragmentation)\s+(\S+)"
+    pattern = rf"^{re.escape(name)}\S*\s+(ashift|recordsize|capacity|fragmentation|sync|dedup)\s+(\S+)"
     facts: dict[str, str] = dict(re.findall(pattern, all_text, re.MULTILINE))
     data = [vdev for vdev in vdevs if not vdev.use and not vdev.parent]
     if lost := re.search(r"^[ \t]*errors: (\d+) data errors", text, re.MULTILINE):
         facts["data_errors"] = lost[1]
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", text, re.MULTILINE):
         facts["scan"] = busy[1]
+    if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", text, re.MULTILINE):
+        facts["scrub_errors"] = scrub[1]
     facts |= {
         "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name for child in vdevs) or 1}" for vdev in data),
         "sick": " ".join(f"{vdev.name}={vdev.state}" for vdev in vdevs

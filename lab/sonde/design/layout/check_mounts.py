@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks how a file system is mounted: its options, its stripe, and whether its device is one path of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.geometry import KIB
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.model.units import format_bytes
+
+_SECTOR = 512
+_TIB = 1 << 40
+_COSTLY = {
+    "sync": ("every write waits for the disk", "mount it without sync"),
+    "dirsync": ("every change of a directory waits for the disk", "mount it without dirsync"),
+    "wsync": ("every create and removal waits for the disk", "mount it without wsync"),
+    "noalign": ("allocations ignore the stripe", "mount it without noalign"),
+    "nobarrier": ("a power failure may lose acknowledged writes; new kernels refuse it", "mount it without it"),
+    "data=journal": ("everything is written twice", "mount it with data=ordered"),
+    "data=writeback": ("after a crash files may hold old data of others", "mount it with data=ordered"),
+    "norecovery": ("its journal is not replayed: files may be damaged or missing", "mount it without norecovery"),
+    "nodelalloc": ("every small write allocates by itself", "mount it without nodelalloc"),
+    "discard": ("every delete sends a command that drives answer slowly", "use fstrim.timer instead"),
+    "strictatime": ("every read writes", "mount it with noatime or relatime"),
+}
+_SYNONYMS = {"barrier=0": "nobarrier"}
+# The default of XFS.
+_LOG_BUFFER = 32 * KIB
+_SMALL_LOG_BUFFER = 64 * KIB
+
+
+def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of how one file system is mounted."""
+    if not file_system.options:
+        return
+    yield CheckedItem("mount options", file_system.location)
+    for option in file_system.options:
+        name = _SYNONYMS.get(option, option)
+        if name in _COSTLY:
+            cost, remedy = _COSTLY[name]
+            yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
+    if "ro" in file_system.options:
+        yield LayoutFault(
+            "mounted read-only", file_system.location, "it is mounted read-only",
+            "nothing can be written; after an error kernels mount a file system so",
+            "look for errors of the file system and its disks in the log of the kernel, then mount it again",
+        )  # fmt: skip
+    if "inode32" in file_system.options and (file_system.size or 0) > _TIB:
+        yield LayoutFault(
+            "mount option", file_system.location,
+            f"it is mounted with inode32, and has {format_bytes(file_system.size or 0)}",
+            "all inodes are in the first TiB: creates wait for few groups, and it is full before the rest",
+            "mount it with inode64",
+        )  # fmt: skip
+    yield from _check_mounted_stripe(file_system)
+    yield from _check_log_buffers(file_system)
+    yield from _check_device(storage, file_system)
+
+
+def find_covered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]:
+    """File systems that are hidden by another one at the same place."""
+    devices: dict[str, list[str]] = {}
+    for file_system in file_systems:
+        if file_system.options and file_system.device:
+            devices.setdefault(file_system.location, []).append(f"{file_system.device} ({file_system.kind})")
+    for location, names in devices.items():
+        if len(set(names)) > 1:
+            yield LayoutFault(
+                "mounted over", location, f"{len(names)} file systems are mounted here: {', '.join(names)}",
+                "the last one hides the others, and what is written goes to it",
+                "umount the one that does not belong here",
+            )  # fmt: skip
+
+
+def read_option(file_system: ObservedFileSystem, name: str) -> int | None:
+    """The number of a mount option, with k as 1024, or None."""
+    for option in file_system.options:
+        key, _, value = option.partition("=")
+        digits = value.removesuffix("k")
+        if key == name and digits.isdigit():
+            return int(digits) * (KIB if value.endswith("k") else 1)
+    return None
+
+
+def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    """A stripe of the mount that is not the one in the superblock."""
+    if file_system.kind == "xfs":
+        sizes = [("sunit", _SECTOR, file_system.unit), ("swidth", _SECTOR, file_system.width)]
+    else:
+        sizes = [("stripe", file_system.block or 0, file_system.width)]
+    for name, step, stored_size in sizes:
+        value = read_option(file_system, name)
+        if value is not None and stored_size and step and value * step != stored_size:
+            yield LayoutFault(
+                "mount option", file_system.location,
+                f"it is mounted with {name}={value}, a stripe of {format_bytes(value * step)}; it was made with"
+                f" {format_bytes(stored_size)}",
+                "allocations do not begin at stripes",
+                f"mount it without {name}=, or with {name}={stored_size // step}",
+            )  # fmt: skip
+
+
+def _check_log_buffers(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    size = read_option(file_system, "logbsize")
+    if file_system.kind == "xfs" and size is not None and size < _LOG_BUFFER:
+        yield LayoutFault(
+            "mount option", file_system.location,
+            f"it is mounted with logbsize={size // KIB}k: a log buffer takes {format_bytes(size)}",
+            "creates and removals fill the log by small writes", "mount it with logbsize=256k",
+        )  # fmt: skip
+
+
+def _check_device(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    name = file_system.device.rsplit("/", 1)[-1]
+    for disk in storage.disks.values():
+        if name and disk.kind == "multipath" and name in {path.name for path in disk.paths}:
+            device = disk.settings.get("name") or disk.name
+            yield LayoutFault(
+                "mounted on one path", file_system.location,
+                f"its device {name} is one path of {device}, which has {len(disk.paths)}",
+                "it stops when this path fails, and the other paths carry nothing",
+                f"mount /dev/mapper/{device}, and filter its paths in lvm.conf where LVM is used",
+            )  # fmt: skip

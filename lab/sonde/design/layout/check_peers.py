@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what should be alike: the drives of an array, the paths of a disk, disks with several paths; and finds
+drives that carry several arrays."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.geometry import GIB
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+from sonde.model.units import format_bytes
+
+_STRIPED_LEVELS = ("raid0", "raid4", "raid5", "raid6", "raid10")
+# Smaller arrays (/boot, swap) may share drives with another one: they carry next to nothing.
+_SMALL_ARRAY = 64 * GIB
+# Settings of drives that should be equal: what a member without the others' setting costs.
+_MEMBER_SETTINGS = {
+    "write_cache": "a flush takes as long as the slowest drive needs",
+    "physical_block_size": "writes that suit one drive make another one read first",
+    "logical_block_size": "the array gets the larger sectors of both",
+}
+_PATH_SETTINGS = ("max_sectors_kb", "max_hw_sectors_kb", "logical_block_size")
+_PARTITION = re.compile(r"(.*nvme\d+n\d+|.*mmcblk\d+)p\d+|((?:s|h|v|xv)d[a-z]+)\d+")
+
+
+def find_peer_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """All differences between parts that should be alike."""
+    for disk in storage.disks.values():
+        if disk.kind == "md":
+            yield from _compare_members(storage, disk)
+            yield from _check_spares(storage, disk)
+        if disk.kind == "multipath" and len(disk.paths) > 1:
+            yield from _compare_paths(storage, disk)
+    yield from _find_shared_drives(storage)
+    yield from _compare_luns([disk for disk in storage.disks.values() if disk.kind == "multipath" and disk.paths])
+
+
+def find_whole_disk(storage: ObservedStorage, name: str) -> str:
+    """The disk of a partition, known from what was observed or from its name; the name itself for other devices."""
+    if name in storage.disks and storage.disks[name].on:
+        return storage.disks[name].on
+    match = _PARTITION.fullmatch(name)
+    return next((group for group in match.groups() if group), name) if match else name
+
+
+def _split_off_minority(values: Mapping[str, object]) -> tuple[object, list[str]]:
+    """The value that most have, and the names with another one; no names when none is in the majority."""
+    counts = Counter(values.values()).most_common(2)
+    if len(counts) < 2 or counts[0][1] == counts[1][1]:
+        return None, []
+    common = counts[0][0]
+    return common, [name for name, value in values.items() if value != common]
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+
+
+def _compare_members(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    drives = {name: storage.disks[disk_name] for name in array.members
+              if (disk_name := find_whole_disk(storage, name)) in storage.disks}  # fmt: skip
+    kinds = {name: drive.flash for name, drive in drives.items() if drive.flash is not None}
+    if len(kinds) > 1:
+        yield CheckedItem("drives of one kind", array.name)
+    flash = [name for name, is_flash in kinds.items() if is_flash]
+    if flash and len(flash) < len(kinds):
+        few, text = (flash, "flash") if 2 * len(flash) <= len(kinds) else (
+            [name for name in kinds if name not in flash], "rotating drives")  # fmt: skip
+        yield LayoutFault(
+            "unequal members of a stripe", array.name, f"{_list_names(few)} of it are {text}, the others are not",
+            "the array is as fast as its slowest drive", "build an array of drives of one kind",
+        )  # fmt: skip
+    for setting, cost in _MEMBER_SETTINGS.items():
+        values = {name: drive.queue[setting] for name, drive in drives.items() if setting in drive.queue}
+        common, others = _split_off_minority(values)
+        if others:
+            yield LayoutFault(
+                "unequal members of a stripe", array.name,
+                f"{setting} of {_list_names(others)} is {values[others[0]]}; of the other members it is {common}",
+                cost, f"give all members the same {setting}, or replace the odd drive",
+            )  # fmt: skip
+
+
+def _check_spares(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    sizes = [size for size in array.member_sizes if size]
+    for name in array.settings.get("spare_devices", "").split():
+        size = storage.disks[name].size if name in storage.disks else None
+        if size is None or not sizes:
+            continue
+        yield CheckedItem("the size of a spare", name)
+        if size < min(sizes):
+            yield LayoutFault(
+                "spare too small", array.name,
+                f"spare {name} has {format_bytes(size)}, the members have {format_bytes(min(sizes))}",
+                "it cannot replace a drive that fails", "add a spare at least as large as the members",
+            )  # fmt: skip
+
+
+def _compare_paths(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    device = disk.settings.get("name") or disk.name
+    for setting in _PATH_SETTINGS:
+        values = {path.name: storage.disks[path.name].queue[setting] for path in disk.paths
+                  if path.name in storage.disks and setting in storage.disks[path.name].queue}  # fmt: skip
+        if len(values) > 1:
+            yield CheckedItem("the same queue on all paths", disk.name)
+        if len(set(values.values())) > 1:
+            text = ", ".join(f"{name} {value}" for name, value in values.items())
+            yield LayoutFault(
+                "unequal paths", disk.name, f"{setting} differs between the paths of {device}: {text}",
+                "requests that one path takes fail on another, or are split",
+                f"set the same {setting} on all paths, by a udev rule or max_sectors_kb in multipath.conf",
+            )  # fmt: skip
+
+
+def _find_shared_drives(storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """Drives whose partitions belong to several arrays that stripe."""
+    arrays: dict[str, list[str]] = {}
+    for disk in storage.disks.values():
+        if disk.kind == "md" and disk.level in _STRIPED_LEVELS and not (disk.size and disk.size < _SMALL_ARRAY):
+            for disk_name in {find_whole_disk(storage, name) for name in disk.members}:
+                arrays.setdefault(disk_name, []).append(disk.name)
+    shared = {drive: names for drive, names in arrays.items() if len(set(names)) > 1}
+    if shared:
+        names = sorted({name for drive_arrays in shared.values() for name in drive_arrays})
+        yield LayoutFault(
+            "one disk in several arrays", ", ".join(names),
+            f"{_list_names(sorted(shared))} carry parts of {' and '.join(names)}",
+            "heads go back and forth between the arrays, and a drive that fails degrades all of them",
+            "give every array drives of its own",
+        )  # fmt: skip
+
+
+def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | CheckedItem]:
+    """Disks that have fewer paths than the others, and active paths that all use one adapter."""
+    if len(luns) < 2:
+        return
+    yield CheckedItem("paths of all disks", f"{len(luns)} disks")
+    names = {lun.name: lun.settings.get("name") or lun.name for lun in luns}
+    most = max(len(lun.paths) for lun in luns)
+    fewer = [lun for lun in luns if 1 < len(lun.paths) < most]
+    if 2 * len(fewer) < len(luns):
+        for lun in fewer:
+            yield LayoutFault(
+                "fewer paths than others", lun.name,
+                f"{names[lun.name]} has {len(lun.paths)} paths; others have {most}",
+                "it has less bandwidth, and is lost by fewer failures", "look at cables and zoning, then rescan",
+            )  # fmt: skip
+    active = {path.adapter for lun in luns for path in lun.paths if path.active}
+    adapters = {path.adapter for lun in luns for path in lun.paths}
+    idle = ", ".join(f"host{adapter}" for adapter in sorted(adapters - active))
+    if len(active) == 1 and idle and "" not in adapters:
+        yield LayoutFault(
+            "one adapter for all disks", _list_names([names[lun.name] for lun in luns]),
+            f"the active paths of all {len(luns)} disks lead through host{active.pop()}; {idle} is idle",
+            "one adapter carries everything", "zone the preferred paths over all adapters, then fail back",
+        )  # fmt: skip

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the targets of Lustre together: how each is written on its disk, how full it is, and settings that differ."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.geometry import KIB, MIB
+from sonde.design.layout.live.observations import ObservedFileSystem
+
+_FULL_PERCENT = 90
+_PAGE = 4 * KIB
+# Less read-ahead than one request of 4 MiB.
+_LEAST_AHEAD_MIB = 4
+_LEAST_CACHE_MIB = 64
+# Points of percent above the median of all targets.
+_UNEVEN_PERCENT = 25
+# Parameters that all targets of a kind have alike, unless somebody forgot one.
+_EQUAL_PARAMETERS = ("brw_size", "max_pages_per_rpc", "max_rpcs_in_flight", "max_dirty_mb", "checksums")
+_FEWEST_PEERS = 3
+
+
+def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of the targets and clients of Lustre that are observed."""
+    lustre = [each for each in file_systems if each.kind == "lustre"]
+    written = [each for each in lustre if each.facts.get("label_origin")]
+    for target in written:
+        yield from _check_written_target(target)
+    yield from _compare_written_targets(written)
+    for target in lustre:
+        yield from _check_use(target)
+        yield from _check_client(target)
+    yield from _compare_use(lustre)
+    for name in _EQUAL_PARAMETERS:
+        yield from _compare_parameter(name, lustre)
+
+
+def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    facts = target.facts
+    yield CheckedItem("the label of a target", target.location)
+    labels = facts["label_origin"].split("\n")
+    if len(labels) > 1:
+        yield LayoutFault(
+            "index used twice", target.location,
+            f"{len(labels)} disks are labeled {target.location}, with one index ({', '.join(labels)})",
+            "the second one is refused, or stands for the first", "make it again with an index of its own",
+        )  # fmt: skip
+    if not facts.get("management", "") and "MGS" not in facts.get("flags", "").split():
+        yield LayoutFault(
+            "no management server", target.location, "its label names no management server (mgsnode)",
+            "it cannot register, and does not start", "tunefs.lustre --mgsnode=NID, for each management server",
+        )  # fmt: skip
+    if "first_time" in facts.get("flags", "").split():
+        yield LayoutFault(
+            "target never registered", target.location,
+            "it was made, but never registered with the management server (first_time)",
+            "clients do not know it, and no object is on it", "mount it while the management server is up",
+        )  # fmt: skip
+    if "writeconf" in facts.get("flags", "").split():
+        yield LayoutFault(
+            "configuration is written anew", target.location, "its label has the flag writeconf",
+            "at its next start the management server makes its configuration anew: pools and settings are lost",
+            "start it while all targets are stopped, as writeconf asks, or tunefs.lustre without it",
+        )  # fmt: skip
+    if "errors=continue" in facts.get("mount_options", "").split(","):
+        yield LayoutFault(
+            "mount option", target.location, "it goes on after errors of its file system (errors=continue)",
+            "damage spreads while clients write", "tunefs.lustre --mountfsoptions with errors=remount-ro",
+        )  # fmt: skip
+
+
+def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
+    if len(targets) < 2:
+        return
+    yield CheckedItem("labels of all targets", f"{len(targets)} targets")
+    managements = Counter(
+        target.facts.get("management", "") for target in targets if target.facts.get("management", "")
+    )
+    common = managements.most_common(1)[0][0] if managements else ""
+    for target in targets:
+        management = target.facts.get("management", "")
+        if management and management != common and managements[management] < managements[common]:
+            yield LayoutFault(
+                "another management server", target.location,
+                f"its management server is {management}; the other targets have {common}",
+                "it asks another server, or finds none after a failover", f"tunefs.lustre --mgsnode={common}",
+            )  # fmt: skip
+    for member, kind in (("file_system", "file system name"), ("backend", "backend")):
+        values = Counter(target.facts.get(member, "") for target in targets)
+        usual = values.most_common(1)[0][0]
+        for target in targets:
+            value = target.facts.get(member, "")
+            if value != usual and values[value] < values[usual]:
+                yield LayoutFault(
+                    "targets differ", target.location, f"its {kind} is {value}; that of the other targets is {usual}",
+                    "it belongs to another file system, or behaves in another way than its peers",
+                    "make it again like the others, if it is not meant so",
+                )  # fmt: skip
+    without = [target for target in targets if not target.facts.get("failover", "")]
+    if 2 * len(without) < len(targets):
+        for target in without:
+            yield LayoutFault(
+                "no failover server", target.location, "its label names no failover node, those of the others do",
+                "its data is out of reach while its server is down",
+                "tunefs.lustre --servicenode=NID, for both servers",
+            )  # fmt: skip
+
+
+def _check_use(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    if state := target.facts.get("unreachable", ""):
+        yield LayoutFault(
+            "target inactive", target.location, f"clients do not reach it: {state}",
+            "files with objects on it cannot be read or written", "look at its server, then lctl set_param active=1",
+        )  # fmt: skip
+    inodes = target.facts.get("used_inodes_percent", "")
+    if inodes.isdigit() and int(inodes) > _FULL_PERCENT:
+        yield LayoutFault(
+            "too full", target.location, f"{inodes} % of its inodes are used",
+            "creates fail although there is space", "remove files, or add a metadata target",
+        )  # fmt: skip
+    if target.facts.get("degraded") == "1":
+        yield LayoutFault(
+            "degraded", target.location, "it is marked as degraded (degraded=1)",
+            "new files avoid it; the mark stays after the repair until somebody takes it away",
+            f"lctl set_param obdfilter.{target.location}.degraded=0, when its array is whole",
+        )  # fmt: skip
+    if target.facts.get("max_create_count") == "0":
+        yield LayoutFault(
+            "no new objects", target.location, "it gets no new objects (max_create_count is 0)",
+            "its space and bandwidth are left out by all new files",
+            "set max_create_count to 20000 again, when it was emptied or repaired",
+        )  # fmt: skip
+    used = target.facts.get("used_percent", "")
+    if not used.isdigit():
+        return
+    yield CheckedItem("free space", target.location)
+    if int(used) > _FULL_PERCENT:
+        yield LayoutFault(
+            "too full", target.location, f"{used} % of it are used: it is almost full",
+            "files that are striped over it get no space, and writing to it is slow",
+            "lfs_migrate files from it, and look for files with a fixed stripe offset",
+        )  # fmt: skip
+
+
+def _compare_use(systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]:
+    """Object targets that are much fuller than the median."""
+    used = {each.location: int(each.facts["used_percent"]) for each in systems
+            if "-OST" in each.location and each.facts.get("used_percent", "").isdigit()}  # fmt: skip
+    if len(used) < _FEWEST_PEERS:
+        return
+    middle = median(used.values())
+    for name, percent in used.items():
+        if percent > middle + _UNEVEN_PERCENT and percent <= _FULL_PERCENT:
+            yield LayoutFault(
+                "uneven use", name, f"{percent} % of it are used, it is fuller than the others ({middle:.0f} %)",
+                "it is full before the others, and has more of the traffic",
+                "look for large files of few stripes and for layouts with a fixed offset, then lfs migrate",
+            )  # fmt: skip
+
+
+def _read_number(facts: Mapping[str, str], name: str) -> int | None:
+    match = re.match(r"\d+", facts.get(name, ""))
+    return int(match[0]) if match else None
+
+
+def _check_client(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    facts = target.facts
+    dirty, flying, pages = (_read_number(facts, name) for name in
+                            ("max_dirty_mb", "max_rpcs_in_flight", "max_pages_per_rpc"))  # fmt: skip
+    if dirty is not None:
+        yield CheckedItem("max_dirty_mb", target.location)
+        flight = (flying or 1) * (pages or 1) * _PAGE
+        if dirty * MIB < flight:
+            yield LayoutFault(
+                "parameter too small", f"{target.location} max_dirty_mb",
+                f"max_dirty_mb is {dirty}, but {flying or 1} requests in flight hold {flight // MIB or 1} MiB",
+                "writes wait for each other although requests could be sent",
+                f"lctl set_param -P …max_dirty_mb={max(32, 4 * flight // MIB)} on the management server",
+            )  # fmt: skip
+    cached = _read_number(facts, "max_cached_mb")
+    if cached is not None:
+        yield CheckedItem("max_cached_mb", target.location)
+        if cached < _LEAST_CACHE_MIB:
+            yield LayoutFault(
+                "parameter too small", f"{target.location} max_cached_mb",
+                f"max_cached_mb is {cached}: clients keep almost nothing of what they read",
+                "data that is read again comes from the servers", "set it to three quarters of the memory, the default",
+            )  # fmt: skip
+    ahead = _read_number(facts, "max_read_ahead_mb")
+    if ahead is not None:
+        yield CheckedItem("max_read_ahead_mb", target.location)
+        if ahead < _LEAST_AHEAD_MIB:
+            yield LayoutFault(
+                "parameter too small", f"{target.location} max_read_ahead_mb",
+                f"max_read_ahead_mb is {ahead}: clients do not read ahead",
+                "one task that reads waits for every request",
+                "lctl set_param -P llite.*.max_read_ahead_mb=256 on the management server",
+            )  # fmt: skip
+
+
+def _compare_parameter(name: str, systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
+    """Object targets and their clients whose parameter differs from that of most others of their file system."""
+    groups: dict[str, list[ObservedFileSystem]] = {}
+    for each in systems:
+        if each.facts.get(name) and (match := re.match(r"(\S+?)-OST[0-9a-f]{4}", each.location)):
+            groups.setdefault(match[1], []).append(each)
+    for file_system, peers in groups.items():
+        if len(peers) < _FEWEST_PEERS:
+            continue
+        yield CheckedItem("the same parameter on all targets", f"{file_system} {name}")
+        (common, count), *_ = Counter(peer.facts[name] for peer in peers).most_common(1)
+        others = [peer for peer in peers if peer.facts[name] != common]
+        if others and 2 * count > len(peers):
+            values = ", ".join(f"{peer.location} {peer.facts[name]}" for peer in others[:3])
+            yield LayoutFault(
+                "targets differ", f"{file_system} {name}",
+                f"{name} is {common} on {count} of {len(peers)} targets, but {values}",
+                "files on these targets have another rate than on the others",
+                f"lctl set_param -P with the same {name} for all, on the management server",
+            )  # fmt: skip

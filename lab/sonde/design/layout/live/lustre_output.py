@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses output of Lustre about its targets: tunefs.lustre --dryrun, and lfs df."""
+
+from __future__ import annotations
+
+import re
+
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.model.errors import UserError
+
+# The forms that identify these outputs.
+TUNEFS_FORM = r"^Lustre FS: +\S+$"
+DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
+_ROW = re.compile(r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)\[", re.MULTILINE)
+_LOST = re.compile(r"^(\S+?)(?:_UUID)? +: (inactive device|\S.*)$", re.MULTILINE)
+
+
+def read_tunefs(text: str, origin: str) -> ObservedStorage:
+    """Parses tunefs.lustre --dryrun: the name, index, flags and parameters of one target; the last values count."""
+    values = dict(
+        re.findall(r"^(Target|Index|Lustre FS|Mount type|Persistent mount opts|Parameters): *(.*)$", text, re.MULTILINE)
+    )
+    if not values.get("Target"):
+        raise UserError(f"{origin} names no target; it should be what tunefs.lustre --dryrun prints.")
+    parameters: dict[str, list[str]] = {}
+    for name, value in re.findall(r"(\S+?)=(\S+)", values.get("Parameters", "")):
+        parameters.setdefault(name, []).append(value)
+    flags = re.findall(r"^\s+\(([\w ]+)\)$", text, re.MULTILINE)
+    facts = {
+        "label_origin": origin,
+        "file_system": values.get("Lustre FS", ""),
+        "backend": values.get("Mount type", ""),
+        "flags": flags[-1].strip() if flags else "",
+        "mount_options": values.get("Persistent mount opts", ""),
+        "management": " ".join(sorted(parameters.get("mgsnode", []))),
+        "failover": " ".join(parameters.get("failover.node", [])),
+    }
+    return ObservedStorage((ObservedFileSystem(values["Target"].strip(), "lustre", facts=facts, origin=origin),))
+
+
+def read_lfs_df(text: str, origin: str) -> ObservedStorage:
+    """Parses lfs df: how full every target is, and targets that are not there."""
+    used = "used_inodes_percent" if re.search(r"^UUID +Inodes\b", text, re.MULTILINE) else "used_percent"
+    targets = [
+        ObservedFileSystem(name, "lustre", facts={used: percent}, origin=origin)
+        for name, _, _, _, percent, _ in _ROW.findall(text)
+    ]
+    targets += [
+        ObservedFileSystem(name, "lustre", facts={"unreachable": state}, origin=origin)
+        for name, state in _LOST.findall(text)
+    ]
+    if not targets:
+        raise UserError(f"{origin} names no target; it should be what lfs df prints.")
+    return ObservedStorage(tuple(targets))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes at random places of servers of random geometry: each is named with its reason, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+from drawn_layout_mistakes import LOCAL_MISTAKES, Mistake
+from drawn_servers import DrawnServer, draw_server
+from drawn_target_mistakes import TARGET_MISTAKES
+from later_layout_mistakes import LATER_MISTAKES
+
+MISTAKES = [*LOCAL_MISTAKES, *TARGET_MISTAKES, *LATER_MISTAKES]
+SEEDS = (2611, 2612)
+
+
+def draw_server_for(mistake: Mistake, random: Random) -> DrawnServer:
+    """A server on which the mistake can be made."""
+    while True:
+        server = draw_server(random)
+        kind = server.plan.table.kind
+        if (mistake.needs == "parity" and server.level != "10") or mistake.needs in ("", kind):
+            return server
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_server_has_no_fault_in_many_comparisons(seed: int) -> None:
+    verdict = draw_server(Random(seed)).check()
+    assert verdict.faults == ()
+    assert len(verdict.checked_items) > 60
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake.name for mistake in MISTAKES])
+def test_drawn_mistake_is_named_with_its_reason(mistake: Mistake, seed: int) -> None:
+    random = Random(f"{seed}-{mistake.name}")
+    server = draw_server_for(mistake, random)
+    location = mistake.plant(server, random)
+    faults = server.check().faults
+    matching = [
+        fault for fault in faults if re.search(mistake.reason, f"{fault.kind} {fault.problem} {fault.location}", re.I)
+        and location in f"{fault.location} {fault.problem}"
+    ]  # fmt: skip
+    assert matching, [f"{fault.location}: {fault.problem}" for fault in faults]
+    allowed = {fault.kind for fault in matching} | set(mistake.consequences)
+    assert {fault.kind for fault in faults} <= allowed
+
+
+def test_mistakes_are_many_and_different() -> None:
+    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES) >= 75

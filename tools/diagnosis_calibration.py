@@ -101,7 +101,7 @@ def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) ->
         "answer": " + ".join(hypothesis for hypothesis, _ in answers),
         "is_right": set(answers) == set(trial.answers),
         "is_hypothesis_right": {item for item, _ in answers} == {item for item, _ in trial.answers},
-        "is_sure": causes is not None and is_decided(causes.second, SECOND_RULE),
+        "is_sure": causes is not None and causes.is_decided(SECOND_RULE),
         "experiments": len(results),
         "cost_s": round(cost),
         "checklist_s": 0,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,6 +114,20 @@ def choose_next(
     """Returns the next experiment or None, the values of all, and why there is none."""
     if is_decided(rank_hypotheses(posterior)[0], rule):
         return None, [], "one hypothesis is as probable as the stop rule asks"
+    return select_experiment(
+        model, results, rule, lambda names: list_values(model, posterior, seed, names), allowed
+    )  # fmt: skip
+
+
+def select_experiment(
+    model: DiagnosisModel,
+    results: Sequence[ExperimentResult],
+    rule: DiagnosisStopRule,
+    estimate: Callable[[Sequence[str]], list[ExperimentValue]],
+    allowed: Sequence[str] | None = None,
+) -> tuple[ExperimentValue | None, list[ExperimentValue], str]:
+    """Returns the experiment with the most information for its cost within the rule or None, the values of all, and why
+    there is none. `estimate` returns the values of the named experiments, the most for its cost first."""
     runs: dict[str, int] = {}
     for result in results:
         runs[result.experiment] = runs.get(result.experiment, 0) + len(result.runs)
@@ -126,7 +140,7 @@ def choose_next(
         if runs.get(item.id, 0) < (1 if item.description.message_phases else rule.most_repeats)
         and (allowed is None or item.id in allowed)
     ]
-    values = list_values(model, posterior, seed, names)
+    values = estimate(names)
     useful = [item for item in values if item.bits >= rule.least_bits]
     if not useful:
         return None, values, "no experiment promises more information"

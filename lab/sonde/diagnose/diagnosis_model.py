@@ -178,7 +178,7 @@ class DiagnosisModel:
     def compute_posterior(self, results: Sequence[ExperimentResult]) -> Posterior:
         """The probabilities after these results. Runs of one experiment may be divided among several results."""
         posterior = self.prior
-        for result in _merge_results(results):
+        for result in merge_results(results):
             posterior = posterior.update(self.compute_densities(result))
         return posterior
 
@@ -201,7 +201,7 @@ def _find_visible(predictions: Sequence[Prediction], noise: NoiseModel) -> Float
     return np.asarray(np.max(np.stack(flags), axis=0))
 
 
-def _merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
+def merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
     """Joins the runs of each experiment: "unexplained" has one unknown change for all of them."""
     merged: dict[tuple[object, ...], ExperimentResult] = {}
     for result in results:

@@ -16,11 +16,12 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
-from sonde.diagnose.second_cause import TwoCauses
+from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses
 from sonde.stats.ranks import Floats
 
 _DECISIVE, _CLEAR = 10.0, 3.0
 _SURE_PART = 0.95  # a part below this probability is named with it
+_NAMED_SECOND = 0.02  # a second cause below this probability is not named
 _LOAD, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
 
 
@@ -53,13 +54,25 @@ def name_candidate(candidate: RankedHypothesis) -> str:
 
 
 def describe_second_cause(causes: TwoCauses) -> list[str]:
-    """Returns the two causes that explain the results together, in sentences."""
+    """Returns the most probable pair of causes in sentences, with what else is possible."""
     first = f"{causes.first.hypothesis.title}{': ' if causes.first.part else ''}{causes.first.part}"
     second = causes.second
-    first_sentence = f"If there are two causes, the first is ({format_probability(causes.first_probability)}): {first}."
+    sentences = [f"If there are two causes, the first is ({format_probability(causes.first_probability)}): {first}."]
+    probability = format_probability(second.probability)
     if second.hypothesis.kind == NOTHING:
-        return [first_sentence, f"Beside it nothing else is wrong ({format_probability(second.probability)})."]
-    return [first_sentence, f"The second is ({format_probability(second.probability)}): {name_candidate(second)}."]
+        sentences.append(f"Beside it nothing else is wrong ({probability}).")
+    elif second.hypothesis.kind == UNEXPLAINED:
+        sentences.append(f"Beside it something else is wrong that no hypothesis explains ({probability}).")
+    else:
+        sentences.append(f"The second is ({probability}): {name_candidate(second)}.")
+    if not causes.is_decided(SECOND_RULE):
+        others = [f"{name_candidate(item)} ({format_probability(item.probability)})" for item in causes.seconds[1:3]
+                  if item.probability >= _NAMED_SECOND]  # fmt: skip
+        excluded = f"; not excluded beside the first: {'; '.join(others)}" if others else ""
+        sentences.append(f"This is not decided: both together have {format_probability(causes.probability)}{excluded}.")
+    if causes.unexplained >= _NAMED_SECOND:
+        sentences.append(f"That no pair explains the results has {format_probability(causes.unexplained)}.")
+    return sentences
 
 
 def describe_answer(answer: DiagnosisAnswer) -> list[str]:

@@ -119,7 +119,7 @@ def draw_outcome(
     values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
     vectors: dict[tuple[str, str], dict[str, float]] = {}
     for key, vector in source.vectors.items():
-        names = _list_parts(key[1], experiment, machine)
+        names = list_parts(key[1], experiment, machine)
         inside = masks.select(key[1], names)[member] > 0
         mean = np.where(inside, vector.inside[strength], vector.outside[strength])
         error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
@@ -140,11 +140,12 @@ def _draw_unexplained(
     values = draw_unexplained_rates(causes, phases, element, noise, generator)
     vectors = {}
     for key in causes.vectors:
-        names = _list_parts(key[1], experiment, machine)
+        names = list_parts(key[1], experiment, machine)
         parts = draw_unexplained_parts(causes, element, len(names), noise, generator)
         vectors[key] = dict(zip(names, (parts - np.median(parts)).tolist(), strict=True))
     return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 
 
-def _list_parts(kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
+def list_parts(kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
+    """The parts of a vector: nodes that take part, or all targets."""
     return machine.nodes[: experiment.nodes] if kind == NODES else machine.targets

@@ -148,3 +148,15 @@ def test_single_cause_has_no_second_one(session: DiagnosisSession) -> None:
     assert sentences[0].endswith("a storage target is slow: t5.")
     assert sentences[1].startswith("Beside it nothing else is wrong")
     assert causes.to_json()["first"]["part"] == "t5"
+
+
+def test_undecided_pair_says_what_else_is_possible(session: DiagnosisSession) -> None:
+    causes, _ = session.find_second_cause()
+    other = next(item for item in causes.seconds if item.hypothesis.kind == "cause")
+    seconds = (replace(other, probability=0.6), replace(causes.second, probability=0.3))
+    undecided = replace(causes, seconds=seconds, probability=0.55, unexplained=0.1)
+    first, second, doubt, unexplained = describe_second_cause(undecided)
+    assert first.startswith("If there are two causes, the first is (")
+    assert second.startswith("The second is (60 %)")
+    assert doubt.startswith("This is not decided: both together have 55 %; not excluded beside the first: ")
+    assert unexplained == "That no pair explains the results has 10 %."

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What causes predict one by one and two at a time, as arrays over states: a cause at one part with one strength.
+
+Two causes together are not simulated. On a small machine, 55 pairs of faults were: most rates are those of the slower
+cause alone (one bottleneck hides the other), some approach the product of both factors, and load by others beside a
+slow part falls below the product, because queues grow without bound. The mean is a share of the way from the slower
+cause to the product, and the error a share of that range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.noise import NoiseModel
+from sonde.stats.ranks import Floats
+
+Indices = NDArray[np.int64]
+# Mean and error of two causes, as shares of the way from the slower one alone to the product of both factors.
+_GAP_SHARE, _GAP_SD = 0.3, 0.4
+# Beside load by others: mean and error as multiples of the product, as logarithms; the same of the value of a part.
+_LOAD_FACTOR, _LOAD_SD, _LOAD_PART_FACTOR = 1.8, 0.6, 1.5
+# Error of a part's value where another cause slows the rate too, as a share of the value.
+_PART_SHARE_SD = 0.3
+_SLOWS = -0.1  # a logarithm of a rate
+_LOAD_CATEGORY = "load"
+VectorKey = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class CauseStates:
+    """Hypotheses, parts and strengths by their indices in a model. State 0 is "nothing".
+
+    A state of "unexplained" is one drawn cause, by its number as the strength.
+    """
+
+    hypotheses: Indices
+    members: Indices
+    strengths: Indices
+
+    def __len__(self) -> int:
+        return len(self.hypotheses)
+
+
+@dataclass(frozen=True)
+class StatePredictions:
+    """Means and errors of one experiment, with states as the first axis: rates by phase, vectors by part, and
+    probabilities of messages."""
+
+    phases: tuple[str, ...]
+    rates: Floats
+    rates_sd: Floats
+    healthy_sd: Floats  # of the rates of a machine without causes
+    vectors: Mapping[VectorKey, tuple[Floats, Floats, float]]  # with the error of a healthy machine
+    messages: Mapping[str, Floats]
+    is_load: NDArray[np.bool_]
+    names: Mapping[VectorKey, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class CombinedPredictions:
+    """The same of two states each; the first axis is the pairs."""
+
+    phases: tuple[str, ...]
+    rates: Floats
+    rates_sd: Floats
+    vectors: Mapping[VectorKey, tuple[Floats, Floats]]
+    messages: Mapping[str, Floats]
+    names: Mapping[VectorKey, tuple[str, ...]]
+
+
+def predict_states(
+    model: DiagnosisModel, states: CauseStates, experiment: str, names: Mapping[VectorKey, tuple[str, ...]]
+) -> StatePredictions:
+    """Returns what each state predicts for an experiment. `names` are the parts of its vectors, in order."""
+    fitted = model.find_experiment(experiment)
+    healthy = model.get_healthy_prediction(experiment)
+    phases = tuple(healthy.rates)
+    count = len(states)
+    healthy_sd = np.array([healthy.rates[phase][1][0] for phase in phases])
+    rates, rates_sd = np.zeros((count, len(phases))), np.tile(healthy_sd, (count, 1))
+    keys = [key for key in names if key in healthy.vectors]
+    vectors = {
+        key: (
+            np.zeros((count, len(names[key]))),
+            np.full((count, len(names[key])), healthy.vectors[key].outside_sd[0]),
+            float(healthy.vectors[key].outside_sd[0]),
+        )
+        for key in keys
+    }
+    messages = {kind: np.full(count, share[0]) for kind, share in healthy.messages.items()}
+    is_load = np.zeros(count, dtype=bool)
+    for index in np.unique(states.hypotheses):
+        hypothesis, prediction = model.hypotheses[index], model.predictions[experiment][index]
+        if hypothesis.kind == NOTHING:
+            continue
+        exposed = model.masks[index].select_exposed(fitted)
+        rows = np.flatnonzero(states.hypotheses == index)
+        is_load[rows] = hypothesis.category == _LOAD_CATEGORY
+        rows = rows[exposed[states.members[rows]] > 0]
+        strengths, members = states.strengths[rows], states.members[rows]
+        for column, phase in enumerate(phases):
+            mean, sd = prediction.rates[phase]
+            chosen = np.minimum(strengths, len(mean) - 1)
+            rates[rows, column], rates_sd[rows, column] = mean[chosen], sd[chosen]
+        for kind in messages:
+            share = prediction.messages[kind]
+            messages[kind][rows] = share[np.minimum(strengths, len(share) - 1)]
+        for key in keys if hypothesis.kind != UNEXPLAINED else ():
+            vector = prediction.vectors[key]
+            inside = model.masks[index].select(key[1], names[key])[members] > 0
+            vectors[key][0][rows] = np.where(inside, vector.inside[strengths, None], vector.outside[strengths, None])
+            vectors[key][1][rows] = np.where(
+                inside, vector.inside_sd[strengths, None], vector.outside_sd[strengths, None]
+            )
+    return StatePredictions(phases, rates, rates_sd, healthy_sd, vectors, messages, is_load, names)
+
+
+def combine_states(predictions: StatePredictions, first: Indices, second: Indices) -> CombinedPredictions:
+    """Returns what pairs of states predict; a pair with state 0 predicts what its other state does."""
+    first_rates, second_rates = predictions.rates[first], predictions.rates[second]
+    slower, product = np.minimum(first_rates, second_rates), first_rates + second_rates
+    has_load = (predictions.is_load[first] | predictions.is_load[second])[:, None]
+    are_slow = (first_rates < 0) & (second_rates < 0)
+    gap = np.where(are_slow, slower - product, 0.0)
+    queues = has_load & (np.maximum(first_rates, second_rates) < _SLOWS)
+    rates = np.where(queues, _LOAD_FACTOR * product, slower - _GAP_SHARE * gap)
+    rates = np.where(are_slow, rates, product)
+    variance = predictions.rates_sd[first] ** 2 + predictions.rates_sd[second] ** 2 - predictions.healthy_sd**2
+    rates_sd = np.sqrt(variance + np.where(queues, _LOAD_SD * product, _GAP_SD * gap) ** 2)
+    is_single = ((first == 0) | (second == 0))[:, None]
+    vectors = {}
+    for key, (mean, sd, healthy_sd) in predictions.vectors.items():
+        column = predictions.phases.index(key[0])
+        values, other_values = mean[first], mean[second]
+        together = np.where(
+            (values < 0) & (other_values < 0),
+            np.minimum(values, other_values) + 0.5 * np.maximum(values, other_values),
+            values + other_values,
+        )
+        together = np.where(queues[:, [column]] & (together < 0), _LOAD_PART_FACTOR * together, together)
+        changes = np.where(second_rates[:, column, None] < _SLOWS, values, 0.0) ** 2
+        changes += np.where(first_rates[:, column, None] < _SLOWS, other_values, 0.0) ** 2
+        variance = sd[first] ** 2 + sd[second] ** 2 - healthy_sd**2
+        extra = np.where(is_single, 0.0, _PART_SHARE_SD**2 * changes)
+        vectors[key] = together - np.median(together, axis=1)[:, None] * ~is_single, np.sqrt(variance + extra)
+    messages = {kind: 1 - (1 - share[first]) * (1 - share[second]) / (1 - share[0])
+                for kind, share in predictions.messages.items()}  # fmt: skip
+    return CombinedPredictions(predictions.phases, rates, rates_sd, vectors, messages, predictions.names)
+
+
+def list_vector_names(runs: Sequence[RunMeasurement]) -> dict[VectorKey, tuple[str, ...]]:
+    """Returns the parts of each vector of the first run."""
+    return {key: tuple(values) for key, values in runs[0].vectors.items()}
+
+
+def compute_pair_density(
+    predictions: CombinedPredictions, result: ExperimentResult, noise: NoiseModel, is_exact: bool = True
+) -> Floats:
+    """Returns the log density of a result under each pair. Inexact: repeats count as one run, which takes less time."""
+    total = np.zeros(len(predictions.rates))
+    runs = result.runs
+    columns = [number for number, phase in enumerate(predictions.phases) if any(phase in run.rates for run in runs)]
+    if columns:
+        phases = [predictions.phases[column] for column in columns]
+        scatter = np.array([result.scatter.get(phase, 0.0) for phase in phases])
+        sd = np.sqrt(predictions.rates_sd[:, columns] ** 2 + result.reference_sd**2 + scatter**2)
+        values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
+        if (is_exact and len(runs) > 1) or np.any(np.isnan(values)):
+            total += noise.compute_joint_density(values - predictions.rates[:, None, columns], sd)
+        else:
+            deviations = values[:, None, :] - predictions.rates[:, columns]
+            total += np.mean(noise.compute_run_density(deviations, sd), axis=0)
+    for run in runs:
+        for key, values_by_name in run.vectors.items():
+            if key in predictions.vectors:
+                mean, sd = predictions.vectors[key]
+                parts = np.array([values_by_name.get(name, np.nan) for name in predictions.names[key]])
+                density = noise.compute_part_density(parts - mean, np.hypot(sd, np.where(mean < 0, result.part_sd, 0)))
+                total += np.nansum(density, axis=1)
+        for kind, is_logged in run.messages.items():
+            if kind in predictions.messages:
+                share = predictions.messages[kind]
+                total += np.log(share if is_logged else 1 - share)
+    return total

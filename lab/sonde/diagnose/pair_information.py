@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expected information of an experiment about which pair of causes a machine has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sonde.diagnose.cause_pairs import CausePairs
+from sonde.diagnose.cause_states import (
+    CauseStates,
+    CombinedPredictions,
+    Indices,
+    combine_states,
+    predict_states,
+)
+from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.next_experiment import list_parts
+from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.posterior import compute_entropy_bits
+from sonde.stats.ranks import Floats
+
+_DRAWS, _MOST_ALTERNATIVES = 48, 300
+
+
+def estimate_pair_information(
+    model: DiagnosisModel, pairs: CausePairs, experiment: str, generator: np.random.Generator
+) -> float:
+    """Returns the expected decrease of entropy over pairs with their parts by one repeat, in bits."""
+    live = _select_alternatives(pairs)
+    weights = pairs.log_weights[live] - np.logaddexp.reduce(pairs.log_weights[live])
+    numbers = np.unique(pairs.group_numbers[live], return_inverse=True)[1].reshape(-1)
+    used, positions = np.unique(np.stack([pairs.first[live], pairs.second[live]]), return_inverse=True)
+    positions = positions.reshape(2, -1)
+    used, positions = _with_nothing(used, positions)
+    states = CauseStates(pairs.states.hypotheses[used], pairs.states.members[used], pairs.states.strengths[used])
+    fitted = model.find_experiment(experiment)
+    names = {
+        key: list_parts(key[1], fitted, model.machine)
+        for key in model.get_healthy_prediction(experiment).vectors
+    }  # fmt: skip
+    combined = combine_states(predict_states(model, states, experiment, names), positions[0], positions[1])
+    levels = (np.arange(_DRAWS) + generator.random(_DRAWS)) / _DRAWS
+    alternatives = np.minimum(np.searchsorted(np.cumsum(np.exp(weights)), levels), len(weights) - 1)
+    densities = _compute_densities(combined, alternatives, model.noise, generator)
+    before = float(_compute_group_entropies(weights[None], numbers)[0])
+    later = _compute_group_entropies(weights + densities, numbers)
+    return max(0.0, before - float(np.mean(later)))
+
+
+def _select_alternatives(pairs: CausePairs) -> Indices:
+    ordered = np.argsort(-pairs.log_weights)[:_MOST_ALTERNATIVES]
+    return np.asarray(ordered)
+
+
+def _with_nothing(used: Indices, positions: Indices) -> tuple[Indices, Indices]:
+    """State 0 stands for "nothing" in combinations, so it is always the first."""
+    if used[0] == 0:
+        return used, positions
+    return np.append(np.zeros(1, dtype=np.int64), used), positions + 1
+
+
+def _compute_densities(
+    combined: CombinedPredictions, alternatives: Indices, noise: NoiseModel, generator: np.random.Generator
+) -> Floats:
+    """Draws a result under each of some alternatives, and returns its log density under all: draws are first."""
+    total = np.zeros((len(alternatives), len(combined.rates)))
+    if combined.phases:
+        factors = np.stack([noise.draw_run(generator, len(combined.phases)) for _ in alternatives])
+        errors = generator.normal(size=factors.shape) * combined.rates_sd[alternatives]
+        values = combined.rates[alternatives] + errors + factors
+        total += noise.compute_run_density(values[:, None, :] - combined.rates, combined.rates_sd)
+    for mean, sd in combined.vectors.values():
+        parts = np.stack([noise.draw_parts(generator, mean.shape[1]) for _ in alternatives])
+        parts += mean[alternatives] + generator.normal(size=parts.shape) * sd[alternatives]
+        parts -= np.median(parts, axis=1)[:, None]
+        for number, row in enumerate(parts):
+            total[number] += np.sum(noise.compute_part_density(row - mean, sd), axis=1)
+    for share in combined.messages.values():
+        is_logged = generator.random(len(alternatives)) < share[alternatives]
+        total += np.where(is_logged[:, None], np.log(share), np.log(1 - share))
+    return total
+
+
+def _compute_group_entropies(log_weights: Floats, numbers: Indices) -> Floats:
+    """Entropy over groups of alternatives, for each row of log weights."""
+    entropies = []
+    for row in log_weights:
+        totals = np.full(int(numbers.max()) + 1, -np.inf)
+        np.logaddexp.at(totals, numbers, row)
+        entropies.append(compute_entropy_bits(totals - np.logaddexp.reduce(totals)))
+    return np.array(entropies)

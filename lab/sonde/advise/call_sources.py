@@ -22,6 +22,7 @@ from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 from sonde.model.trace import is_trace, read_trace
 
+_LARGEST_FILE, _LONGEST_CALL = (1 << 63) - 1, 1 << 40
 _COLUMNS = ("t_ns", "ns", "file", "op", "offset", "bytes")
 _KINDS = {
     "read": CallKind.READ,
@@ -52,7 +53,21 @@ def read_call_log(path: Path, below: str = "") -> CallLog:
     if not any(np.any(task["kind"] <= CallKind.WRITE) for task in log.tasks):
         where = f" on files below {below}" if below else ""
         raise UserError(f"{path} holds no reads and writes{where}, so there is nothing to replay.")
+    _require_possible_calls(log)
     return log
+
+
+def _require_possible_calls(log: CallLog) -> None:
+    """Raises UserError for a call that no file system can have executed: the log is damaged."""
+    for task in log.tasks:
+        offset, length = task["offset"], task["length"]
+        is_wrong = (offset < 0) | (length < 0) | (length > _LONGEST_CALL) | (offset > _LARGEST_FILE - length)
+        if is_wrong.any():
+            call = task[np.argmax(is_wrong)]
+            raise UserError(
+                f"{log.source} is damaged: a call on {log.files[call['file']]} has the offset {call['offset']:,} and"
+                f" {call['length']:,} bytes."
+            )
 
 
 class _DarshanReader:

@@ -127,6 +127,8 @@ def extract_logs(
     paths = [path for path in find_logs(logs) if part.contains(str(path.relative_to(logs)))]
     if not paths and part.count == 1:
         raise UserError(f"There is no Darshan log (*.darshan) below {logs}.")
+    if table.exists() and not table.is_dir():
+        raise UserError(f"--table {table} is not a folder; name one for the rows, or one that can be made.")
     storage = rates.source if rates else _JOB_STORAGE
     states = _read_states(table, storage)
     waiting = [path for path in paths if states.get(str(path)) != _get_state(path)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,13 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import add_archive_option, add_json_option
-from sonde.cli.tune_runs import EngineTuneRunner, SimulatedTuneRunner, find_model_changes, require_phase
+from sonde.cli.tune_runs import (
+    EngineTuneRunner,
+    SimulatedTuneRunner,
+    find_model_changes,
+    require_phase,
+    require_possible_value,
+)
 from sonde.conduct.run import RunSetup
 from sonde.experiments.locations import existing_directory
 from sonde.experiments.plan_loading import load_plan
@@ -22,7 +29,7 @@ from sonde.model.system import read_system
 from sonde.store.archive import Archive, make_run_id
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
-from sonde.tune.description import parse_request, read_tunables
+from sonde.tune.description import TuneRequest, parse_request, read_tunables
 from sonde.tune.journal import open_journal
 from sonde.tune.search import SearchRule
 from sonde.tune.tuning import Tuning, require_clean_journal
@@ -152,12 +159,12 @@ def command(
         plan, directory, system, mount, settings, phase, seed, device, as_json, SearchRule(worth, max_blocks=blocks)
     )
     with ExitStack() as stack:
-        outcome = _make_tuning(stack, request, archive).run(parsed, apply)
+        outcome = _make_tuning(stack, request, parsed, archive).run(parsed, apply)
     print_json(build_tune_document(outcome)) if as_json else print_outcome(get_results_console(), outcome)
     return EXIT_ENVIRONMENT if outcome.problems else EXIT_OK
 
 
-def _make_tuning(stack: ExitStack, call: _TuneCall, archive: Archive) -> Tuning:
+def _make_tuning(stack: ExitStack, call: _TuneCall, requests: Sequence[TuneRequest], archive: Archive) -> Tuning:
     """The tuning on this machine or on a model, with its journal open until the stack is closed."""
     display = make_display(get_messages_console(), call.quiet)
     stack.callback(display.close)
@@ -177,6 +184,8 @@ def _make_tuning(stack: ExitStack, call: _TuneCall, archive: Archive) -> Tuning:
         plan, directory = load_plan(call.plan, ("target.path=/simulated", *call.settings), None), launcher.system.parent
         runner = SimulatedTuneRunner(setup, display, call.phase, group, launcher=launcher, system=machine)
     require_phase(plan, call.phase)
+    for request in requests:
+        require_possible_value(setup.engine, plan, request)
     archive.recover()
     journal = stack.enter_context(open_journal())
     require_clean_journal(journal)

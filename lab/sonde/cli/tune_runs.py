@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
 from sonde.experiments.simulated_executor import compute_system_changes, run_simulated
+from sonde.launch.engine import Engine
 from sonde.launch.preload import check_settings, find_library, make_preload_environment
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.confined_files import write_file
-from sonde.model.errors import EXIT_OK, SystemFileError, UserError, suggest_name
+from sonde.model.errors import EXIT_OK, MachineError, SystemFileError, UserError, suggest_name
 from sonde.model.experiment.description import Clients, Storage
 from sonde.model.plan import Plan
 from sonde.model.ranges import fold_names
@@ -22,6 +24,7 @@ from sonde.model.system.changes import apply_changes
 from sonde.model.units import parse_bytes
 from sonde.store.summary import read_summary
 from sonde.terminal.run_display import Display
+from sonde.tune.description import TuneRequest
 from sonde.tune.search import RejectedValueError
 from sonde.tune.tuning import TuneVariant
 
@@ -129,6 +132,26 @@ def require_phase(plan: Plan, phase: str) -> None:
     names = [str(item.get("id") or item.get("op", "")) for item in plan.resolve()["phases"]]
     if phase and phase not in names:
         raise UserError(f'--phase: the plan has no phase "{phase}"; there are {", ".join(names)}.')
+
+
+def require_possible_value(engine: Engine, plan: Plan, request: TuneRequest) -> None:
+    """Raises UserError when the engine refuses the plan with each of the values, before anything is measured."""
+    if request.tunable.kind != "plan":
+        return
+    refusal = ""
+    for value in request.values:
+        try:
+            changed = plan.with_settings([f"{request.tunable.name}={value}"])
+            with tempfile.TemporaryDirectory(prefix="sonde-tune-") as folder:
+                file = Path(folder) / "plan.json"
+                write_file(file, changed.to_json())
+                engine.check(file)
+            return
+        except MachineError:  # the plan may be right; the first run says what this machine lacks
+            return
+        except UserError as reason:
+            refusal = str(reason)
+    raise UserError(f"--try {request.tunable.id}: no value is possible; {refusal}")
 
 
 def _make_environment(variables: Mapping[str, str]) -> dict[str, str]:

@@ -41,7 +41,7 @@ $(DONE)/system-tests: tools/system-packages | $(DONE)/system
 $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 	@$(PYTHON) tools/environment.py $*
 	@touch $@
-$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-release $(VENV)/.done-dev $(VENV)/.done-tidy $(VENV)/.done-fuzz: | $(VENV)/.done-build
+$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-release $(VENV)/.done-dev $(VENV)/.done-tidy $(VENV)/.done-fuzz $(VENV)/.done-reframe: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
 INSTALL = $(BIN)/python tools/progress.py $(1) build/log/package.txt $(BIN)/python -m pip --disable-pip-version-check \
@@ -72,7 +72,7 @@ demo: $(VENV)/.done-$(if $(wildcard $(VENV)/.done-package),package,engine)  ## m
 	$(BIN)/sonde check build/demo
 	@test -e $(VENV)/.done-package || echo "make build adds the preload library and the simulator to $(BIN)/sonde."
 
-test: build $(VENV)/.done-test $(DONE)/tests  ## all tests; the last lines count them and say what was skipped
+test: build $(VENV)/.done-test $(VENV)/.done-reframe $(DONE)/tests  ## all tests; the last lines count them and say what was skipped
 	@$(BIN)/python tools/test.py build/package $(PYTEST)
 
 bench: $(VENV)/.done-build $(DONE)/dev  ## what Sonde itself costs, beside raw system calls

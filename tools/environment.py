@@ -2,9 +2,9 @@
 """Makes the Python environment `.venv` and fills it with what a group of tasks needs.
 
 Usage: python3 tools/environment.py GROUP, where GROUP is `build` (to build and run Sonde), `test`, `docs`, `dev`,
-`fuzz` or `tidy`. The lists are those of pyproject.toml; nothing is named twice. `build` also installs what builds the
-package, so that the package can be built again and again in one build tree (pip's isolated builds would start from
-nothing).
+`fuzz`, `tidy`, `release` or `reframe`. The lists are those of pyproject.toml; nothing is named twice. `build` also
+installs what builds the package, so that the package can be built again and again in one build tree (pip's isolated
+builds would start from nothing). `reframe` goes into build/reframe: its requirements differ from those of .venv.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from progress import run
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
+SEPARATE_FOLDERS = {"reframe": ROOT / "build" / "reframe"}
 
 
 def fail(sentence: str) -> NoReturn:
@@ -88,13 +89,17 @@ def new_enough(program: str, least: tuple[int, int]) -> bool:
 def main() -> None:
     """Makes the environment and installs one group into it."""
     if len(sys.argv) != 2:
-        fail("Usage: tools/environment.py build|test|docs|dev|fuzz|tidy")
+        fail("Usage: tools/environment.py build|test|docs|dev|fuzz|tidy|release|reframe")
     group = sys.argv[1]
     wanted = requirements(group)
     make_venv()
-    title = f"Installing into .venv what '{group}' needs: {', '.join(wanted)}"
+    separate = SEPARATE_FOLDERS.get(group)
+    if separate is not None:
+        shutil.rmtree(separate, ignore_errors=True)
+    target = ["--target", str(separate)] if separate is not None else []
+    title = f"Installing into {(separate or VENV).relative_to(ROOT)} what '{group}' needs: {', '.join(wanted)}"
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    code = run(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, "--progress-bar=off", *wanted])
+    code = run(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, "--progress-bar=off", *target, *wanted])
     if code != 0:
         fail("pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL.")
 

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How faithful replays are: our own programs are traced and replayed in turn on the same storage.
 
-    bench/replay.py --on DIR [--pairs 5] [--only python]
+    bench/replay.py --on DIR [--pairs 7] [--only python]
 
-Prints, for each program, whether reads and writes and their bytes are exact, and the time in calls of the replay by
-that of the original: median, lowest and highest of the pairs.
+The replay is traced too, so that one instrument times both. Prints, for each program, whether reads and writes and
+their bytes are exact, and the time in calls of the replay by that of the original, in two ways: the sum over calls of
+the median over pairs (a call that another program interrupts in a few pairs does not count), and the sums of single
+pairs (lowest, median and highest).
 """
 
 from __future__ import annotations
@@ -18,7 +20,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sonde.advise.call_log import CallKind, Calls
+from sonde.advise.call_sources import read_call_log
 
 PYTHON_PROGRAM = """
 import os, sys
@@ -73,12 +82,12 @@ int main(int argc, char** argv) {
     memset(data, rank + 1, sizeof data);
     MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
     for (number = 0; number < 400; ++number)
-        MPI_File_write_at(file, (MPI_Offset)(number * 2 + rank) * sizeof data, data, sizeof data, MPI_BYTE,
-                          MPI_STATUS_IGNORE);
+        MPI_File_write_at_all(file, (MPI_Offset)(number * 2 + rank) * sizeof data, data, sizeof data, MPI_BYTE,
+                              MPI_STATUS_IGNORE);
     MPI_File_sync(file);
     for (number = 0; number < 400; ++number)
-        MPI_File_read_at(file, (MPI_Offset)(number * 2 + 1 - rank) * sizeof data, data, sizeof data, MPI_BYTE,
-                         MPI_STATUS_IGNORE);
+        MPI_File_read_at_all(file, (MPI_Offset)(number * 2 + 1 - rank) * sizeof data, data, sizeof data, MPI_BYTE,
+                             MPI_STATUS_IGNORE);
     MPI_File_close(&file);
     MPI_Finalize();
     return 0;
@@ -114,38 +123,70 @@ def run_sonde(arguments: Sequence[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def measure_pair(program: Sequence[str], folder: Path, number: int) -> dict[str, object]:
-    """Traces the program, then replays the trace."""
-    traces, data = folder / f"traces-{number}", folder / "data"
+@dataclass(frozen=True)
+class Pair:
+    """A program and its replay: the calls of both in the same order, and what the replay says."""
+
+    original: Calls
+    replayed: Calls
+    document: dict[str, Any]
+
+    @property
+    def ratio(self) -> float:
+        return float(self.replayed["seconds"].sum() / self.original["seconds"].sum())
+
+
+def read_calls(traces: Path, data: Path, count: int | None = None) -> Calls:
+    """Reads, writes and fsyncs below `data`; of each kind the last ones, so that prepared files do not count. Calls of
+    several tasks are in the order of their bytes, because tasks have no common order."""
+    calls = np.concatenate(read_call_log(traces, str(data)).tasks)
+    calls = calls[np.isin(calls["kind"], (CallKind.READ, CallKind.WRITE, CallKind.FSYNC))]
+    calls = calls[np.argsort(calls["begin"], kind="stable")]
+    calls = calls if count is None else calls[calls.size - count :]
+    return calls[np.lexsort((calls["length"], calls["offset"], calls["kind"]))]
+
+
+def measure_pair(program: Sequence[str], folder: Path, name: str) -> Pair:
+    """Traces the program, then its replay."""
+    traces, again, data = folder / f"{name}-original", folder / f"{name}-replay", folder / "data"
     data.mkdir(exist_ok=True)
     run_sonde(["trace", "-o", str(traces), "--events", "1000000", "--", *program, str(data / "out")])
-    archive = str(folder / "archive")
-    text = run_sonde(["replay", str(traces), "--on", str(data), "--below", str(data), "--archive", archive, "--json"])
+    replay = [sys.executable, "-m", "sonde", "replay", str(traces), "--on", str(data), "--below", str(data),
+              "--archive", str(folder / "archive"), "--json"]  # fmt: skip
+    text = run_sonde(["trace", "-o", str(again), "--events", "1000000", "--", *replay])
+    original = read_calls(traces, data)
     (data / "out").unlink()
-    document: dict[str, object] = json.loads(text)
-    return document
+    return Pair(original, read_calls(again, data, original.size), json.loads(text))
+
+
+def format_row(program: str, pairs: Sequence[Pair]) -> str:
+    """One row of the table."""
+    rows = [row for row in pairs[0].document["kinds"] if row["kind"] in ("read", "write")]
+    exact = "exact" if all(pair.document["is_exact"] for pair in pairs) else "not exact"
+    medians = [np.median([getattr(pair, side)["seconds"] for pair in pairs], axis=0).sum()
+               for side in ("original", "replayed")]  # fmt: skip
+    ratios = sorted(pair.ratio for pair in pairs)
+    return (
+        f"| {program} | {pairs[0].document['tasks']} | {sum(row['calls'] for row in rows):,}"
+        f" | {sum(row['bytes'] for row in rows):,} | {exact} | {medians[1] / medians[0]:.2f}"
+        f" | {ratios[0]:.2f}, {statistics.median(ratios):.2f}, {ratios[-1]:.2f} |"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--on", required=True, type=Path)
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--only", action="append", default=[])
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.on) as name:
+    with tempfile.TemporaryDirectory(dir=options.on.resolve()) as name:
         folder = Path(name)
-        print("| program | tasks | reads and writes | bytes | calls and bytes | ratio | lowest to highest |")
+        print("| program | tasks | reads and writes | bytes | calls and bytes | ratio, call by call | ratio of sums |")
         print("|---|---|---|---|---|---|---|")
         for program, command in make_programs(folder).items():
-            if options.only and program not in options.only:
-                continue
-            results = [measure_pair(command, folder, index + 1000 * len(program)) for index in range(options.pairs)]
-            rows = [row for row in results[0]["kinds"] if row["kind"] in ("read", "write")]  # type: ignore[attr-defined]
-            ratios = [float(result["ratio"]) for result in results]  # type: ignore[arg-type]
-            exact = "exact" if all(result["is_exact"] for result in results) else "not exact"
-            print(f"| {program} | {results[0]['tasks']} | {sum(row['calls'] for row in rows):,}"
-                  f" | {sum(row['bytes'] for row in rows):,} | {exact} | {statistics.median(ratios):.2f}"
-                  f" | {min(ratios):.2f} to {max(ratios):.2f} |", flush=True)  # fmt: skip
+            if not options.only or program in options.only:
+                pairs = [measure_pair(command, folder, f"{program}-{number}") for number in range(options.pairs)]
+                print(format_row(program, pairs), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -197,20 +198,46 @@ def find_required_sizes(operations: OperationList) -> NDArray[np.int64]:
     return required
 
 
-def build_preparation(operations: OperationList) -> OperationList | None:
-    """Writes the files that must exist before the replay, distributed over the tasks; None when there are none."""
+def find_unwritten_reads(log: CallLog, files: Sequence[int]) -> dict[int, int]:
+    """How much of each file the job reads before any of its tasks has written it, by the time of the calls."""
+    calls = np.concatenate(log.tasks)
+    calls = calls[np.isin(calls["file"], files) & (calls["kind"] <= CallKind.WRITE)]
+    written: dict[int, int] = {}
+    unwritten: dict[int, int] = {}
+    for _, _, offset, length, file, kind in calls[np.argsort(calls["begin"], kind="stable")].tolist():
+        if kind == CallKind.WRITE:
+            written[file] = max(written.get(file, 0), offset + length)
+        elif offset + length > written.get(file, 0):
+            unwritten[file] = max(unwritten.get(file, 0), offset + length)
+    return unwritten
+
+
+def build_preparation(operations: OperationList, log: CallLog | None = None) -> OperationList | None:
+    """Writes the files that must exist before the replay, distributed over the tasks; None when there are none.
+
+    With `log`, what the tasks of a shared file write before they read it stays a hole, so that the replay allocates it
+    as the job did. Such a file only gets its size: tasks do not wait for one another, and a read may come early.
+    """
     required = find_required_sizes(operations)
     files = np.flatnonzero(required >= 0)
     if not files.size:
         return None
+    contents = required.copy()
+    if log is not None:
+        shared = find_shared_files(operations.tasks)
+        unwritten = find_unwritten_reads(log, shared)
+        for file in shared:
+            contents[file] = min(unwritten.get(file, 0), required[file])
     count = len(operations.tasks)
     rows: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
     for index, file in enumerate(files.tolist()):
         task_rows = rows[index % count]
         task_rows.append((0, 0, 0, file, 0, CallKind.OPEN, WRITES | CREATES, 0))
-        size = int(required[file])
+        size = int(contents[file])
         for offset in range(0, size, _PREPARED_WRITE):
             task_rows.append((0, offset, min(_PREPARED_WRITE, size - offset), file, 0, CallKind.WRITE, 0, 0))
+        if required[file] > size:
+            task_rows.append((0, int(required[file]) - 1, 1, file, 0, CallKind.WRITE, 0, 0))
         task_rows.append((0, 0, 0, file, 0, CallKind.FSYNC, 0, 0))
         task_rows.append((0, 0, 0, file, 0, CallKind.CLOSE, 0, 0))
     tasks = tuple(np.array(task, OPERATION) for task in rows)

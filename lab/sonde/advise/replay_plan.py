@@ -39,7 +39,7 @@ class Replay:
 def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = "replay") -> Replay:
     """Writes the lists into `folder` and returns the plan."""
     operations = build_operation_list(log)
-    preparation = build_preparation(operations)
+    preparation = build_preparation(operations, log if request.has_think_time else None)
     file = operations.write(folder)
     replay: dict[str, Any] = {
         "id": REPLAY_PHASE,

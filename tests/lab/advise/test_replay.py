@@ -95,6 +95,26 @@ def test_files_read_before_written_are_prepared(tasks: list[list[Row]], required
     assert written == sum(size for size in required if size > 0)
 
 
+STAT_FIRST = (STAT, 0, 0, 0)  # a call that takes the time of one
+
+
+@pytest.mark.parametrize(
+    ("tasks", "prepared"),
+    [
+        ([[(WRITE, 0, 0, 9)], [STAT_FIRST, (READ, 0, 0, 9)]], [(8, 1)]),  # written before it is read: only a size
+        ([[STAT_FIRST, (WRITE, 0, 0, 9)], [(READ, 0, 0, 9)]], [(0, 9)]),
+        ([[(WRITE, 0, 0, 4)], [STAT_FIRST, (READ, 0, 0, 9)]], [(0, 9)]),
+        ([[STAT_FIRST, (WRITE, 0, 0, 9)], [(READ, 0, 0, 3), STAT_FIRST, (READ, 0, 0, 5)]], [(0, 3), (4, 1)]),
+    ],
+)
+def test_shared_file_written_first_stays_a_hole(tasks: list[list[Row]], prepared: list[tuple[int, int]]) -> None:
+    log = make_log(*tasks, files=1)
+    preparation = build_preparation(build_operation_list(log), log)
+    assert preparation is not None
+    (rows,) = (task[task["kind"] == WRITE] for task in preparation.tasks if task.size)
+    assert rows[["offset", "length"]].tolist() == prepared
+
+
 def test_long_call_is_divided() -> None:
     operations = build_operation_list(make_log([(WRITE, 0, 0, (1 << 30) + 5)], files=1))
     assert operations.tasks[0]["length"].tolist() == [0, 1 << 30, 5, 0]

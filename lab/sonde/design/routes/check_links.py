@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_interfaces import find_interface_faults
 from sonde.design.routes.fabric import is_covered
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
@@ -45,6 +46,7 @@ def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault 
             yield from _check_addresses(view, tables)
             yield from _check_other_interfaces(view, tables)
     yield from find_mtu_faults({device: side.mtu}, tables.mtus)
+    yield from find_interface_faults(view, tables)
     yield from _find_mode_faults(device, side.mtu, tables)
     yield from _find_neighbor_faults(view, tables.neighbors or ())
 
@@ -57,8 +59,9 @@ def list_class_devices(view: HostView) -> tuple[str, ...]:
 def _check_other_interfaces(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
     """Further interfaces with an address of this side that the system file does not describe."""
     planned = list_class_devices(view)
+    masters = {tables.link_details[name].master for name in planned if name in tables.link_details}
     for address, device in tables.address_devices.items():
-        if device in planned or device == "lo" or device not in tables.links:
+        if device in planned or device in masters or device == "lo" or device not in tables.links:
             continue
         if view.host_class.device in tables.links and is_covered(view.own_side.ranges, address):
             yield RouteFault(
@@ -79,6 +82,16 @@ def _check_addresses(view: HostView, tables: HostTables) -> Iterator[RouteFault]
             "address of a router", routed[0],
             f"this host has {routed[0]}, the address of {router}: hosts send their packets to one of both",
             "remove it here, or correct the system file",
+        )  # fmt: skip
+    host_addresses = [str(address.ip) for address in addresses]
+    if len(view.addresses) == 1 and len(view.host_class.addresses) > 1 and view.addresses[0] not in host_addresses:
+        others = dict(zip(view.host_class.addresses, view.host_class.hosts, strict=False))
+        borrowed = [f"{address} of {others[address]}" for address in host_addresses if address in others]
+        yield RouteFault(
+            "address of another host" if borrowed else "another address", view.host_class.device,
+            f"this host has {', '.join(borrowed or host_addresses)}; its address in the system file is"
+            f" {view.addresses[0]}",
+            "two hosts with one address lose each other's packets: give it its own, or correct the system file",
         )  # fmt: skip
     on_link = [address.network for address in addresses]
     on_link += [

@@ -80,17 +80,17 @@ def _check_effective_route(
 ) -> Iterator[RouteFault]:
     hop_addresses = [hop.via for hop in route.hops]
     if not route.hops:
-        if route.destination == "default":
-            yield _make_default_fault(view, route, far_range, f"dev {route.device}")
-        elif lookup.rule.table != _MAIN:
+        if lookup.rule.table != _MAIN:
             yield _make_diversion_fault(view, route, lookup, f"the link of {route.device}")
+        elif route.destination == "default":
+            yield _make_default_fault(view, route, far_range, f"dev {route.device}")
         return  # a route on the link is reported with the others
     if not set(hop_addresses) & set(view.gateways):
         strangers = ", ".join(hop_addresses)
-        if route.destination == "default":
-            yield _make_default_fault(view, route, far_range, strangers)
-        elif lookup.rule.table != _MAIN:
+        if lookup.rule.table != _MAIN:
             yield _make_diversion_fault(view, route, lookup, strangers)
+        elif route.destination == "default":
+            yield _make_default_fault(view, route, far_range, strangers)
         return  # other unknown next hops are reported with the routes
     if lookup.rule.table != _MAIN and len(view.fabric.active) > 1 and lookup.rule.mark is None:
         if len(set(hop_addresses)) < len(view.fabric.active):
@@ -122,10 +122,11 @@ def _make_default_fault(view: HostView, route: ObservedRoute, far_range: str, ne
 
 
 def _make_diversion_fault(view: HostView, route: ObservedRoute, lookup: RouteLookup, next_hop: str) -> RouteFault:
+    selectors = f" with {lookup.rule.selectors}" if lookup.rule.selectors else ""
     return RouteFault(
         "traffic diverted", lookup.rule.origin,
-        f"a rule leads packets to {view.other_side.network} into table {route.table}, by {next_hop} alone: the"
-        " multipath route is not used for them",
+        f"a rule leads packets{selectors} to {view.other_side.network} into table {route.table}, by {next_hop}"
+        " alone: the multipath route is not used for them",
         "remove the rule, or select by the firewall mark of one router",
     )  # fmt: skip
 

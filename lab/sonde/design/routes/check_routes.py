@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_limits import find_route_limits
 from sonde.design.routes.check_rules import table_leads_into_fabric
 from sonde.design.routes.fabric import is_covered, overlaps_range
 from sonde.design.routes.faults import RouteFault
@@ -39,7 +40,8 @@ def find_route_faults(
                 yield from _check_hop(view, views, route, hop, concerns=concerns)
         if concerns:
             yield from _check_link_and_mtu(view, route, tables)
-            yield from _check_attributes(view, route)
+            yield from _check_attributes(view, route, tables)
+            yield from find_route_limits(route)
         yield from _check_destination(view, views, route)
 
 
@@ -114,7 +116,7 @@ def _check_link_and_mtu(view: HostView, route: ObservedRoute, tables: HostTables
         )  # fmt: skip
 
 
-def _check_attributes(view: HostView, route: ObservedRoute) -> Iterator[RouteFault]:
+def _check_attributes(view: HostView, route: ObservedRoute, tables: HostTables) -> Iterator[RouteFault]:
     """Attributes that limit a route: its source address, its type of service, its packets and segments."""
     if route.source and not is_covered(view.own_side.ranges, route.source):
         yield RouteFault(
@@ -122,6 +124,14 @@ def _check_attributes(view: HostView, route: ObservedRoute) -> Iterator[RouteFau
             f"packets to {route.destination} are sent from {route.source}, which is not on {view.own_side.network}:"
             " replies take another network, or are dropped",
             f"remove src, or name the address on {view.own_side.network}",
+        )  # fmt: skip
+    elif route.source and tables.addresses and route.source not in {
+        address.partition("/")[0] for address in tables.addresses
+    }:  # fmt: skip
+        yield RouteFault(
+            "wrong source address", route.origin,
+            f"packets to {route.destination} are to be sent from {route.source}, which this host does not have",
+            "remove src, or name an address of this host",
         )  # fmt: skip
     if route.service:
         yield RouteFault(

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import FabricRouter, covers_range, is_covered
+from sonde.design.routes.fabric import FabricRouter, covers_range, is_covered, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
 from sonde.design.routes.host_view import HostView
@@ -95,12 +95,20 @@ def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[
     """Rules that match nothing, lead nowhere or come too late. What they divert follows from the lookup of paths."""
     if tables.rules is None:
         return
+    if not any(rule.table == "local" for rule in tables.rules) and any(
+        rule.preference == _MAIN_PREFERENCE and rule.table == "main" for rule in tables.rules
+    ):
+        yield RouteFault(
+            "no rule for local addresses", "rules",
+            "no rule leads to the table local: the host does not take packets for its own addresses",
+            "ip rule add pref 0 from all lookup local",
+        )  # fmt: skip
     used_tables = {route.table for route in tables.routes} if tables.routes is not None else None
     for rule in tables.rules:
         if rule.table in _COMMON_TABLES or rule.action != "lookup":
             continue
         yield CheckedItem("a rule", rule.origin)
-        if used_tables is not None and rule.table not in used_tables:
+        if used_tables is not None and rule.table not in used_tables and _concerns_fabric(views, rule):
             yield RouteFault(
                 "rule without a table", rule.origin,
                 f"the rule leads into table {rule.table}, which has no route", "fill the table, or remove the rule",
@@ -116,6 +124,22 @@ def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[
             )  # fmt: skip
     yield from _check_rules_share_one_table(tables.rules, tables.routes)
     yield from _compare_marks(views, tables)
+
+
+def _concerns_fabric(views: Sequence[HostView], rule: ObservedRule) -> bool:
+    """Whether a rule selects by a whole mark, by the table of a router or by an address of a fabric; other rules belong
+    to other programs: VPNs select by masks, VRFs select nothing."""
+    routers = _join_gateways(views).values()
+    if rule.table in {str(router.table) for router in routers}:
+        return True
+    if rule.mark is not None and rule.mask == _FULL_MASK and not rule.inverted:
+        return True
+    sides = [side for view in views for side in (view.own_side, view.other_side)]
+    ranges = [address_range for side in sides for address_range in side.ranges]
+    return any(
+        overlaps_range(selector, address_range)
+        for selector in (rule.source, rule.destination) if selector != "all" for address_range in ranges
+    )  # fmt: skip
 
 
 def _compare_marks(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault]:

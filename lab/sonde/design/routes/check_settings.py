@@ -7,10 +7,12 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_interfaces import find_address_faults, find_device_faults, find_port_faults
+from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
 from sonde.design.routes.check_links import find_mtu_faults
-from sonde.design.routes.fabric import Fabric, FabricRouter, is_covered
+from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_covered, overlaps_range
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_kernel_route
 from sonde.design.routes.kernel_settings import (
@@ -50,7 +52,29 @@ def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFau
     if fabric.version == 4:
         yield from _check_reverse_path(tables.settings, device, len(fabric.routers) > 1)
         yield from _check_arp(view, tables)
+        yield from find_proxy_faults(tables.settings, (device,))
+    else:
+        yield from _check_ipv6(tables.settings, (device,), view.own_side.mtu)
+    yield from find_connection_limits(view, tables.settings)
     yield from _check_accepted_redirects(tables.settings, device, fabric.version)
+
+
+def _check_ipv6(
+    settings: Mapping[str, str], devices: Sequence[str], network_mtu: int | None = None
+) -> Iterator[RouteFault | CheckedItem]:
+    for device in ("all", *devices):
+        name = f"net.ipv6.conf.{device}.disable_ipv6"
+        if name in settings:
+            yield CheckedItem("a setting", name)
+        if settings.get(name) == "1":
+            yield RouteFault("IPv6 is off", f"{name} = 1", "the kernel uses no IPv6 there", "set it to 0")
+        mtu = _read_number(settings, f"net.ipv6.conf.{device}.mtu")
+        if mtu is not None and network_mtu is not None and mtu < network_mtu and device != "all":
+            yield RouteFault(
+                "MTU mismatch", f"net.ipv6.conf.{device}.mtu = {mtu}",
+                f"IPv6 sends packets of {mtu} B by {device}; the network takes {network_mtu} B",
+                f"set mtu {network_mtu}",
+            )  # fmt: skip
 
 
 def _check_dead_neighbors(settings: Mapping[str, str], fabric: Fabric) -> Iterator[RouteFault | CheckedItem]:
@@ -177,6 +201,7 @@ def check_routers(fabrics: Sequence[Fabric], tables: HostTables) -> Iterator[Rou
         yield from _check_interfaces(fabric, routers, tables)
         if tables.settings is not None:
             yield from _check_forwarding(fabric, routers, tables.settings)
+            yield from find_router_limits(fabric, tables.settings)
     if tables.settings is not None:
         yield from _audit_host(tables.settings)
 
@@ -255,6 +280,13 @@ def _check_interfaces(
                 f"interface {state}", device, f"{device} is {state}: this router carries nothing",
                 f"ip link set {device} up, or look at the cable",
             )  # fmt: skip
+    yield from _check_router_rules(fabric, tables)
+    for device in devices:
+        yield from find_device_faults(device, tables)
+        yield from find_port_faults(device, tables)
+    for router in routers:
+        for address in (router.near_address, router.far_address):
+            yield from find_address_faults(address, tables)
     for route in tables.routes or ():
         far = [side for side in (fabric.near, fabric.far) if route.kind != "unicast"
                and route.destination != "default"
@@ -264,6 +296,31 @@ def _check_interfaces(
                 "traffic discarded", route.origin,
                 f"packets to {route.destination} ({far[0].network}) are discarded ({route.kind})",
                 "remove this route, or narrow it",
+            )  # fmt: skip
+
+
+def _check_router_rules(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault]:
+    """Rules of a router that discard packets to one of both networks, and routes that send them to another machine
+    although the network is on its link."""
+    sides = (fabric.near, fabric.far)
+    for rule in tables.rules or ():
+        if rule.action in DISCARDING_KINDS and any(
+            rule.destination == "all" or overlaps_range(rule.destination, address_range)
+            for side in sides for address_range in side.ranges
+        ):  # fmt: skip
+            yield RouteFault(
+                "traffic discarded", rule.origin,
+                f"a rule discards packets to {rule.destination} ({rule.action})", "remove this rule, or narrow it",
+            )  # fmt: skip
+    for route in tables.routes or ():
+        side = next((side for side in sides if route.destination != "default" and any(
+            covers_range(address_range, route.destination) for address_range in side.ranges)), None)  # fmt: skip
+        if side is not None and route.hops:
+            yield RouteFault(
+                "sent to another router", route.origin,
+                f"packets to {route.destination} go on to {', '.join(hop.via for hop in route.hops)}, but"
+                f" {side.network} is on a link of this router: they make a loop or a detour",
+                "remove this route",
             )  # fmt: skip
 
 
@@ -277,7 +334,16 @@ def _check_forwarding(
             "forwarding off", f"{name} = {settings.get(name, 'not set')}", "nothing passes this router", "set it to 1"
         )
     if fabric.version == 6:
+        devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
+        yield from _check_ipv6(settings, devices)
         return
+    if settings.get(name) == "1" and settings.get("net.ipv4.conf.all.forwarding") == "0":
+        yield RouteFault(
+            "forwarding off", "net.ipv4.conf.all.forwarding = 0", "nothing passes this router", "set it to 1"
+        )
+    yield from find_proxy_faults(settings, tuple(
+        sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
+    ))  # fmt: skip
     devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
     for device in devices:
         if _read_number(settings, f"net.ipv4.conf.{device}.forwarding") == 0 and settings.get(name) == "1":

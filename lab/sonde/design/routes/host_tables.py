@@ -11,6 +11,8 @@ from typing import TypeVar
 Item = TypeVar("Item")
 # Kinds of routes and actions of rules that drop packets.
 DISCARDING_KINDS = ("blackhole", "unreachable", "prohibit")
+# Attributes of routes that limit connections.
+LIMIT_NAMES = ("window", "initcwnd", "cwnd", "rto_min")
 # Operational states (RFC 2863) of a link that carries nothing.
 _IDLE_STATES = ("DOWN", "LOWERLAYERDOWN", "DORMANT", "NOTPRESENT")
 _TABLE_NAMES = {"254": "main", "255": "local", "253": "default"}
@@ -44,6 +46,7 @@ class ObservedRoute:
     source: str = ""  # the preferred source address
     service: str = ""  # tos or dsfield: only packets with it take this route
     largest_segment: int | None = None  # advmss, bytes
+    limits: tuple[tuple[str, str], ...] = ()  # window, initcwnd, cwnd, rto_min as ip prints them
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class ObservedRule:
     interface: str = ""  # of incoming packets
     inverted: bool = False
     suppressed_prefix: int | None = None  # routes with a prefix of at most this length are ignored
+    jump: int | None = None  # of the action goto: the preference of the next rule
+    selectors: str = ""  # uidrange, oif, ipproto, sport and dport as ip prints them: they select some packets only
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,17 @@ class ObservedNeighbor:
     device: str
     link_address: str
     state: str
+
+
+@dataclass(frozen=True)
+class LinkDetails:
+    """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline, its link address,
+    and whether it uses ARP."""
+
+    master: str = ""
+    queue: str = ""
+    link_address: str = ""
+    uses_arp: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,8 @@ class HostTables:
     links: Mapping[str, str] = field(default_factory=dict)  # by device: "up" or "down"
     transport_modes: Mapping[str, str] = field(default_factory=dict)  # by IPoIB device: "connected" or "datagram"
     address_devices: Mapping[str, str] = field(default_factory=dict)  # device by address, without prefix
+    link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
+    address_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address: tentative, dadfailed, …
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
 
@@ -114,6 +132,8 @@ class HostTables:
             links={**self.links, **other.links},
             transport_modes={**self.transport_modes, **other.transport_modes},
             address_devices={**self.address_devices, **other.address_devices},
+            link_details={**self.link_details, **other.link_details},
+            address_flags={**self.address_flags, **other.address_flags},
             neighbors=_concatenate_known(self.neighbors, other.neighbors),
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
         )

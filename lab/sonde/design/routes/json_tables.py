@@ -9,7 +9,9 @@ from typing import Any
 
 from sonde.design.routes.host_tables import (
     DISCARDING_KINDS,
+    LIMIT_NAMES,
     HostTables,
+    LinkDetails,
     ObservedHop,
     ObservedNeighbor,
     ObservedRoute,
@@ -45,6 +47,8 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
     links: dict[str, str] = {}
     transport_modes: dict[str, str] = {}
     address_devices: dict[str, str] = {}
+    details: dict[str, LinkDetails] = {}
+    address_flags: dict[str, tuple[str, ...]] = {}
     for number, row in enumerate(rows, start=1):
         origin = f"{name}, entry {number}"
         if "addr_info" in row:
@@ -55,6 +59,16 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
                 mtus[str(row.get("ifname", ""))] = row["mtu"]
             if mode := _find_transport_mode(row):
                 transport_modes[str(row.get("ifname", ""))] = mode
+            details[str(row.get("ifname", ""))] = LinkDetails(
+                str(row.get("master", "")), str(row.get("qdisc", "")), str(row.get("address", "")),
+                "NOARP" not in row.get("flags", ()),
+            )  # fmt: skip
+            address_flags |= {
+                str(address["local"]): tuple(
+                    name for name in ("tentative", "dadfailed", "deprecated") if address.get(name)
+                )
+                for address in device_addresses
+            }
             if "flags" in row:
                 state = str(row.get("operstate", ""))
                 links[str(row.get("ifname", ""))] = describe_link_state(row["flags"], state)
@@ -74,6 +88,8 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
         links=links,
         transport_modes=transport_modes,
         address_devices=address_devices,
+        link_details=details,
+        address_flags=address_flags,
         neighbors=tuple(neighbors) or None,
     )
 
@@ -94,6 +110,9 @@ def _parse_rule(row: Mapping[str, Any], origin: str) -> ObservedRule:
 
     mark, _, mask = str(row.get("fwmark", "")).partition("/")
     mask = str(row.get("fwmask", mask))
+    selectors = [f"{name} {row[name]}" for name in ("oif", "ipproto", "sport", "dport") if name in row]
+    if "uid_start" in row:
+        selectors.append(f"uidrange {row['uid_start']}-{row.get('uid_end', '')}")
     return ObservedRule(
         preference=int(row["priority"]),
         source=join("src", "srclen"),
@@ -106,6 +125,8 @@ def _parse_rule(row: Mapping[str, Any], origin: str) -> ObservedRule:
         interface=str(row.get("iif", "")),
         inverted="not" in row,
         suppressed_prefix=int(row["suppress_prefixlen"]) if "suppress_prefixlen" in row else None,
+        jump=int(row["goto"]) if str(row.get("goto", "")).isdigit() else None,
+        selectors=" ".join(selectors),
     )
 
 
@@ -147,6 +168,7 @@ def _parse_route(row: Mapping[str, Any], origin: str) -> ObservedRoute | None:
         source=str(row.get("prefsrc", "")),
         service=str(row.get("tos", "")),
         largest_segment=int(metrics["advmss"]) if "advmss" in metrics else None,
+        limits=tuple((name, str(metrics[name])) for name in LIMIT_NAMES if name in metrics),
     )
 
 

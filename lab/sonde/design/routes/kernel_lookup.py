@@ -57,8 +57,12 @@ def find_kernel_route(
     tables: HostTables, address: IpAddress, *, mark: int = 0, source: IpAddress | None = None
 ) -> RouteLookup | None:
     """The route of a packet that this host sends; None when no table has one. The routes of `tables` must be known."""
+    jump = 0
     for rule in order_rules(tables.rules):
-        if not _rule_matches(rule, address, mark, source):
+        if (rule.preference or 0) < jump or not _rule_matches(rule, address, mark, source):
+            continue
+        if rule.jump is not None:
+            jump = rule.jump
             continue
         if rule.action in DISCARDING_KINDS:
             return RouteLookup(None, rule)

@@ -12,6 +12,7 @@ from typing import Any
 
 from sonde.design.routes.host_tables import (
     HostTables,
+    LinkDetails,
     ObservedHop,
     ObservedNeighbor,
     ObservedRoute,
@@ -24,11 +25,16 @@ from sonde.model.errors import MachineError
 _TABLE_NAMES = {254: "main", 255: "local", 253: "default"}
 _DEAD = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
 _LOWER_UP = 1 << 16  # IFF_LOWER_UP
+_NO_ARP = 1 << 7  # IFF_NOARP
+_ADDRESS_FLAGS = {0x08: "dadfailed", 0x20: "deprecated", 0x40: "tentative"}
 _INVERTED = 0x2  # FIB_RULE_INVERT
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
                     0x40: "noarp", 0x80: "permanent"}  # fmt: skip
 _ROUTE_KINDS = {1: "unicast", 2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 _RULE_ACTIONS = {1: "lookup", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
+_LIMITS = {"window": "RTAX_WINDOW", "initcwnd": "RTAX_INITCWND", "cwnd": "RTAX_CWND", "rto_min": "RTAX_RTO_MIN"}
+_SELECTORS = {"oif": "FRA_OIFNAME", "ipproto": "FRA_IP_PROTO", "sport": "FRA_SPORT_RANGE", "dport": "FRA_DPORT_RANGE",
+              "uidrange": "FRA_UID_RANGE"}  # fmt: skip
 _INET, _INET6 = 2, 10
 
 
@@ -76,8 +82,21 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         address_devices={
             str(message.get_attr("IFA_ADDRESS")): names.get(message["index"], "") for message in address_messages
         },
+        link_details={names[index]: _describe_link(message, names) for index, message in links.items()},
+        address_flags={str(message.get_attr("IFA_ADDRESS")): _list_flags(message) for message in address_messages},
         neighbors=tuple(neighbors),
     )
+
+
+def _describe_link(message: Any, names: dict[int, str]) -> LinkDetails:
+    return LinkDetails(
+        names.get(message.get_attr("IFLA_MASTER") or 0, ""), str(message.get_attr("IFLA_QDISC") or ""),
+        str(message.get_attr("IFLA_ADDRESS") or ""), not message["flags"] & _NO_ARP,
+    )  # fmt: skip
+
+
+def _list_flags(message: Any) -> tuple[str, ...]:
+    return tuple(name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit)
 
 
 def _read_transport_mode(device: str) -> str:
@@ -88,12 +107,17 @@ def _read_transport_mode(device: str) -> str:
         return ""
 
 
-_CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects", "forwarding")
+_CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects", "forwarding",
+                  "proxy_arp", "disable_ipv6", "accept_ra_rt_info_max_plen", "hop_limit", "mtu")  # fmt: skip
 _SETTINGS = (
     "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy",
     "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
     "kernel.osrelease", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
-    "net.core.optmem_max",
+    "net.core.optmem_max", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem", "net.ipv4.tcp_retries2", "net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_default_ttl", "net.ipv4.fib_multipath_hash_fields", "net.ipv6.fib_multipath_hash_fields",
+    "net.ipv4.neigh.default.gc_thresh3",
+    "net.ipv6.neigh.default.gc_thresh3", "net.netfilter.nf_conntrack_max",
 )  # fmt: skip
 
 
@@ -132,6 +156,9 @@ def _make_observed_route(message: Any, names: dict[int, str], version: int) -> O
         version=version,
         source=str(message.get_attr("RTA_PREFSRC") or ""),
         service=str(message["tos"] or ""),
+        limits=()
+        if metrics is None
+        else tuple((name, str(value)) for name, attribute in _LIMITS.items() if (value := metrics.get_attr(attribute))),
         largest_segment=int(metrics.get_attr("RTAX_ADVMSS") or 0) or None if metrics is not None else None,
     )
 
@@ -155,6 +182,10 @@ def _make_observed_rule(message: Any) -> ObservedRule:
         mask=int(mask) if mask is not None else 0xFFFFFFFF,
         interface=str(message.get_attr("FRA_IIFNAME") or ""),
         inverted=bool(message["flags"] & _INVERTED),
+        jump=int(message.get_attr("FRA_GOTO") or 0) or None,
+        selectors=" ".join(
+            f"{name} {value}" for name, attribute in _SELECTORS.items() if (value := message.get_attr(attribute))
+        ),
         suppressed_prefix=int(suppressed) if suppressed is not None and suppressed < 2**31 else None,
     )
 

@@ -12,13 +12,15 @@ import ipaddress
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sonde.design.routes import configuration_reader
 from sonde.design.routes.host_tables import (
     DISCARDING_KINDS,
+    LIMIT_NAMES,
     HostTables,
+    LinkDetails,
     ObservedHop,
     ObservedNeighbor,
     ObservedRoute,
@@ -204,7 +206,9 @@ def _parse_rule(tokens: Sequence[str], line: str, origin: str) -> ObservedRule:
     attributes: dict[str, str] = {}
     attribute_names = {"pref": "pref", "priority": "pref", "prio": "pref", "order": "pref", "from": "from",
                        "fwmark": "fwmark", "table": "table", "lookup": "table", "to": "to", "iif": "iif",
-                       "suppress_prefixlength": "suppress"}  # fmt: skip
+                       "suppress_prefixlength": "suppress", "goto": "goto"}  # fmt: skip
+    selectors = [f"{token} {tokens[index + 1]}" for index, token in enumerate(tokens[:-1])
+                 if token in ("uidrange", "oif", "ipproto", "sport", "dport")]  # fmt: skip
     for index, token in enumerate(tokens[:-1]):
         if token in attribute_names:
             attributes[attribute_names[token]] = tokens[index + 1]
@@ -221,6 +225,8 @@ def _parse_rule(tokens: Sequence[str], line: str, origin: str) -> ObservedRule:
         interface=attributes.get("iif", ""),
         inverted="not" in tokens,
         suppressed_prefix=int(attributes["suppress"]) if "suppress" in attributes else None,
+        jump=int(attributes["goto"]) if attributes.get("goto", "").isdigit() else None,
+        selectors=" ".join(selectors),
     )
 
 
@@ -238,21 +244,39 @@ def _parse_addresses(text: str) -> HostTables:
     states = {name: match[1] if (match := re.search(r"\bstate (\w+)", more)) else "" for name, _, more in heads}
     links = {name: describe_link_state(flags.split(","), states[name]) for name, flags, _ in heads}
     addresses, address_devices, transport_modes, device = [], {}, {}, ""
+    address_flags: dict[str, tuple[str, ...]] = {}
+    details = {
+        name: LinkDetails(
+            _find_word(more, "master"), _find_word(more, "qdisc"), uses_arp="NOARP" not in flags.split(",")
+        )
+        for name, flags, more in heads
+    }
     for line in text.splitlines():
         if head := re.match(r"\d+: ([^:@\s]+)", line):
             device = head[1]
         elif mode := re.match(r"\s+ipoib\b.*\bmode (\w+)", line):  # printed by `ip -d addr`
             transport_modes[device] = mode[1]
-        elif address := re.match(r"\s+inet6? (\S+)", line):
+        elif (link := re.match(r"\s+link/\w+ (\S+)", line)) and device in details:
+            details[device] = replace(details[device], link_address=link[1])
+        elif address := re.match(r"\s+inet6? (\S+)(.*)", line):
             addresses.append(address[1])
             address_devices[address[1].partition("/")[0]] = device
+            address_flags[address[1].partition("/")[0]] = tuple(address[2].split())
     return HostTables(
         addresses=tuple(addresses),
         mtus=mtus,
         links=links,
         transport_modes=transport_modes,
         address_devices=address_devices,
+        link_details=details,
+        address_flags=address_flags,
     )
+
+
+def _find_word(text: str, name: str) -> str:
+    """The word that follows a name, or nothing."""
+    match = re.search(rf"\b{name} (\S+)", text)
+    return match[1] if match else ""
 
 
 def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> ObservedRoute | None:
@@ -283,6 +307,7 @@ def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> Obs
         source=attributes.get("src", ""),
         service=attributes.get("tos", ""),
         largest_segment=int(attributes["advmss"]) if attributes.get("advmss", "").isdigit() else None,
+        limits=tuple((name, attributes[name]) for name in LIMIT_NAMES if name in attributes),
     )
 
 
@@ -307,7 +332,10 @@ def _split_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
 def _parse_attributes(tokens: Sequence[str]) -> dict[str, str]:
     """The values that follow known attribute names."""
     names = ("dev", "via", "table", "mtu", "weight", "metric", "scope", "proto", "src", "tos", "advmss")
-    attributes = {token: tokens[index + 1] for index, token in enumerate(tokens[:-1]) if token in names}
+    tokens = [token for token in tokens if token != "lock"]  # of "mtu lock 1400"  # nosec B105 # no password
+    attributes = {
+        token: tokens[index + 1] for index, token in enumerate(tokens[:-1]) if token in names or token in LIMIT_NAMES
+    }
     if attributes.get("via") in ("inet", "inet6"):
         attributes["via"] = tokens[list(tokens).index("via") + 2]
     return attributes

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the interface of a host beyond its state: ports of bonds and VRFs, queues that slow down, ARP, addresses that
+are not usable, prefixes, and neighbors with the host's own link address."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.fabric import is_covered
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_view import HostView
+
+_LIMITING_QUEUES = ("netem", "tbf", "noop")
+_USELESS_FLAGS = {
+    "dadfailed": ("another machine has this address too (duplicate): the kernel does not use it",
+                  "find the other machine, then give one of them another address"),
+    "tentative": ("the kernel still asks whether another machine has it, and does not use it",
+                  "look again in some seconds; where it stays, look for a duplicate or a link without carrier"),
+    "deprecated": ("it is deprecated: new connections take another source address", "give it a lifetime, or remove it"),
+}  # fmt: skip
+
+
+def find_interface_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the planned interface of a host and of its addresses on this side."""
+    device, side = view.host_class.device, view.own_side
+    yield from find_device_faults(device, tables)
+    yield from find_port_faults(device, tables)
+    for text in tables.addresses or ():
+        address = ipaddress.ip_interface(text)
+        if not is_covered(side.ranges, str(address.ip)):
+            continue
+        yield from find_address_faults(str(address.ip), tables)
+        network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
+        yield CheckedItem("the prefix of an address", text)
+        on_link = any(route.on_link and route.table == "main" and route.destination == str(network)
+                      for route in tables.routes or ())  # fmt: skip
+        # a single address has no network of its own: that it reaches no router is reported with the links
+        if network.prefixlen < address.network.prefixlen < network.max_prefixlen and not on_link:
+            yield RouteFault(
+                "hosts out of reach", text,
+                f"the prefix of {text} is longer than that of {side.network} ({network}): other hosts and routers of it"
+                " are not on the link",
+                f"give it the prefix /{network.prefixlen}",
+            )  # fmt: skip
+    yield from _check_neighbors(view, tables)
+
+
+def find_port_faults(device: str, tables: HostTables) -> Iterator[RouteFault]:
+    """A device that is a port of another one."""
+    details = tables.link_details.get(device)
+    if details is not None and details.master:
+        yield RouteFault(
+            "interface is a port", device,
+            f"{device} is a port of {details.master}, a bond, a bridge or a VRF: its addresses and routes belong to"
+            f" {details.master}, and those of a VRF are not in the main table",
+            f"name {details.master} in the system file, or take {device} out of it",
+        )  # fmt: skip
+
+
+def find_device_faults(device: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """A device whose queue slows it down, or that does not use ARP."""
+    details = tables.link_details.get(device)
+    if details is None:
+        return
+    yield CheckedItem("the queue of the interface", device)
+    if details.queue in _LIMITING_QUEUES:
+        yield RouteFault(
+            "interface slowed down", device,
+            f"the queueing discipline of {device} is {details.queue}, which delays, drops or limits packets",
+            f"tc qdisc del dev {device} root",
+        )  # fmt: skip
+    if not details.uses_arp:
+        yield RouteFault(
+            "ARP not answered", device, f"{device} does not use ARP (NOARP): routers and hosts do not find each other",
+            f"ip link set {device} arp on",
+        )  # fmt: skip
+
+
+def find_address_faults(address: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """An address that the kernel does not use."""
+    flags = tables.address_flags.get(address, ())
+    flag = next((name for name in _USELESS_FLAGS if name in flags), None)
+    if flag is not None:
+        reason, remedy = _USELESS_FLAGS[flag]
+        yield RouteFault("address not usable", address, f"{address} is {flag}: {reason}", remedy)
+
+
+def _check_neighbors(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+    own_devices = {details.link_address.lower(): device for device, details in tables.link_details.items()
+           if details.link_address}  # fmt: skip
+    for neighbor in tables.neighbors or ():
+        router = view.gateways.get(neighbor.address)
+        device = own_devices.get(neighbor.link_address.lower()) if neighbor.link_address else None
+        if router is not None and device is not None:
+            yield RouteFault(
+                "router with the own link address", neighbor.address,
+                f"{router.name} ({neighbor.address}) has the link address of {device} of this host,"
+                f" {neighbor.link_address}: packets to it do not leave the host",
+                f"look for proxy ARP and copied addresses, then ip neigh del {neighbor.address} dev {neighbor.device}",
+            )  # fmt: skip

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what limits connections and neighbors: attributes of routes, buffers and features of TCP, tables of the
+kernel that are too small for the fabric."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import ObservedRoute
+from sonde.design.routes.host_view import HostView
+
+_MIB = 1 << 20
+_FEW_PACKETS = 4
+_LONG_TIMEOUT_S = 1.0
+_FEW_RETRIES = 5
+_FEW_PAGES = 1 << 12
+_FEW_PORTS = 1000
+_FEW_HOPS = 8
+_LONG_REACHABLE_MS = 300_000
+_PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
+_FEW_CONNECTIONS = 1 << 16
+_FEATURES = {
+    "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
+    "net.ipv4.tcp_sack": "without selective acknowledgments one lost packet repeats all that follow it",
+}
+
+
+def find_route_limits(route: ObservedRoute) -> Iterator[RouteFault]:
+    """Attributes of a route that limit every connection over it."""
+    limits = dict(route.limits)
+    texts = []
+    if (window := _read_number(limits.get("window"))) is not None and window < _MIB:
+        texts.append(f"a window of {window} B")
+    for name in ("initcwnd", "cwnd"):
+        count = _read_number(limits.get(name))
+        if count is not None and count < _FEW_PACKETS:
+            texts.append(f"{name} of {count} packets")
+    timeout = _read_seconds(limits.get("rto_min"))
+    if timeout is not None and timeout > _LONG_TIMEOUT_S:
+        texts.append(f"a least timeout of {timeout:g} s (rto_min)")
+    if texts:
+        yield RouteFault(
+            "connections limited", route.origin,
+            f"the route to {route.destination} gives connections {' and '.join(texts)}",
+            "remove these attributes from the route",
+        )  # fmt: skip
+
+
+def _read_number(text: str | None) -> int | None:
+    match = re.match(r"\d+", text or "")
+    return int(match[0]) if match else None
+
+
+def _read_seconds(text: str | None) -> float | None:
+    """A time as ip prints it: 200ms, 5s; a number alone counts milliseconds."""
+    match = re.fullmatch(r"([\d.]+)(ms|s|)", text or "")
+    return None if match is None else float(match[1]) * (1.0 if match[2] == "s" else 1e-3)
+
+
+def find_connection_limits(view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+    """Settings of TCP that limit connections, and a table of neighbors that is too small for this side."""
+    for name, reason in _FEATURES.items():
+        if name in settings:
+            yield CheckedItem("a setting", name)
+        if settings.get(name) == "0":
+            yield RouteFault("feature of TCP off", f"{name} = 0", reason, "set it to 1")
+    for name, direction in (("net.ipv4.tcp_rmem", "receive"), ("net.ipv4.tcp_wmem", "send")):
+        sizes = [int(text) for text in settings.get(name, "").split() if text.isdigit()]
+        if len(sizes) != 3:
+            continue
+        yield CheckedItem("a setting", name)
+        if sizes[2] < _MIB:
+            yield RouteFault(
+                "small TCP buffers", f"{name} = {settings[name]}",
+                f"the {direction} buffer of a connection grows to {sizes[2]} B only: it cannot fill a fast path",
+                "set the last number to 16 MiB or more",
+            )  # fmt: skip
+    retries = _read_number(settings.get("net.ipv4.tcp_retries2"))
+    if retries is not None and retries < _FEW_RETRIES:
+        yield RouteFault(
+            "connections give up early", f"net.ipv4.tcp_retries2 = {retries}",
+            f"a connection ends after {retries} retries: the failover of a router takes longer", "leave it at 15",
+        )  # fmt: skip
+    if settings.get("net.ipv4.tcp_moderate_rcvbuf") == "0":
+        yield RouteFault(
+            "small TCP buffers", "net.ipv4.tcp_moderate_rcvbuf = 0",
+            "the receive buffer of a connection does not grow with its path", "set it to 1",
+        )  # fmt: skip
+    pages = [int(text) for text in settings.get("net.ipv4.tcp_mem", "").split() if text.isdigit()]
+    if len(pages) == 3 and pages[2] < _FEW_PAGES:
+        yield RouteFault(
+            "little memory for TCP", f"net.ipv4.tcp_mem = {settings['net.ipv4.tcp_mem']}",
+            f"all connections together get {pages[2] * 4} KiB (it counts pages of 4 KiB)",
+            "leave it to the kernel, which derives it from memory",
+        )  # fmt: skip
+    ports = [int(text) for text in settings.get("net.ipv4.ip_local_port_range", "").split() if text.isdigit()]
+    if len(ports) == 2 and ports[1] - ports[0] < _FEW_PORTS:
+        yield RouteFault(
+            "few local ports", f"net.ipv4.ip_local_port_range = {ports[0]} {ports[1]}",
+            f"this host has {ports[1] - ports[0] + 1} ports for its connections: few connections are possible, and"
+            " their hashes use few routers",
+            "set it to 32768 60999",
+        )  # fmt: skip
+    yield from _check_hops_and_times(view, settings)
+    own_side = view.own_side
+    hosts = sum(len(each.addresses) for each in own_side.classes) + len(view.gateways)
+    yield from _check_neighbor_table(settings, view.fabric.version, hosts)
+    yield from _check_seed_and_advertisements(view, settings)
+
+
+def _check_hops_and_times(view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
+    """How far packets go, how long a dead router is believed to be alive, and what a custom hash uses."""
+    device, version = view.host_class.device, view.fabric.version
+    names = ["net.ipv4.ip_default_ttl"] if version == 4 else [
+        f"net.ipv6.conf.{each}.hop_limit" for each in ("all", device)
+    ]  # fmt: skip
+    for name in names:
+        hops = _read_number(settings.get(name))
+        if hops is not None and hops < _FEW_HOPS:
+            yield RouteFault(
+                "packets end early", f"{name} = {hops}",
+                f"packets of this host pass {max(0, hops - 1)} routers at most, then they are dropped", "set it to 64",
+            )  # fmt: skip
+    name = f"net.ipv{version}.neigh.{device}.base_reachable_time_ms"
+    time_ms = _read_number(settings.get(name))
+    if time_ms is not None and time_ms > _LONG_REACHABLE_MS:
+        yield RouteFault(
+            "dead routers are noticed late", f"{name} = {time_ms}",
+            f"a router that answered once is believed to be reachable for about {time_ms // 1000} s",
+            "set it to 30000",
+        )  # fmt: skip
+    fields = f"net.ipv{version}.fib_multipath_hash_fields"
+    bits = settings.get(fields, "")
+    is_custom = settings.get(f"net.ipv{version}.fib_multipath_hash_policy") == "3"
+    if is_custom and re.fullmatch(r"(0x)?[0-9a-fA-F]+", bits) and not int(bits, 0) & _PORT_FIELDS:
+        yield RouteFault(
+            "hash by address only", f"{fields} = {bits}",
+            "the fields of the hash include no port: all connections between two hosts take one router",
+            "add 0x0030, the ports",
+        )  # fmt: skip
+
+
+def _check_seed_and_advertisements(view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
+    seed = "net.ipv4.fib_multipath_hash_seed"
+    if settings.get(seed) == "0" and len(view.fabric.routers) > 1:
+        yield RouteFault(
+            "random hash seed", f"{seed} = 0",
+            "this host hashes flows by a random seed: replies of the other side come by other routers than requests",
+            "set the seed of the plan on both sides",
+        )  # fmt: skip
+    name = f"net.ipv6.conf.{view.host_class.device}.accept_ra_rt_info_max_plen"
+    if view.fabric.version == 6 and _read_number(settings.get(name)):
+        yield RouteFault(
+            "routes of advertisements", f"{name} = {settings[name]}",
+            "any machine on this network can add routes by router advertisements", "set it to 0, and accept_ra too",
+        )  # fmt: skip
+
+
+def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+    """Tables of a router that are too small for both networks."""
+    for side in (fabric.near, fabric.far):
+        hosts = sum(len(each.addresses) for each in side.classes) + len(fabric.routers)
+        yield from _check_neighbor_table(settings, fabric.version, hosts)
+    name = "net.netfilter.nf_conntrack_max"
+    count = _read_number(settings.get(name))
+    if count is not None:
+        yield CheckedItem("a setting", name)
+        if 0 < count < _FEW_CONNECTIONS:
+            yield RouteFault(
+                "few tracked connections", f"{name} = {count}",
+                f"conntrack holds {count} connections: packets of further ones are dropped",
+                "set it to 1048576, or let storage traffic pass untracked (raw table, NOTRACK)",
+            )  # fmt: skip
+
+
+def _check_neighbor_table(settings: Mapping[str, str], version: int, hosts: int) -> Iterator[RouteFault | CheckedItem]:
+    name = f"net.ipv{version}.neigh.default.gc_thresh3"
+    most = _read_number(settings.get(name))
+    if most is None:
+        return
+    yield CheckedItem("a setting", name)
+    if most < hosts:
+        yield RouteFault(
+            "neighbor table too small", f"{name} = {most}",
+            f"the kernel keeps {most} neighbors, and this network has {hosts} hosts and routers: some are not reached",
+            f"set it to {max(1024, 4 * hosts)}, and gc_thresh2 to half of it",
+        )  # fmt: skip
+
+
+def find_proxy_faults(settings: Mapping[str, str], devices: tuple[str, ...]) -> Iterator[RouteFault | CheckedItem]:
+    """Devices that answer ARP requests for addresses of others."""
+    for device in ("all", *devices):
+        name = f"net.ipv4.conf.{device}.proxy_arp"
+        if name in settings:
+            yield CheckedItem("a setting", name)
+        if settings.get(name) == "1":
+            yield RouteFault(
+                "ARP answered for others", f"{name} = 1",
+                "this machine answers ARP requests for addresses that it has routes to (proxy ARP): hosts send to it"
+                " past the multipath route",
+                "set it to 0",
+            )  # fmt: skip

@@ -96,10 +96,14 @@ def main() -> None:
     separate = SEPARATE_FOLDERS.get(group)
     if separate is not None:
         shutil.rmtree(separate, ignore_errors=True)
-    target = ["--target", str(separate)] if separate is not None else []
+    # Python compiles a module when it is first imported. pip would compile all, a third of the time of `build`.
+    compiling = ["--no-compile"] if group == "build" else []
+    options = ["--progress-bar=off", *compiling]
+    if separate is not None:
+        options += ["--target", str(separate)]
     title = f"Installing into {(separate or VENV).relative_to(ROOT)} what '{group}' needs: {', '.join(wanted)}"
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    code = run(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, "--progress-bar=off", *target, *wanted])
+    code = run(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, *options, *wanted])
     if code != 0:
         fail("pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL.")
 

@@ -6,7 +6,8 @@
 
 Runs the 56 cases below. Their names divide them into a development half and a held-out half: only the first may be
 looked at when the cost model is changed. A prediction counts as right when it differs from the proven gain by at most
-25 % of it, or when both are below 5 % of the time in calls, which is not worth a change. `--write` replaces the table
+25 % of it, or when both are below 5 % of the time in calls, which is not worth a change. Cases whose calibrations
+disagree are not predicted (`GainShare.is_precise`), and are counted apart. `--write` replaces the table
 in docs/tasks/replay.md.
 """
 
@@ -23,9 +24,17 @@ from pathlib import Path
 
 import numpy as np
 
-from sonde.advise.call_costs import CallCosts, make_calibration, predict_saving, read_call_costs, take_quiet_costs
+from sonde.advise.call_costs import CallCosts, make_calibration, read_call_costs
 from sonde.advise.call_log import CallKind, CallLog, Calls, make_calls
-from sonde.advise.replay_changes import BUFFER_BYTES, buffer_calls, join_files, keep_files_open, split_files
+from sonde.advise.proof import GainShare, predict_from_costs
+from sonde.advise.replay_changes import (
+    BUFFER_BYTES,
+    ReplayChange,
+    buffer_calls,
+    join_files,
+    keep_files_open,
+    split_files,
+)
 from sonde.advise.replay_plan import ReplayRequest, make_calibration_plan, make_replay, read_io_seconds
 from sonde.cli.replay_runs import ReplayRunner, open_replay_runner
 from sonde.store.archive import Archive
@@ -55,8 +64,12 @@ class GainResult:
     """Gains as fractions of the time in calls."""
 
     case: GainCase
-    predicted: float
+    prediction: GainShare
     proven: float
+
+    @property
+    def predicted(self) -> float:
+        return self.prediction.value
 
     @property
     def is_right(self) -> bool:
@@ -134,36 +147,41 @@ class GainBench:
                 record = self.runner.run(replays[side].plan, "bench", {"role": "bench"}).record
                 seconds[side].append(read_io_seconds(record))
         before, after = (statistics.median(side) for side in seconds)
-        return GainResult(case, predict_saving(costs, case.before, case.after), 1 - after / before)
+        prediction = predict_from_costs(costs, case.before, ReplayChange(case.change, "", case.after, None))
+        assert prediction is not None
+        return GainResult(case, prediction, 1 - after / before)
 
-    def _measure_costs(self, log: CallLog, request: ReplayRequest) -> CallCosts:
+    def _measure_costs(self, log: CallLog, request: ReplayRequest) -> list[CallCosts]:
         phases = make_calibration(log)
         plan = make_calibration_plan(phases, self.runner.folder, request)
         count = CALIBRATIONS if self.runner.launcher is None else 1  # a model repeats a calibration exactly
         runs = [self.runner.run(plan, "costs", {"role": "bench"}) for _ in range(count)]
-        return take_quiet_costs([read_call_costs(run.record, phases) for run in runs])
+        return [read_call_costs(run.record, phases) for run in runs]
 
 
 def print_result(result: GainResult) -> None:
     half, verdict = "held out" if result.case.is_held_out else "", "right" if result.is_right else "WRONG"
-    gains = f"predicted {100 * result.predicted:6.1f} %  proven {100 * result.proven:6.1f} %"
+    verdict += "" if result.prediction.is_precise else ", not predicted"
+    gains = f"predicted {result.prediction!s:>18}  proven {100 * result.proven:6.1f} %"
     print(f"{result.case.name:45} {half:8} {gains}  {verdict}", flush=True)
 
 
 def make_table(results: list[GainResult], storage: str) -> str:
-    lines = [f"| change, {storage} | half | cases | within 25 % | median difference | largest difference |",
-             "|---|---|---|---|---|---|"]  # fmt: skip
+    titles = ("half", "cases", "predicted", "within 25 %", "median difference", "largest difference")
+    lines = [f"| change, {storage} | {' | '.join(titles)} |", "|---|---|---|---|---|---|---|"]
     for change in [*dict.fromkeys(result.case.change for result in results), "all"]:
         for half, is_held_out in (("development", False), ("held out", True)):
             part = [r for r in results if change in (r.case.change, "all") and r.case.is_held_out == is_held_out]
-            if part:
-                differences = [abs(result.predicted - result.proven) for result in part]
-                right = sum(result.is_right for result in part)
+            predicted = [result for result in part if result.prediction.is_precise]
+            if part and not predicted:
+                lines.append(f"| {change} | {half} | {len(part)} | 0 | - | - | - |")
+            elif part:
+                differences = [abs(result.predicted - result.proven) for result in predicted]
+                right = sum(result.is_right for result in predicted)
                 middle, largest = 100 * statistics.median(differences), 100 * max(differences)
-                lines.append(
-                    f"| {change} | {half} | {len(part)} | {right} ({100 * right / len(part):.0f} %)"
-                    f" | {middle:.0f} points | {largest:.0f} points |"
-                )
+                share = 100 * right / len(predicted)
+                counts = f"{len(part)} | {len(predicted)} | {right} ({share:.0f} %)"
+                lines.append(f"| {change} | {half} | {counts} | {middle:.0f} points | {largest:.0f} points |")
     return "\n".join(lines) + "\n"
 
 

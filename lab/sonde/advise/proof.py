@@ -16,6 +16,8 @@ from sonde.advise.replay_changes import ReplayChange
 from sonde.terminal.screen import make_plain_table
 
 SCHEMA = "sonde-proof/1"
+# A prediction needs calibrations that agree: other programs or the write-back of earlier data make them differ.
+MOST_SPREAD, NO_GAIN = 0.5, 0.05  # of the predicted gain; of the time in calls
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,14 @@ class GainShare:
     value: float
     low: float | None
     high: float | None
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether the interval is narrow enough for a prediction, or is about no gain at all."""
+        if self.low is None or self.high is None:
+            return False
+        is_no_gain = max(abs(self.low), abs(self.high)) < NO_GAIN
+        return is_no_gain or self.high - self.low <= MOST_SPREAD * abs(self.value)
 
     def __str__(self) -> str:
         text = f"{100 * self.value:.0f} %"
@@ -84,7 +94,10 @@ def build_proof_document(advice: JobAdvice, storage: str, group: str, proofs: Se
         "storage": storage,
         "group": group,
         "io_seconds": advice.job.io_seconds,
-        "proofs": [asdict(proof) for proof in proofs],
+        "proofs": [
+            {**asdict(proof), "is_predicted": proof.predicted is not None and proof.predicted.is_precise}
+            for proof in proofs
+        ],
     }
 
 
@@ -102,8 +115,16 @@ def print_proofs(console: Console, advice: JobAdvice, storage: str, proofs: Sequ
         advised = str(proof.advised or "-")
         if proof.is_bound and proof.advised is not None and proof.advised.high is not None:
             advised = f"at most {100 * proof.advised.high:.0f} %"
-        row = (proof.change, advised, str(proof.predicted or "-"), str(proof.proven or "-"), str(proof.runs))
-        table.add_row(*row, proof.verdict)
+        predicted = proof.predicted
+        text = str(predicted or "-") if predicted is None or predicted.is_precise else "not predicted"
+        table.add_row(proof.change, advised, text, str(proof.proven or "-"), str(proof.runs), proof.verdict)
     console.print(table)
+    for proof in proofs:
+        if proof.predicted is not None and not proof.predicted.is_precise:
+            console.print(
+                f"{proof.change}: the calibrations differ too much for a prediction ({proof.predicted}); repeat it when"
+                " the storage and this machine are quiet.",
+                soft_wrap=True,
+            )
     for proof in proofs:
         console.print(f"{proof.change}: {proof.title}.", style="dim", soft_wrap=True)

@@ -16,7 +16,7 @@ from sonde.advise.call_sources import read_call_log
 from sonde.advise.darshan_calls import _make_up_calls
 from sonde.advise.darshan_library import CounterRecord
 from sonde.advise.operation_list import build_operation_list, build_preparation, find_required_sizes
-from sonde.advise.proof import to_gain_share
+from sonde.advise.proof import GainShare, to_gain_share
 from sonde.advise.replay_changes import buffer_calls, join_files, keep_files_open, split_files
 from sonde.advise.replay_plan import ReplayRequest, make_replay
 from sonde.model.errors import UserError
@@ -240,3 +240,18 @@ def test_dftracer_calls_have_their_offsets(tmp_path: Path) -> None:
         *((FSYNC, 0, 0, 0), (CLOSE, 0, 0, 0)),
     ]
     assert log.tasks[0]["seconds"].tolist() == pytest.approx([3e-6] * 7)
+
+
+@pytest.mark.parametrize(
+    ("share", "is_precise"),
+    [
+        (GainShare(0.5, 0.4, 0.6), True),
+        (GainShare(0.5, 0.3, 0.7), False),
+        (GainShare(-0.4, -0.45, -0.35), True),
+        (GainShare(0.01, -0.04, 0.04), True),  # no gain, whatever its ratio
+        (GainShare(0.04, -0.02, 0.08), False),
+        (GainShare(0.5, None, None), False),
+    ],
+)
+def test_calibrations_that_disagree_predict_nothing(share: GainShare, is_precise: bool) -> None:
+    assert share.is_precise == is_precise

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -108,6 +109,8 @@ def main() -> int:
     if missing := find_missing_need():
         print(f"No real fault can be planted here: {missing}.", file=sys.stderr)
         return 3
+    # An end by a signal leaves no mount, device or limit, as an end by an exception does.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     end = time.monotonic() + 60 * options.minutes
     faults = [item for item in REAL_FAULTS if options.only in item.name]
     outcomes: list[dict[str, Any]] = []

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sonde.diagnose.description import COUNTER_OBSERVATIONS
 from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.limit_evidence import compare_recorded_limits
 from sonde.model.json_access import get_number, get_object
 from sonde.model.run import RecordedRun, read_run
 from sonde.telemetry.data import load_telemetry
@@ -21,6 +22,9 @@ from sonde.telemetry.phase_telemetry import PhaseTelemetry, summarize_phase
 
 # Assumptions: a cause shows its observation this often; there are other reasons for one this often.
 _SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE = 0.8, 0.1
+# The same of limits: their causes have other forms too, and a limit is rarely there for another reason.
+_LIMITS = ("processor-limit", "memory-limit", "byte-limit", "request-limit")
+_LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE = 0.5, 0.02
 # Limits of the observations: bytes of the device over those of the run; fractions of all processor time and of TCP
 # segments; the share of reads that reached the device; free space over all space.
 _OTHER_TRAFFIC, _MORE_PROCESSORS, _RETRANSMITTED, _FROM_DEVICE, _FROM_MEMORY, _LITTLE_SPACE = (
@@ -48,7 +52,10 @@ class CounterEvidence:
         """Logarithm of the probability of all observations under a hypothesis."""
         total = 0.0
         for name, is_observed in self.observed.items():
-            share = _SHOWN_BY_CAUSE if name in hypothesis.counters else _SHOWN_BY_CHANCE
+            by_cause, by_chance = (
+                (_LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE) if name in _LIMITS else (_SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE)
+            )
+            share = by_cause if name in hypothesis.counters else by_chance
             total += log(share if is_observed else 1 - share)
         return total
 
@@ -75,7 +82,8 @@ def compare_counters(run: Path, reference: Path) -> CounterEvidence:
         "reads-from-device": _reads_from_device(slow_phases, usual_phases),
         "little-space": _has_little_space(slow),
     }
-    return CounterEvidence({name: value for name, value in observed.items() if value is not None})
+    observations = {name: value for name, value in observed.items() if value is not None}
+    return CounterEvidence(observations | compare_recorded_limits(slow, usual))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,11 @@ COUNTER_OBSERVATIONS: Mapping[str, str] = {
     "retransmissions": "TCP sent segments again",
     "reads-from-device": "reads that came from memory before came from the device",
     "little-space": "less than a tenth of the space is free",
+    "processor-limit": "a control group limits the processors, and did not before",
+    "memory-limit": "a control group limits the memory, and did not before",
+    "byte-limit": "a control group limits bytes per second of the device",
+    "request-limit": "a control group limits requests per second of the device",
+    "longer-run-queue": "more programs were running or waiting for the device",
 }
 # Error of the factor that a cause states, as a standard deviation of logarithms.
 _CAUSE_SD = 0.1

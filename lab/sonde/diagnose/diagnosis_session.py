@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sonde.diagnose.archive_evidence import compare_run_environments, measure_targets
-from sonde.diagnose.counter_evidence import compare_counters
+from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters
 from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, RankedHypothesis, choose_next, conclude
 from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_model
@@ -30,6 +30,7 @@ from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
 from sonde.diagnose.joint_change_evidence import find_joint_change
 from sonde.diagnose.library import list_causes_for, list_experiments_for
 from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.limit_evidence import read_device_limits
 from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, average, measure_record, measure_scatter, subtract
 from sonde.diagnose.modeled_truth import ModeledTruth
@@ -191,6 +192,8 @@ class DiagnosisSession:
         """Adds what two stored runs of any plan show; returns it in sentences. Raises UserError."""
         environment = compare_run_environments(run, reference)
         counters = self.state.counters.merge(compare_counters(run, reference))
+        if self.state.directory:
+            counters = counters.merge(CounterEvidence(read_device_limits(self.state.directory)))
         self.state = replace(self.state, environment=environment, counters=counters)
         self.model = replace(self.model, environment=environment, counters=counters)
         hypotheses = self.model.hypotheses

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of control groups as evidence: what two runs recorded about processors and memory, and what is set now for the
+device of a directory of this node (cgroups(7); blkio-controller.rst and cgroup-v2.rst of the kernel)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sonde.model.json_access import get_number
+from sonde.model.run import RecordedRun
+
+# A limit below this share of the reference's limit, or a load average higher by this number for each processor, counts.
+_LOWER, _MORE_LOAD = 0.9, 0.75
+_BYTES, _REQUESTS = "bps", "iops"
+
+
+def compare_recorded_limits(slow: RecordedRun, usual: RecordedRun) -> dict[str, bool]:
+    """Compares limits and load averages of the nodes of two runs; without what the records do not tell."""
+    nodes = list(zip(slow.raw_nodes, usual.raw_nodes, strict=False))
+    observed: dict[str, bool] = {}
+    for after, before in nodes:
+        if get_number(after, "memory_bytes") is None or get_number(before, "memory_bytes") is None:
+            continue  # these records do not describe nodes
+        lower = {
+            "processor-limit": _is_lower(after, before, "cpu_quota"),
+            "memory-limit": _is_lower(after, before, "memory_limit_bytes"),
+            "longer-run-queue": _has_more_load(after, before),
+        }
+        for name, is_shown in lower.items():
+            if is_shown is not None:
+                observed[name] = observed.get(name, False) or is_shown
+    return observed
+
+
+def _is_lower(after: Mapping[str, object], before: Mapping[str, object], name: str) -> bool:
+    """Whether a limit is there that was not there, or is clearly lower."""
+    limit, earlier = get_number(after, name), get_number(before, name)
+    return limit is not None and (earlier is None or limit < _LOWER * earlier)
+
+
+def _has_more_load(after: Mapping[str, object], before: Mapping[str, object]) -> bool | None:
+    load, earlier, processors = get_number(after, "load_1m"), get_number(before, "load_1m"), get_number(after, "cpus")
+    if load is None or earlier is None or not processors:
+        return None
+    return (load - earlier) / processors >= _MORE_LOAD
+
+
+def read_device_limits(directory: str, root: Path = Path("/")) -> dict[str, bool]:
+    """Whether control groups limit bytes or requests of the device of a directory; empty where that cannot be read."""
+    try:
+        number = os.stat(directory).st_dev
+        memberships = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    device = _find_whole_device(f"{os.major(number)}:{os.minor(number)}", root)
+    limits: set[str] = set()
+    is_readable = False
+    for line in memberships:
+        _, controllers, group = line.split(":", 2)
+        for folder in _list_group_folders(root, controllers, group):
+            for kind in _read_limits(folder, device):
+                is_readable = True
+                limits.add(kind)
+    return {"byte-limit": _BYTES in limits, "request-limit": _REQUESTS in limits} if is_readable else {}
+
+
+def _find_whole_device(number: str, root: Path) -> str:
+    """Limits are those of the whole device, not of a partition."""
+    folder = root / "sys/dev/block" / number
+    try:
+        if (folder / "partition").exists():
+            return (folder.resolve().parent / "dev").read_text(encoding="utf-8").strip()
+    except OSError:
+        pass
+    return number
+
+
+def _list_group_folders(root: Path, controllers: str, group: str) -> Iterator[Path]:
+    """The folders of a group and of those above it, in either version of control groups."""
+    if controllers and "blkio" not in controllers.split(","):
+        return
+    bases = [root / "sys/fs/cgroup/blkio"] if controllers else [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"]
+    for base in bases:
+        names = [name for name in group.split("/") if name]
+        for depth in range(len(names) + 1):
+            yield base.joinpath(*names[:depth])
+
+
+def _read_limits(folder: Path, device: str) -> Iterator[str]:
+    """Yields "bps" and "iops" for limits of the device, and an empty text when there are files without one."""
+    for unit in (_BYTES, _REQUESTS):
+        for side in ("read", "write"):
+            for number, value in _read_rows(folder / f"blkio.throttle.{side}_{unit}_device"):
+                yield unit if number == device and value != "0" else ""
+    for number, value in _read_rows(folder / "io.max"):
+        set_values = [item.partition("=") for item in value.split()]
+        yield ""
+        for name, _, limit in set_values:
+            if number == device and limit != "max":
+                yield _REQUESTS if name.endswith(_REQUESTS) else _BYTES
+
+
+def _read_rows(path: Path) -> Iterator[tuple[str, str]]:
+    """Rows of a file by the number of the device; one row without a device when it has none."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    yield "", "0"
+    for line in lines:
+        number, _, value = line.partition(" ")
+        yield number, value

@@ -2,8 +2,9 @@
 """Plants real faults on this machine, diagnoses each by real runs, and prints how often the answer is right.
 
 Usage: .venv/bin/python tools/diagnosis_real_faults.py [--rounds N] [--minutes N] [--only TEXT] [--out FILE]. Needs
-root. Each round measures a healthy baseline, then plants every fault of real_faults.py once and does each experiment
-once. Loop device, control groups and mount are removed. --out appends one JSON line for each trial.
+root. Each round plants every fault of real_faults.py once and does each experiment once. References are the last runs
+on the healthy machine: each experiment is done there before each fault, so load by others affects both sides. Loop
+device, control groups and mount are removed. --out appends one JSON line for each trial.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 
 RULE = DiagnosisStopRule()
-_BASELINES = 4
+_FIRST_REFERENCES, _MOST_REFERENCES = 4, 8
 
 
 class RealMachine:
@@ -54,9 +55,12 @@ class RealMachine:
         return result.folder
 
     def measure_baseline(self) -> None:
-        """Measures all experiments some times on the healthy machine."""
+        """Measures each experiment on the healthy machine, the first time repeatedly."""
         for experiment in self.experiments:
-            self._references[experiment.id] = [self.measure(experiment.id) for _ in range(_BASELINES)]
+            earlier = self._references.setdefault(experiment.id, [])
+            count = 1 if earlier else _FIRST_REFERENCES
+            earlier += [self.measure(experiment.id) for _ in range(count)]
+            del earlier[:-_MOST_REFERENCES]
 
     def diagnose(self, fault: RealFault) -> dict[str, Any]:
         """Plants a fault and returns what the diagnosis said."""
@@ -121,10 +125,10 @@ def main() -> int:
             for _ in range(options.rounds):
                 if time.monotonic() > end:
                     break
-                machine.measure_baseline()
                 for fault in faults:
                     if time.monotonic() > end:
                         break
+                    machine.measure_baseline()
                     outcome = machine.diagnose(fault)
                     outcomes.append(outcome)
                     verdict = "right" if outcome["is_right"] else "wrong"

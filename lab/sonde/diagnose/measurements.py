@@ -16,6 +16,8 @@ from sonde.model.record import PhaseRecord, RecordReader
 TARGETS, TARGET_MEDIANS, NODES = "targets", "target_medians", "nodes"
 VECTOR_KINDS = (TARGETS, TARGET_MEDIANS, NODES)
 _FLOOR_S = 1e-12
+# Student's t of three runs has no standard deviation; this gives twice that of the runs.
+_LEAST_DEGREES = 0.5
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,10 @@ def average(measurements: Sequence[RunMeasurement]) -> RunMeasurement:
 
 def measure_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dict[str, float]:
     """Standard deviation of the log rate of each phase between runs, beyond the `noise` of a run; empty for fewer than
-    three runs."""
+    three runs. Few runs tell the spread badly, so it is that of Student's t with their degrees of freedom."""
     scatter: dict[str, float] = {}
     for phase in measurements[0].rates if len(measurements) > 2 else ():
         values = [item.rates[phase] for item in measurements if phase in item.rates]
         if len(values) > 2 and (excess := statistics.variance(values) - noise**2) > 0:
-            scatter[phase] = sqrt(excess)
+            scatter[phase] = sqrt(excess * (len(values) - 1) / max(len(values) - 3, _LEAST_DEGREES))
     return scatter

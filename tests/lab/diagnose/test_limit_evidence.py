@@ -39,8 +39,8 @@ def write_run(folder: Path, facts: Mapping[str, Any]) -> Path:
 )
 def test_limit_that_was_not_there_is_observed(tmp_path: Path, changed: Mapping[str, Any], name: str) -> None:
     slow, usual = write_run(tmp_path / "slow", {**USUAL, **changed}), write_run(tmp_path / "usual", USUAL)
-    shown = [key for key, is_shown in compare_counters(slow, usual).observed.items() if is_shown]
-    assert shown == ([name] if name else [])
+    observed = [key for key, is_shown in compare_counters(slow, usual).observed.items() if is_shown]
+    assert observed == ([name] if name else [])
 
 
 def test_limit_of_both_runs_is_no_observation(tmp_path: Path) -> None:

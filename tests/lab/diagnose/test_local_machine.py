@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from math import log
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, measure_scatter
 from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.second_cause import SECOND_RULE
 from sonde.diagnose.stated_machine import StatedMachine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
@@ -141,7 +143,7 @@ def test_scatter_of_references_makes_a_result_uncertain(opened: DiagnosisSession
     assert measure_scatter(steady, 0.095) == {}
     assert measure_scatter(scattered[:2], 0.095) == {}
     scatter = measure_scatter(scattered, 0.1)
-    assert scatter == {"write": pytest.approx((0.64 - 0.01) ** 0.5)}
+    assert scatter == {"write": pytest.approx(2 * (0.64 - 0.01) ** 0.5)}
     run = (RunMeasurement({"write": -0.9}),)
     certain, uncertain = (
         opened.model.compute_posterior([ExperimentResult("processor-work", run, 0.05, scatter=item)])
@@ -154,19 +156,43 @@ def test_scatter_of_references_makes_a_result_uncertain(opened: DiagnosisSession
     assert DiagnosisState.from_json(state.to_json()) == state
 
 
+def write_record(folder: Path, rates: Mapping[str, float]) -> Path:
+    folder.mkdir()
+    lines: list[dict[str, object]] = [{"type": "run", "schema": "sonde-record/2"}]
+    for index, (phase, rate) in enumerate(rates.items()):
+        lines.append({"type": "phase_begin", "phase": phase, "index": index, "op": "write"})
+        total = {"bytes_per_s": rate, "ops_per_s": rate}
+        lines.append({"type": "phase_end", "phase": phase, "rates": {"total": total}})
+    (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_failed_run_is_refused_and_changes_nothing(tmp_path: Path, opened: DiagnosisSession) -> None:
+    session = start_session(opened)
+    failed, usual = write_record(tmp_path / "failed", {}), write_record(tmp_path / "usual", {"write": 1e8, "read": 1e8})
+    before = session.state
+    with pytest.raises(UserError, match="Run failed has none of the phases write, read of device-transfers"):
+        session.add_stored_run(find_experiment("device-transfers"), failed, [usual])
+    assert session.state == before
+
+
+def test_run_that_ended_early_counts_with_its_phases(tmp_path: Path, opened: DiagnosisSession) -> None:
+    complete, partial = start_session(opened), start_session(opened)
+    usual = write_record(tmp_path / "usual", {"write": 1e8, "read": 1e8})
+    for session, rates in ((complete, {"write": 1e7, "read": 1e7}), (partial, {"write": 1e7})):
+        run = write_record(tmp_path / f"run-{len(rates)}", rates)
+        session.add_stored_run(find_experiment("device-transfers"), run, [usual])
+    assert list(partial.state.results[0].result.runs[0].rates) == ["write"]
+    assert partial.posterior.entropy_bits > complete.posterior.entropy_bits
+    causes, _ = partial.find_second_cause()
+    assert not causes.is_decided(SECOND_RULE)
+
+
 def test_several_references_give_their_median(tmp_path: Path, opened: DiagnosisSession) -> None:
     session = start_session(opened)
     folders = []
     for number, rate in enumerate((1e8, 4e8, 2e8, 1e8)):
-        folder = tmp_path / f"run-{number}"
-        folder.mkdir()
-        lines = [
-            {"type": "run", "schema": "sonde-record/2"},
-            {"type": "phase_begin", "phase": "write", "index": 0, "op": "write"},
-            {"type": "phase_end", "phase": "write", "rates": {"total": {"bytes_per_s": rate, "ops_per_s": rate}}},
-        ]
-        (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        folders.append(folder)
+        folders.append(write_record(tmp_path / f"run-{number}", {"write": rate}))
     session.add_stored_run(find_experiment("processor-work"), folders[0], folders[1:])
     result = session.state.results[0].result
     assert result.runs[0].rates["write"] == pytest.approx(log(0.5))

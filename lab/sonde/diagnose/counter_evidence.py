@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
+from typing import Any
 
 from sonde.diagnose.description import COUNTER_OBSERVATIONS
 from sonde.diagnose.hypotheses import Hypothesis
@@ -39,14 +40,40 @@ _OTHER_TRAFFIC, _MORE_PROCESSORS, _RETRANSMITTED, _FROM_DEVICE, _FROM_MEMORY, _L
 
 @dataclass(frozen=True)
 class CounterEvidence:
-    """Observations by name, and whether the slow run shows them; without those that no counter tells."""
+    """Observations by name, and whether the slow runs show them; without those that no counter tells.
+
+    `runs` says of each observation how many runs show it, and how many could tell; one run each where it has no entry.
+    """
 
     observed: Mapping[str, bool] = field(default_factory=dict)
+    runs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def merge(self, other: CounterEvidence) -> CounterEvidence:
-        """Returns the observations of both; what one of them shows is shown."""
-        names = dict.fromkeys([*self.observed, *other.observed])
-        return CounterEvidence({name: bool(self.observed.get(name) or other.observed.get(name)) for name in names})
+        """Returns the observations of both. A cause is there all the time, so half of the runs that can tell must show
+        an observation; a single one of many would show it by chance."""
+        runs: dict[str, tuple[int, int]] = {}
+        for evidence in (self, other):
+            for name, is_observed in evidence.observed.items():
+                showing, telling = evidence.runs.get(name, (int(is_observed), 1))
+                earlier = runs.get(name, (0, 0))
+                runs[name] = earlier[0] + showing, earlier[1] + telling
+        return CounterEvidence({name: 2 * showing >= telling for name, (showing, telling) in runs.items()}, runs)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the form that files store."""
+        return {"observed": dict(self.observed), "runs": {name: list(counts) for name, counts in self.runs.items()}}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> CounterEvidence:
+        """Reads it again. Observations that are not known any more are left out."""
+        return cls(
+            {name: bool(value) for name, value in document.get("observed", {}).items() if name in COUNTER_OBSERVATIONS},
+            {
+                name: (int(showing), int(telling))
+                for name, (showing, telling) in document.get("runs", {}).items()
+                if name in COUNTER_OBSERVATIONS
+            },
+        )
 
     def compute_log_factor(self, hypothesis: Hypothesis) -> float:
         """Logarithm of the probability of all observations under a hypothesis."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.counter_evidence import CounterEvidence
-from sonde.diagnose.description import COUNTER_OBSERVATIONS, DEFAULT_TRAITS
+from sonde.diagnose.description import DEFAULT_TRAITS
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence
 from sonde.diagnose.library import list_causes, list_causes_for, list_experiments
@@ -104,7 +104,7 @@ class DiagnosisState:
             "truth": truth,
             "results": [item.to_json() for item in self.results],
             "environment": self.environment.to_json(),
-            "counters": dict(self.counters.observed),
+            "counters": self.counters.to_json(),
             "joint_change": self.joint_change.to_json(),
             "directory": self.directory,
         }
@@ -132,13 +132,7 @@ class DiagnosisState:
             truth=truth or None,
             results=results,
             environment=EnvironmentEvidence.from_json(document.get("environment", {})),
-            counters=CounterEvidence(
-                {
-                    name: bool(document.get("counters", {})[name])
-                    for name in document.get("counters", {})
-                    if name in COUNTER_OBSERVATIONS
-                }
-            ),
+            counters=CounterEvidence.from_json(document.get("counters", {})),
             joint_change=JointChangeEvidence.from_json(document.get("joint_change", {})),
             directory=str(document.get("directory", "")),
         )

@@ -143,6 +143,17 @@ def test_other_traffic_separates_a_shared_device_from_a_slow_one(local: Diagnosi
     assert compute_ratio(CounterEvidence({"other-traffic": False})) == pytest.approx(without * 0.2 / 0.9)
 
 
+def test_observation_of_one_run_among_many_is_chance(tmp_path: Path) -> None:
+    evidence = CounterEvidence()
+    for is_shown in (True, False, False):
+        evidence = evidence.merge(CounterEvidence({"other-traffic": is_shown, "little-space": True}))
+    assert evidence.observed == {"other-traffic": False, "little-space": True}
+    assert evidence.merge(CounterEvidence({"other-traffic": True})).observed["other-traffic"]
+    state = DiagnosisState(directory="/scratch", counters=evidence)
+    write_state(tmp_path / "case.json", state)
+    assert read_state(tmp_path / "case.json").counters == evidence
+
+
 def test_contradicting_counters_widen_the_answer(local: DiagnosisSession) -> None:
     result = parse_hand_result(find_experiment("processor-work"), ["write=-50%"])
     agreeing = replace(local.model, counters=CounterEvidence({"busy-processors": True}))

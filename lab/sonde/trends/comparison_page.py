@@ -60,7 +60,7 @@ def build_comparison_page(
         *_make_curves(comparison),
         *_make_node_map(comparison),
         *build_target_sections(targets),
-        _make_scatter_chart(comparison),
+        *_make_scatter_chart(comparison),
         *_make_storage_unit_table(comparison, units),
     ]
     slower = [number for number in comparison.numbers if number.verdict == "slower"]
@@ -173,7 +173,9 @@ def _make_caveat_section(comparison: Comparison) -> list[StudySection]:
         return []
     rows = [(caveat.side, caveat.phase, caveat.text_with_count) for caveat in comparison.caveats]
     sentences = ["These runs were not measured as they should have been: a change may come from that."]
-    return [StudySection("Doubtful runs", sentences, [render_table(["", "", "Why"], rows, "", text_columns=3)])]
+    return [
+        StudySection("Doubtful runs", sentences, [render_table(["Side", "Phase", "Why"], rows, "", text_columns=3)])
+    ]
 
 
 def _make_remark(number: NumberComparison) -> str:
@@ -285,7 +287,7 @@ def _describe_profile_change(compared: ProfileComparison) -> str:
     return " ".join(sentences)
 
 
-def _make_scatter_chart(comparison: Comparison) -> StudySection:
+def _make_scatter_chart(comparison: Comparison) -> list[StudySection]:
     rows = [
         (
             f"{_make_label(number)}, {number.location}",
@@ -302,9 +304,8 @@ def _make_scatter_chart(comparison: Comparison) -> StudySection:
         "Coefficient of variation of the runs: their standard deviation as a share of their mean, with its interval."
     ]
     keys = [("before", "before"), ("after", "after")]
-    return StudySection(
-        "Scatter", sentences, [render_amount_bars(rows, "Coefficient of variation", keys)] if rows else []
-    )
+    chart = [render_amount_bars(rows, "Coefficient of variation", keys)]
+    return [StudySection("Scatter", sentences, chart)] if rows else []  # a scatter needs several runs
 
 
 def _make_storage_unit_table(comparison: Comparison, units: Mapping[str, float]) -> list[StudySection]:

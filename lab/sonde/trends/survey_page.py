@@ -43,8 +43,13 @@ _LATEST = 12
 
 def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()) -> Study:
     """The page of a survey; `events` are named next to the changes that they are near."""
-    begin = min((float(analysis.history.times[0]) for analysis in survey.analyses), default=0.0)
-    end = max((float(analysis.history.times[-1]) for analysis in survey.analyses), default=1.0)
+    if not survey.analyses:
+        # no chart, no table and no time: there is nothing that they could show
+        lead = summarize_survey(survey)
+        return Study(title="Histories", lead=lead, facts=[], alarms=[],
+                     sections=[_make_joint_change_section(survey, events)])  # fmt: skip
+    begin = min(float(analysis.history.times[0]) for analysis in survey.analyses)
+    end = max(float(analysis.history.times[-1]) for analysis in survey.analyses)
     changes = [change.first_after for joint in survey.joint for change in joint.changes]
     marks = select_event_marks(events, begin, end, changes)
     probes = counted(sum(len(analysis.history) for analysis in survey.analyses), "probe")

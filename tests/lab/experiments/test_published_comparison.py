@@ -84,6 +84,13 @@ def test_unmeasured_number_has_reason() -> None:
     assert "1.00 GB/s" in str(parts[0])
 
 
+def test_simulated_numbers_are_not_called_measured() -> None:
+    experiment = build_published(number("bandwidth(write)", "2.5 GB/s", limit="about"))
+    _, (table,) = published_section(runs_of(experiment), simulated=True)
+    assert "measured" not in str(table)
+    assert "simulated ÷ published" in str(table)
+
+
 def test_number_without_place_applies_to_all_places() -> None:
     comparisons = compare_published(
         runs_of(build_published(number("bandwidth(write)", "2.5 GB/s", limit="about", quote="on average")))

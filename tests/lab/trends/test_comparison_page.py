@@ -86,7 +86,7 @@ def test_the_page_says_what_is_compared_and_from_when_it_is() -> None:
         ("After", "new: 1 run, 2026-01-09"),
     ]
     assert page.alarms == []
-    assert [section_found.title for section_found in page.sections] == ["Percentage against the baseline", "Scatter",
+    assert [section_found.title for section_found in page.sections] == ["Percentage against the baseline",
                                                     "What else was different"]  # fmt: skip
 
 

@@ -24,8 +24,7 @@ from sonde.experiments.executed_runs import (
 from sonde.experiments.medians import compute_medians, describe_other_numbers
 from sonde.experiments.page.export import build_result_table
 from sonde.experiments.page.figures import figure_section
-from sonde.experiments.page.published_comparison import TITLE as BESIDE
-from sonde.experiments.page.published_comparison import published_section
+from sonde.experiments.page.published_comparison import TITLES, published_section
 from sonde.experiments.page.sentences import count_verdicts, verdict_sentence
 from sonde.experiments.page.tables import all_cells_section, table_section
 from sonde.experiments.ranking import choose_figures, describe_ranking
@@ -36,6 +35,7 @@ from sonde.model.experiment.description import FigureDescription, TableDescripti
 from sonde.model.quantities import count_noun, to_plain_spaces
 from sonde.model.system import read_system
 from sonde.model.system.system import System
+from sonde.model.units import counted
 from sonde.store.tableformat import write_table
 
 _CSS = {
@@ -94,9 +94,9 @@ def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimRe
         sections.append(StudySection("Ranking", ranking, []))
     sections += [_file_section(item, "Figure", figure_section, runs) for item in figures]
     sections += [_file_section(item, "Table", table_section, runs) for item in file.tables]
-    messages, comparison_parts = published_section(runs)
+    messages, comparison_parts = published_section(runs, results.simulated)
     if messages:
-        sections.append(StudySection(BESIDE, messages, comparison_parts))
+        sections.append(StudySection(TITLES[results.simulated], messages, comparison_parts))
     others = describe_other_numbers(medians)
     cell_messages, parts = all_cells_section(runs)
     cell_messages = [*others, *cell_messages]
@@ -145,7 +145,8 @@ def _alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]
     failed = [verdict.expectation.id for verdict in verdicts if verdict.outcome is ClaimVerdict.FAILS]
     alarms = [f"Not as expected: {', '.join(failed)}."] if failed else []
     if results.failures:
-        alarms.append(f"Runs of {len(results.failures)} cells failed: {next(iter(results.failures.values()))}")
+        reason = next(iter(results.failures.values()))
+        alarms.append(f"Runs of {counted(len(results.failures), 'cell')} failed: {reason}")
     alarms += [*filter(None, [describe_smoke_test(results)]), *describe_shared_directories(results)]
     if results.simulated:
         alarms.append("These numbers come from a model, not from storage.")

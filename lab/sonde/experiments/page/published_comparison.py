@@ -33,7 +33,7 @@ from sonde.model.experiment.description import FigureDescription, PublishedNumbe
 from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import CONFIDENCE
 
-TITLE = "Published and measured numbers"
+TITLES = {False: "Published and measured numbers", True: "Published and simulated numbers"}
 EXPLANATION = "Published numbers are of another machine, often of another size: compare the shape, not the height."
 # Maximum places on axes that a published number leaves open; the table of all cells has the others.
 MOST_PLACES = 8
@@ -125,18 +125,20 @@ def _cell_and_phase(value_expression: Value, context: Context, grid: CellGrid) -
         return cell.id, ""
 
 
-def published_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    """Returns messages and the table; both empty if the document has no numbers."""
+def published_section(runs: MeasuredRuns, simulated: bool = False) -> tuple[list[str], list[Markup]]:
+    """Returns messages and the table; both empty if the document has no numbers. `simulated`: the runs are of a
+    model."""
     comparisons = compare_published(runs)
     if not comparisons:
         return [], []
-    columns = ["of", "source", "published", "measured", "measured ÷ published", "shape: published", "measured"]
+    origin = "simulated" if simulated else "measured"
+    columns = ["of", "source", "published", origin, f"{origin} ÷ published", "shape: published", origin]
     body = [_table_row(runs, comparison, comparisons) for comparison in comparisons]
     reasons = list(dict.fromkeys(comparison.missing for comparison in comparisons if comparison.measured is None))
     messages = [EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
     if reasons:
-        messages.append(f"Not measured here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
-    return messages, [render_table(columns, body, TITLE, text_columns=2)]
+        messages.append(f"Not {origin} here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
+    return messages, [render_table(columns, body, TITLES[simulated], text_columns=2)]
 
 
 def _table_row(

@@ -79,7 +79,7 @@ def list_job_facts(result: JobAdvice) -> list[tuple[str, str]]:
 
 def _describe_io_time(job: JobIo) -> str:
     slowest, mean = job.io_seconds, job.mean_io_seconds
-    share = f" ({slowest / job.seconds:.0%} of the run time)" if 0 < slowest <= job.seconds else ""
+    share = f" ({100 * slowest / job.seconds:.0f} % of the run time)" if 0 < slowest <= job.seconds else ""
     if job.processes == 1:
         overlap = "; calls of several threads overlap" if slowest > job.seconds >= 1 else ""
         return f"{format_seconds(slowest)}{share}{overlap}"

@@ -82,6 +82,8 @@ def _make_gain_section(result: JobAdvice) -> StudySection:
         for item in useful
     ]
     sentences = ["Seconds of the job, with an interval. Gains of different changes overlap: they do not add up."]
+    if any(item.gain.is_bound for item in useful):
+        sentences.append("≤: the log only bounds this gain; the bar ends in the middle of the interval.")
     return StudySection(
         "Expected gain", sentences, [render_amount_bars(bars, "Expected gain", [("after", "seconds gained")])]
     )

@@ -34,7 +34,7 @@ _SLOWS = -0.1  # a logarithm of a rate
 _LOADS_TARGETS = "noisy-neighbor"
 # Two causes sometimes act together in ways that no rule predicts: this share of the experiments, and of the parts, has
 # a wide error instead.
-_ODD_SHARE, _ODD_SD, _ODD_PART_SHARE, _ODD_PART_SD = 0.1, 0.8, 0.05, 1.5
+_ODD_SHARE, _ODD_SD, _ODD_PART_SHARE, _ODD_PART_SD = 0.1, 0.8, 0.01, 1.5
 VectorKey = tuple[str, str]
 
 

@@ -209,7 +209,7 @@ def _limit_processors(system: LoopFileSystem) -> object:
 REAL_FAULTS = (
     RealFault("device limited to 40 MB/s", ("slow-device",), lambda s: _plant_throttle(s, "bps", 40_000_000)),
     RealFault("device limited to 150 MB/s", ("slow-device",), lambda s: _plant_throttle(s, "bps", 150_000_000)),
-    RealFault("device limited to 1,500 requests/s", ("device-latency",), lambda s: _plant_throttle(s, "iops", 1500)),
+    RealFault("device limited to 600 requests/s", ("device-latency",), lambda s: _plant_throttle(s, "iops", 600)),
     RealFault("no read-ahead", ("no-read-ahead",), _plant_no_read_ahead),
     RealFault(
         "page cache limited to 64 MiB",

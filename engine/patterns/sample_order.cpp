@@ -14,7 +14,7 @@ SampleOrder::SampleOrder(const SampleSet& set, plan::Shuffle shuffle, std::uint6
     : set_(set), shuffle_(shuffle), permute_(count_units(set, shuffle), mix64(seed) ^ mix64(epoch + 0x65706f6368ULL)) {
 }
 
-SamplePlace SampleOrder::locate(std::uint64_t task, std::uint64_t i) const noexcept {
+SampleLocation SampleOrder::locate(std::uint64_t task, std::uint64_t i) const noexcept {
     const bool whole_files = shuffle_ == plan::Shuffle::files;
     const std::uint64_t turn = (whole_files ? i / set_.samples : i) * set_.tasks + task;
     const std::uint64_t unit = shuffle_ == plan::Shuffle::none ? task * set_.per_task() + i : permute_(turn);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which samples of a data set a task reads in one epoch, in which order. All files of all tasks are the data set; each
-// epoch deals it out anew, so that a task reads other samples than in the epoch before.
+// epoch divides it among the tasks again, so that a task reads other samples than in the epoch before.
 #pragma once
 
 #include "patterns/permutation.hpp"
@@ -11,10 +11,10 @@
 namespace sonde::patterns {
 
 /// A sample: the block `block` of file `file` of task `owner`.
-struct SamplePlace {
+struct SampleLocation {
     int owner = 0;
     std::uint64_t file = 0, block = 0;
-    bool operator==(const SamplePlace&) const = default;
+    bool operator==(const SampleLocation&) const = default;
 };
 
 /// The data set: each task wrote `files` files of `samples` samples each.
@@ -28,7 +28,7 @@ class SampleOrder {
     /// With Shuffle::samples all samples are permuted, with Shuffle::files the files, whose samples keep their order.
     SampleOrder(const SampleSet& set, plan::Shuffle shuffle, std::uint64_t seed, std::uint64_t epoch);
     /// The i-th sample that `task` reads, i < set.per_task().
-    SamplePlace locate(std::uint64_t task, std::uint64_t i) const noexcept;
+    SampleLocation locate(std::uint64_t task, std::uint64_t i) const noexcept;
 
  private:
     SampleSet set_;

@@ -116,7 +116,7 @@ class PhaseWalk {
         const std::uint64_t transfers = access.block / access.transfer;
         const patterns::SampleOrder order = training.order(0);
         for (std::uint64_t i = 0; in_order_ && i < training.set.per_task(); ++i) {
-            const patterns::SamplePlace sample = order.locate(static_cast<std::uint64_t>(job.task), i);
+            const patterns::SampleLocation sample = order.locate(static_cast<std::uint64_t>(job.task), i);
             const workloads::FileJob file = training.file(sample.owner, sample.file);
             sequence_.add(file.number);
             for (std::uint64_t k = sample.block * transfers; k < (sample.block + 1) * transfers; ++k) {

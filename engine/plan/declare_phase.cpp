@@ -119,10 +119,10 @@ void describe(Visitor& visitor, Training& training) {
                    "time that the emulated accelerator of each task takes for one batch", required);
     visitor.member("prefetch", training.prefetch, IntegerKind(1, 1 << 20),
                    "batches of a task that are in its queue or being read at most");
-    visitor.member(
-        "shuffle", training.shuffle, choice(shuffles),
-        "samples: all samples of all tasks are dealt out anew in each epoch; files: all files, whose samples "
-        "keep their order; none: each task reads its own in their order");
+    visitor.member("shuffle", training.shuffle, choice(shuffles),
+                   "samples: each epoch divides the samples of all tasks among the tasks again, in random order; "
+                   "files: all files, whose samples "
+                   "keep their order; none: each task reads its own in their order");
 }
 
 void describe(Visitor& visitor, Treatment& treatment) {

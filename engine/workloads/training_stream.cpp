@@ -6,7 +6,7 @@
 namespace sonde::workloads {
 
 using backends::IoRequest;
-using patterns::SamplePlace;
+using patterns::SampleLocation;
 
 template <class Time>
 TrainingStream<Time>::TrainingStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock,
@@ -17,7 +17,13 @@ TrainingStream<Time>::TrainingStream(const StreamJob& job, ranks::Team& team, co
       data_(*job.training),
       buffers_(std::move(buffers)),
       depth_(static_cast<std::size_t>(job.phase->data.io.queue_depth)),
-      transfers_(job.phase->data.access.block / job.phase->data.access.transfer) {
+      transfers_(job.phase->data.access.block / job.phase->data.access.transfer),
+      slots_(depth_),
+      ended_(depth_) {
+    free_slots_.reserve(depth_);
+    for (std::size_t slot = depth_; slot-- > 0;) {
+        free_slots_.push_back(slot);
+    }
 }
 
 /// One epoch.
@@ -75,7 +81,7 @@ bool TrainingStream<Time>::read_batch(const patterns::SampleOrder& order, std::u
 }
 
 template <class Time>
-bool TrainingStream<Time>::read_sample(const SamplePlace& sample) {
+bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
     try {
         if (!open_file(sample)) {
             return false;
@@ -93,9 +99,13 @@ bool TrainingStream<Time>::read_sample(const SamplePlace& sample) {
 
 /// Opens the file of a sample, unless it is the one that is open.
 template <class Time>
-bool TrainingStream<Time>::open_file(const SamplePlace& sample) {
-    auto file = std::make_unique<FileJob>(data_.file(sample.owner, sample.file));
-    if (file_ && file_->path == file->path) {
+bool TrainingStream<Time>::open_file(const SampleLocation& sample) {
+    if (file_ && opened_.owner == sample.owner && opened_.file == sample.file) {
+        return true;
+    }
+    FileJob file = data_.file(sample.owner, sample.file);
+    opened_ = sample;
+    if (file_ && file_->path == file.path) {
         file_ = std::move(file);  // another task's part of the same file
         return true;
     }
@@ -103,16 +113,16 @@ bool TrainingStream<Time>::open_file(const SamplePlace& sample) {
         return false;
     }
     backends::OpenRequest request;
-    request.path = file->path;
+    request.path = file.path;
     request.root = job_.root;
     request.below_root = job_.below_root;
-    request.size = file->size;
+    request.size = file.size;
     const std::uint64_t from = now();
     const int result = channel_->open(0, request);
     const std::uint64_t to = now();
     meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
     if (result < 0) {
-        this->fail(file->path, "open", -result, 0);
+        this->fail(file.path, "open", -result, 0);
         return false;
     }
     meter_.histogram(meters::kind_open).add(time_.duration_ns(to - from));
@@ -130,12 +140,11 @@ bool TrainingStream<Time>::close_file() {
     const std::uint64_t to = now();
     meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
     meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
-    const std::unique_ptr<FileJob> closed = std::move(file_);
     if (result < 0) {
-        this->fail(closed->path, "close", -result, 0);
-        return false;
+        this->fail(file_->path, "close", -result, 0);
     }
-    return true;
+    file_.reset();
+    return result >= 0;
 }
 
 template <class Time>
@@ -196,34 +205,28 @@ bool TrainingStream<Time>::read_one_by_one(std::uint64_t first) {
 
 template <class Time>
 bool TrainingStream<Time>::read_queued(std::uint64_t first) {
-    std::vector<Transfer> slots(depth_);
-    std::vector<std::size_t> free;
-    std::vector<backends::Completion> done(depth_);
-    for (std::size_t slot = depth_; slot-- > 0;) {
-        free.push_back(slot);
-    }
     const std::uint64_t last = first + transfers_;
     std::uint64_t next = first;
     bool good = true;
-    while ((good && next < last) || free.size() < depth_) {  // after a failure, what is in flight is waited for
-        for (; good && next < last && !free.empty(); ++next) {
-            const std::size_t slot = free.back();
-            slots[slot] = {make_request(next, slot), now(), 0};
-            free.pop_back();
-            if (!channel_->submit(slots[slot].request)) {
-                this->fail(file_->path, "submit", EAGAIN, slots[slot].request.offset);
+    while ((good && next < last) || free_slots_.size() < depth_) {  // after a failure, what is in flight is waited for
+        for (; good && next < last && !free_slots_.empty(); ++next) {
+            const std::size_t slot = free_slots_.back();
+            slots_[slot] = {make_request(next, slot), now(), 0};
+            free_slots_.pop_back();
+            if (!channel_->submit(slots_[slot].request)) {
+                this->fail(file_->path, "submit", EAGAIN, slots_[slot].request.offset);
                 return false;
             }
         }
-        const std::size_t count = channel_->reap(done);
+        const std::size_t count = channel_->reap(ended_);
         if (count == 0) {
             this->fail(file_->path, "wait for completions", EIO, 0);
             return false;
         }
         const std::uint64_t ended = now();
         for (std::size_t k = 0; k < count; ++k) {
-            Transfer& transfer = slots[done[k].slot];
-            const std::int64_t result = done[k].result;
+            Transfer& transfer = slots_[ended_[k].slot];
+            const std::int64_t result = ended_[k].result;
             transfer.moved += result > 0 ? static_cast<std::uint32_t>(result) : 0;
             if (result > 0 && transfer.moved < transfer.request.length && good) {
                 IoRequest remaining = transfer.request;
@@ -235,7 +238,7 @@ bool TrainingStream<Time>::read_queued(std::uint64_t first) {
                     continue;
                 }
             }
-            free.push_back(done[k].slot);
+            free_slots_.push_back(ended_[k].slot);
             good = good && complete(transfer, result < 0 ? result : transfer.moved, ended);
         }
     }

@@ -8,6 +8,7 @@
 #include "workloads/timed_stream.hpp"
 #include "workloads/training_job.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace sonde::workloads {
@@ -31,8 +32,8 @@ class TrainingStream final : public TimedStream<Time> {
 
     bool run_pass(std::uint64_t pass) override;
     bool read_batch(const patterns::SampleOrder& order, std::uint64_t first, std::uint64_t end);
-    bool read_sample(const patterns::SamplePlace& sample);
-    bool open_file(const patterns::SamplePlace& sample);
+    bool read_sample(const patterns::SampleLocation& sample);
+    bool open_file(const patterns::SampleLocation& sample);
     bool close_file();
     bool read_one_by_one(std::uint64_t first);
     bool read_queued(std::uint64_t first);
@@ -44,8 +45,12 @@ class TrainingStream final : public TimedStream<Time> {
     const TrainingJob& data_;
     std::unique_ptr<Buffers> buffers_;
     std::size_t depth_;
-    std::uint64_t transfers_;        ///< of a sample
-    std::unique_ptr<FileJob> file_;  ///< the open file; null: none
+    std::uint64_t transfers_;                  ///< of a sample
+    std::optional<FileJob> file_;              ///< the open file
+    patterns::SampleLocation opened_;          ///< the sample for which it was opened
+    std::vector<Transfer> slots_;              ///< of the queue
+    std::vector<std::size_t> free_slots_;      ///< those without a transfer
+    std::vector<backends::Completion> ended_;  ///< as the channel returned them last
     bool deadline_ = false;
 };
 

@@ -87,7 +87,7 @@ def compute_accelerator_utilization(phase: PhaseRecord) -> float | None:
     return training.utilization if training else None
 
 
-def samples(phase: PhaseRecord) -> float | None:
+def get_sample_rate(phase: PhaseRecord) -> float | None:
     """Samples per second of all emulated accelerators."""
     training = phase.end.training if phase.end else None
     return training.samples_per_s if training else None
@@ -133,7 +133,7 @@ PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "system_time": get_system_time,
     "user_time": get_user_time,
     "accelerator_utilization": compute_accelerator_utilization,
-    "samples": samples,
+    "samples": get_sample_rate,
     "residency": residency,
     "errors": errors,
     "calls": calls,

@@ -3,13 +3,12 @@
 # the same templates again and optimizing them.
 
 # With SONDE_UNITY the files of one folder are compiled as one. Names in unnamed namespaces must then differ within a
-# folder, which the compiler sees.
+# folder, and from names in its functions, which the compiler sees (-Wshadow).
 function(sonde_unity target)
   if(NOT SONDE_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  target_compile_options(${target} PRIVATE -Wno-shadow)  # of names in another file, which the preset dev sees apart
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)

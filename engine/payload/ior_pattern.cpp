@@ -7,11 +7,11 @@
 namespace sonde::payload {
 namespace {
 
-constexpr std::uint64_t word = sizeof(std::uint64_t);
+constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 constexpr std::uint64_t words_per_mark = 512;
 
 void put(std::byte* transfer, std::uint64_t index, std::uint64_t value) noexcept {
-    std::memcpy(transfer + index * word, &value, word);
+    std::memcpy(transfer + index * word_bytes, &value, word_bytes);
 }
 
 std::uint64_t of_writer(const IorPacket& packet) noexcept {
@@ -26,7 +26,7 @@ std::uint64_t draw(unsigned& seed) noexcept {
 }  // namespace
 
 void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept {
-    const std::uint64_t count = length / word;
+    const std::uint64_t count = length / word_bytes;
     // IOR adds its signature as a signed 32-bit number.
     const auto signature =
         static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(packet.signature)));
@@ -37,13 +37,13 @@ void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length)
         put(transfer, i,
             packet.kind == plan::PayloadKind::ior_incompressible ? constant : (of_writer(packet) | (signature + i)));
     }
-    for (std::uint64_t i = count * word; i < length; ++i) {
+    for (std::uint64_t i = count * word_bytes; i < length; ++i) {
         transfer[i] = static_cast<std::byte>(i);
     }
 }
 
 void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, std::uint64_t offset) noexcept {
-    const std::uint64_t count = length / word;
+    const std::uint64_t count = length / word_bytes;
     switch (packet.kind) {
         case plan::PayloadKind::ior_offset:
         case plan::PayloadKind::ior_incompressible: {

@@ -11,10 +11,10 @@
 namespace sonde::ranks {
 namespace {
 
-constexpr std::size_t line = 64;
+constexpr std::size_t cache_line_bytes = 64;
 
 std::size_t compute_head_bytes() {
-    return (sizeof(NodeSharedState) + line - 1) / line * line;
+    return (sizeof(NodeSharedState) + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
 }
 
 void make_alive_lock(pthread_mutex_t& alive_lock) {

@@ -193,7 +193,7 @@ void refuse_gpfs(IorSettings&, const std::string& value) {
     }
 }
 
-const IorOption table[] = {
+const IorOption ior_options[] = {
     {'a', "", "api", Takes::value, "API for I/O [POSIX|MPIIO|MMAP|AIO|DUMMY]", set_api},
     {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_reference},
     {'b', "", "blockSize", Takes::value, "contiguous bytes of a task in a segment (4k, 2m, 1g)",
@@ -323,24 +323,24 @@ const IorOption table[] = {
 }  // namespace
 
 std::span<const IorOption> options() {
-    return table;
+    return ior_options;
 }
 
 const IorOption* by_letter(char letter) {
-    const auto match =
-        std::find_if(std::begin(table), std::end(table), [&](const IorOption& o) { return o.letter == letter; });
-    return match == std::end(table) || letter == 0 ? nullptr : match;
+    const auto match = std::find_if(std::begin(ior_options), std::end(ior_options),
+                                    [&](const IorOption& o) { return o.letter == letter; });
+    return match == std::end(ior_options) || letter == 0 ? nullptr : match;
 }
 
 const IorOption* by_word(std::string_view word) {
-    const auto match =
-        std::find_if(std::begin(table), std::end(table), [&](const IorOption& o) { return o.word == word; });
-    return match == std::end(table) || word.empty() ? nullptr : match;
+    const auto match = std::find_if(std::begin(ior_options), std::end(ior_options),
+                                    [&](const IorOption& o) { return o.word == word; });
+    return match == std::end(ior_options) || word.empty() ? nullptr : match;
 }
 
 const IorOption* by_directive(std::string_view directive) {
     const std::string wanted = lower(directive);
-    for (const IorOption& option : table) {
+    for (const IorOption& option : ior_options) {
         if (!option.directive.empty() && lower(option.directive) == wanted) {
             return &option;
         }
@@ -371,7 +371,7 @@ std::string why_refused(const std::string& option) {
 
 std::string help_text() {
     std::string text = "Synopsis sonde-engine ior [options]: the command line of IOR 4.1, run by Sonde\n";
-    for (const IorOption& option : table) {
+    for (const IorOption& option : ior_options) {
         if (option.help.empty()) {
             continue;
         }

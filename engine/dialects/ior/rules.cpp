@@ -11,12 +11,12 @@ void refuse(const std::string& sentence) {
 
 namespace {
 
-constexpr std::int64_t word = 8;
+constexpr std::int64_t word_bytes = 8;
 constexpr int most_repetitions = 10'000;
 
 void check_sizes(const IorSettings& s) {
     const std::string sizes = "-b is " + std::to_string(s.block) + " and -t is " + std::to_string(s.transfer);
-    if (s.transfer <= 0 || s.transfer % word != 0) {
+    if (s.transfer <= 0 || s.transfer % word_bytes != 0) {
         refuse("-t is " + std::to_string(s.transfer) +
                ", but a transfer must be a multiple of 8 bytes and more than 0");
     }

@@ -150,10 +150,10 @@ json describe_file_system_facts(const std::string& directory) {
         out["root"] = json_text(system.root);
     }
     // Versions of file systems in separate modules, such as beegfs and zfs; the module of GPFS is mmfs26.
-    const std::string module = system.type == "gpfs" ? "mmfs26" : system.type;
+    const std::string kernel_module = system.type == "gpfs" ? "mmfs26" : system.type;
     if (const auto version = system.type.empty() || system.type.find('/') != std::string::npos
                                  ? std::nullopt
-                                 : read_system_text("/sys/module/" + module + "/version")) {
+                                 : read_system_text("/sys/module/" + kernel_module + "/version")) {
         out["client_version"] = json_text(*version);
     }
     add_nonzero(out, "block_bytes", system.block_bytes);

@@ -197,8 +197,8 @@ MountStripes parse_mount_stripes(const std::string& type, const std::string& opt
         const auto value = find_mount_option(options, option);
         return value ? std::strtoull(value->c_str(), nullptr, 10) * unit : 0;
     };
-    constexpr std::uint64_t sector = 512;
-    return type == "xfs"    ? MountStripes{read_option("sunit", sector), read_option("swidth", sector)}
+    constexpr std::uint64_t xfs_sector_bytes = 512;
+    return type == "xfs" ? MountStripes{read_option("sunit", xfs_sector_bytes), read_option("swidth", xfs_sector_bytes)}
            : type == "ext4" ? MountStripes{0, read_option("stripe", block_bytes)}
                             : MountStripes{};
 }

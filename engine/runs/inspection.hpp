@@ -15,8 +15,8 @@ namespace sonde::runs {
 nlohmann::json inspect_target(phases::RunContext& context, int first_stage);
 
 /// Called on nodes other than the root's after the run directory was created. Returns one sentence when this node does
-/// not see the same target, else an empty string. A run directory is recognized by its manifest; files in place only by
-/// the type of the file system.
+/// not see the same target, else an empty string. A run directory is the same if it holds the manifest of this run. If
+/// the plan names existing files (data.files.paths), only the types of the file systems are compared.
 std::string explain_unseen_target(const phases::RunContext& context);
 
 }  // namespace sonde::runs

@@ -75,8 +75,8 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     return true;
 }
 
-/// Where each byte of the file that was opened lies. A stream asks for its first eight files, and then as long as that
-/// has taken no more than half a percent of its time; it is in no operation's latency.
+/// Asks the file system which storage target holds each byte of the file that was just opened. A stream asks for its
+/// first eight files, and then as long as that has taken at most half a percent of its time. No latency includes it.
 template <class Time>
 void DataStream<Time>::ask_layout(const FileJob& file) {
     constexpr std::uint64_t always = 8, share = 200;

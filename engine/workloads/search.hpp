@@ -13,7 +13,7 @@ namespace sonde::workloads {
 
 class EntrySearch {
  public:
-    /// `newer_than_ns`: of a file that the plan names, or the plan's own time; absent: no such condition.
+    /// `newer_than_ns`: only entries modified after this time match (ns since 1970). Absent: any time.
     EntrySearch(const plan::EntryFilter& find, std::optional<std::int64_t> newer_than_ns);
 
     bool fits_name(const char* name) const noexcept;

@@ -83,7 +83,8 @@ class TargetCounting {
     std::vector<std::uint64_t> asked_again_;  ///< beginnings of parts whose targets were pending
     std::vector<std::uint64_t> seen_;         ///< by target: the last split operation that touched it
     std::uint64_t splits_ = 0;
-    // Operations that begin in [begin_, begin_ + room_] lie whole on target_.
+    // The last answer: an operation of length_ bytes that begins in [begin_, begin_ + room_] is stored on target_
+    // alone.
     std::uint64_t begin_ = ~0ULL, room_ = 0;
     std::uint32_t target_ = meters::TargetMeter::none;
     std::uint32_t length_;

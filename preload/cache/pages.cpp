@@ -28,7 +28,7 @@ std::size_t spare_bytes = 0;
 
 char* take_buffer(std::size_t bytes) noexcept {
     {
-        system::Hold hold(spare_lock);
+        system::Hold lock_guard(spare_lock);
         for (std::size_t i = spare_count; i > 0; --i) {
             if (spares[i - 1].bytes == bytes) {
                 void* data = spares[i - 1].data;
@@ -47,7 +47,7 @@ char* take_buffer(std::size_t bytes) noexcept {
 
 void give_buffer(char* data, std::size_t bytes) noexcept {
     {
-        system::Hold hold(spare_lock);
+        system::Hold lock_guard(spare_lock);
         if (spare_count < std::size(spares) && spare_bytes + bytes <= most_spare_bytes) {
             spares[spare_count++] = {data, bytes};
             spare_bytes += bytes;

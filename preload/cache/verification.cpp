@@ -23,7 +23,7 @@ void report_difference(const File& file, std::int64_t offset) noexcept {
     text << file.path << ": at byte " << offset
          << " storage holds other data than the buffer: another process has written to the file, or the library has a "
             "fault; set SONDE_IOBUF=off for this program\n";
-    print_error_line(text);
+    log_error_line(text);
 }
 
 }  // namespace

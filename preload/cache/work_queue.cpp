@@ -62,12 +62,12 @@ void leave_pool() noexcept {
 }
 
 void note_walk(bool active) noexcept {
-    system::Hold hold(pool.lock);
+    system::Hold lock_guard(pool.lock);
     pool.calm = active ? 0 : pool.calm + 1;
 }
 
 std::uint32_t worker_threads() noexcept {
-    const system::Hold hold(pool.lock);
+    const system::Hold lock_guard(pool.lock);
     return pool.started;
 }
 

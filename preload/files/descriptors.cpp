@@ -84,7 +84,7 @@ bool mixes(const File& file, int flags) noexcept {
 }  // namespace
 
 void forget_stale(int fd) noexcept {
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     Description* description = nullptr;
     File* file = locked_file(fd, description);
     if (file == nullptr) {
@@ -258,7 +258,7 @@ void adopt(const OpenedDescriptor& opening) noexcept {
     }
     const char* const path = absolute[0] == '/' ? absolute : opening.path;
     const bool writes = (opening.flags & O_ACCMODE) != O_RDONLY;
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     File* file = known_or_new_file(fd, status, ended ? nullptr : rule, path, !writes);
     if (file == nullptr) {
         return;
@@ -324,7 +324,7 @@ int detach(int fd) noexcept {
         file->lock.unlock();
     }
     // The table of files first: the last close takes the file out of it.
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     file = locked_file(fd, description);
     if (file == nullptr) {
         return 0;
@@ -365,7 +365,7 @@ void duplicated(int fd, int duplicate) noexcept {
     const system::Critical critical;
     forget_candidate(duplicate);
     if (static_cast<unsigned>(duplicate) >= most_descriptors || duplicate < 3) {
-        release_descriptor(fd, "duplicated to a standard stream");
+        release_file_of_descriptor(fd, "duplicated to a standard stream");
         if (duplicate < 0 || duplicate >= most_descriptors) {
             return;
         }

@@ -10,7 +10,7 @@
 
 namespace sonde::buffer {
 
-void release_descriptor(int fd, const char* reason) noexcept {
+void release_file_of_descriptor(int fd, const char* reason) noexcept {
     const system::Critical critical;
     if (!in_table(fd)) {
         return;
@@ -22,7 +22,7 @@ void release_descriptor(int fd, const char* reason) noexcept {
     }
 }
 
-void release_inode(dev_t device, ino_t inode, const char* reason) noexcept {
+void release_file_of_inode(dev_t device, ino_t inode, const char* reason) noexcept {
     const system::Critical critical;
     if (File* file = find_file(device, inode)) {
         release_file(*file, reason);

@@ -7,8 +7,8 @@
 namespace sonde::buffer {
 
 /// Buffering of this file ends for good; the reason is for the report.
-void release_descriptor(int fd, const char* reason) noexcept;
-void release_inode(dev_t device, ino_t inode, const char* reason) noexcept;
+void release_file_of_descriptor(int fd, const char* reason) noexcept;
+void release_file_of_inode(dev_t device, ino_t inode, const char* reason) noexcept;
 /// The program locks a part of the file for its process.
 void note_lock(int fd) noexcept;
 /// The program has got a lock on the file or a part of it, and must find what others wrote before.

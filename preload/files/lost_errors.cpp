@@ -39,7 +39,7 @@ void report_lost_error(const File& file, int error) noexcept {
     text << file.path << ": a delayed write failed (";
     name_error(text, error);
     text << "), and no call of the program reported it; data is missing from the file\n";
-    print_error_line(text);
+    log_error_line(text);
     state.total.lost_errors.fetch_add(1, std::memory_order_relaxed);
 }
 

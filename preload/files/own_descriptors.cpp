@@ -16,7 +16,7 @@ bool release_descriptors() noexcept {
     const system::Critical critical;
     const int before = count_direct();
     if (before > 0) {
-        system::Hold hold(state.files_lock);
+        system::Hold lock_guard(state.files_lock);
         for_each_file([](File& file) {
             if (!file.locked_in_parts) {  // with any close() of a file the program's locks on it go away
                 close_gate(file);
@@ -40,7 +40,7 @@ void move_private(int fd) noexcept {
     }
     static int from;  // under the lock of all files
     static int to;
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     from = fd;
     to = static_cast<int>(duplicate);
     state.report = state.report == from ? to : state.report;

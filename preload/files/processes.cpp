@@ -46,7 +46,7 @@ void before_child(Child kind) noexcept {
     if (!any()) {
         return;
     }
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     switch (kind) {
         case Child::Copy:
             for_each_file([](File& file) { release_file(file, "a child process shares it"); });
@@ -120,7 +120,7 @@ void disable_buffering(const char* reason) noexcept {
     }
     static const char* why;
     why = reason;
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     for_each_file([](File& file) { release_file(file, why); });
 }
 

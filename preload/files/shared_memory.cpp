@@ -65,7 +65,7 @@ void note_shared_map(int fd) noexcept {
     if (fd < 0 || !identify(fd, file)) {
         return;
     }
-    system::Hold hold(mapped_lock);
+    system::Hold lock_guard(mapped_lock);
     const unsigned number = mapped_files.load(std::memory_order_relaxed);
     mapped[number % most_mapped] = file;
     mapped_files.store(number + 1, std::memory_order_relaxed);
@@ -82,7 +82,7 @@ void note_range_lock(int fd) noexcept {
     }
     bool is_mapped = false;
     {
-        system::Hold hold(mapped_lock);
+        system::Hold lock_guard(mapped_lock);
         for (const Mapped& entry : mapped) {
             is_mapped |= entry == file;
         }

@@ -55,13 +55,13 @@ void flush_inode(dev_t device, ino_t inode) noexcept {
 
 void flush_all() noexcept {
     const system::Critical critical;
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     for_each_file([](File& file) { flush_file(file); });
 }
 
 void recheck_space() noexcept {
     const system::Critical critical;
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     for_each_file([](File& file) { file.space_checked_ns = 0; });
 }
 

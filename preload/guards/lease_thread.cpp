@@ -59,7 +59,7 @@ int start_lease_thread() noexcept {
         return number;
     }
     const int saved_errno = errno;
-    system::Hold hold(lease_thread.lock);
+    system::Hold lock_guard(lease_thread.lock);
     if (lease_thread.number == 0 && !lease_thread.failed) {
         lease_thread.failed = start_thread(wait_for_lease_breaks) == 0;
         while (lease_thread.number == 0 && !lease_thread.failed) {
@@ -75,7 +75,7 @@ bool has_lease_thread() noexcept {
 }
 
 void end_lease_thread() noexcept {
-    system::Hold hold(lease_thread.lock);
+    system::Hold lock_guard(lease_thread.lock);
     lease_thread.leaving = true;
     const int number = lease_thread.number;
     if (number == 0) {

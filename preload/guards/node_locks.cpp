@@ -49,7 +49,7 @@ int locks() noexcept {
     if (tried.load(std::memory_order_acquire)) {
         return lock_file.load(std::memory_order_relaxed);
     }
-    system::Hold hold(opening);
+    system::Hold lock_guard(opening);
     if (!tried.load(std::memory_order_relaxed)) {
         const long fd = open_lock_file();
         state.others_unseen = fd < 0;
@@ -114,14 +114,14 @@ bool visited(const File& file) noexcept {
 }
 
 void node_locks_moved(int from, int to) noexcept {
-    system::Hold hold(opening);
+    system::Hold lock_guard(opening);
     if (lock_file == from) {
         lock_file = to;
     }
 }
 
 bool forget_node_locks() noexcept {
-    system::Hold hold(opening);
+    system::Hold lock_guard(opening);
     if (lock_file < 0) {
         return false;
     }

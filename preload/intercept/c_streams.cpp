@@ -73,7 +73,7 @@ bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
     const system::Critical critical;
     bool done = false;
     if (const settings::Rule* rule = rule_of_stream(fileno(stream), path)) {
-        system::Hold hold(registry.lock);
+        system::Hold lock_guard(registry.lock);
         if (const Enlarged* again = place_of(stream)) {  // freopen()
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
         }
@@ -99,7 +99,7 @@ Closing::Closing(FILE* stream) noexcept {
         return;
     }
     const system::Critical critical;
-    system::Hold hold(registry.lock);
+    system::Hold lock_guard(registry.lock);
     if (Enlarged* entry = place_of(stream)) {
         buffer_ = entry->buffer;
         bytes_ = entry->bytes;
@@ -120,7 +120,7 @@ void write_out_streams() noexcept {
     }
     const int saved_errno = errno;
     const system::Critical critical;
-    system::Hold hold(registry.lock);
+    system::Hold lock_guard(registry.lock);
     for (Enlarged& entry : registry.streams) {
         // A thread that holds it may be on its way to our lock: not waited for.
         if (entry.stream != nullptr && ftrylockfile(entry.stream) == 0) {

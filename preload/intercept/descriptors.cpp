@@ -168,7 +168,7 @@ int control(int fd, int command, long argument, Real real) {
             return real();
         }
         if (is_about_leases(command)) {
-            buffer::release_descriptor(fd, "the program has leases or signals of its own on it");
+            buffer::release_file_of_descriptor(fd, "the program has leases or signals of its own on it");
         }
         if (command == F_SETFL) {  // before: what is written after O_APPEND is set goes to the end, wherever it belongs
             buffer::flags_change(fd, static_cast<int>(argument));
@@ -206,7 +206,7 @@ void let_go_of_passed(const struct msghdr* message) noexcept {
                 int fd = -1;
                 std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
                 buffer::disqualify(fd);
-                buffer::release_descriptor(fd, "its descriptor was sent to another process");
+                buffer::release_file_of_descriptor(fd, "its descriptor was sent to another process");
             }
         }
     }

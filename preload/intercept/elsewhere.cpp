@@ -19,7 +19,7 @@ void leave_path_to_stdio(Path path) noexcept {
     const bool may_be_known =
         buffer::may_break_own_lease(path) || buffer::unguarded_files.load(std::memory_order_relaxed) != 0;
     if (may_be_known && intercept::behind_path(AT_FDCWD, path, true, device, inode)) {
-        buffer::release_inode(device, inode, "also opened by the C library's streams");
+        buffer::release_file_of_inode(device, inode, "also opened by the C library's streams");
     }
 }
 
@@ -110,7 +110,7 @@ FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
 }
 FILE* wrap_fdopen(int fd, const char* mode) {
     buffer::disqualify(fd);
-    buffer::release_descriptor(fd, "used by a stream of the C library");
+    buffer::release_file_of_descriptor(fd, "used by a stream of the C library");
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
@@ -135,7 +135,7 @@ FILE* wrap__ZNSt12__basic_fileIcE4fileEv(void* self) {
     FILE* stream = NEXT_OF_CALLER(_ZNSt12__basic_fileIcE4fileEv)(self);
     if (stream != nullptr) {
         buffer::disqualify(fileno(stream));
-        buffer::release_descriptor(fileno(stream), "the program asked for the FILE of a stream of C++");
+        buffer::release_file_of_descriptor(fileno(stream), "the program asked for the FILE of a stream of C++");
     }
     return stream;
 }

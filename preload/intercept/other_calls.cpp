@@ -90,7 +90,7 @@ template <class Job>
 void leave_to_libc(const Job* job) noexcept {
     if (job != nullptr) {
         buffer::disqualify(job->aio_fildes);
-        buffer::release_descriptor(job->aio_fildes, "used by asynchronous I/O");
+        buffer::release_file_of_descriptor(job->aio_fildes, "used by asynchronous I/O");
     }
 }
 
@@ -114,11 +114,11 @@ void before_map(int fd, int protection, int flags) noexcept {
     }
     buffer::disqualify(fd);
     if (buffer::watched(fd)) [[unlikely]] {
-        buffer::release_descriptor(fd, "mapped into memory");
+        buffer::release_file_of_descriptor(fd, "mapped into memory");
     } else if (buffer::unguarded_files.load(std::memory_order_relaxed) != 0) [[unlikely]] {
         struct stat got {};
         if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
-            buffer::release_inode(got.st_dev, got.st_ino, "mapped into memory");
+            buffer::release_file_of_inode(got.st_dev, got.st_ino, "mapped into memory");
         }
     }
 }

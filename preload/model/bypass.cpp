@@ -25,7 +25,7 @@ pthread_key_t at_thread_end;
 
 /// Adds what a place has counted to `to`, and begins anew. Who counts there may be another thread at this moment; what
 /// it adds between the two halves is lost, which only a report can notice.
-void add_counts(BypassSlot& slot, Passed& to) noexcept {
+void move_counts(BypassSlot& slot, Passed& to) noexcept {
     for (int direction = 0; direction < 2; ++direction) {
         to.calls[direction].fetch_add(slot.passed.calls[direction].exchange(0, std::memory_order_relaxed),
                                       std::memory_order_relaxed);
@@ -51,9 +51,9 @@ bool announce_barriers() noexcept {
 
 void start_bypass() noexcept {
     // Values of the first keys have their place in the thread; for others the C library would call malloc.
-    constexpr unsigned keys_without_malloc = 32;
+    constexpr unsigned preallocated_key_count = 32;
     if (!usable && announce_barriers() && pthread_key_create(&at_thread_end, release_bypass_slot) == 0) {
-        usable.store(at_thread_end < keys_without_malloc);
+        usable.store(at_thread_end < preallocated_key_count);
     }
 }
 
@@ -84,7 +84,7 @@ void bypass_after_fork() noexcept {
     usable.store(usable && announce_barriers());
     for (BypassSlot& slot : slots) {
         Passed of_the_parent;
-        add_counts(slot, of_the_parent);
+        move_counts(slot, of_the_parent);
         slot.counted.store(nullptr, std::memory_order_relaxed);
         if (&slot != own_bypass_slot) {
             slot.file.store(nullptr, std::memory_order_relaxed);
@@ -95,7 +95,7 @@ void bypass_after_fork() noexcept {
 
 void assign_slot(BypassSlot& slot, File* file) noexcept {
     if (File* const before = slot.counted.load(std::memory_order_relaxed)) {
-        add_counts(slot, before->passed);
+        move_counts(slot, before->passed);
     }
     slot.counted.store(file, std::memory_order_relaxed);
 }
@@ -105,7 +105,7 @@ void collect_bypass_counts(File& file) noexcept {
     for (std::uint32_t i = 0; i < used; ++i) {
         BypassSlot& slot = slots[i];
         if (slot.counted.load(std::memory_order_relaxed) == &file) {
-            add_counts(slot, file.passed);
+            move_counts(slot, file.passed);
             slot.counted.store(nullptr, std::memory_order_relaxed);
         }
     }

@@ -21,7 +21,7 @@ void begin_error_line(system::Text& line) noexcept {
     line << priority << "sonde: ";
 }
 
-void print_error_line(const system::Text& line) noexcept {
+void log_error_line(const system::Text& line) noexcept {
     // Number 2 may be a file of the program by now.
     if (candidate_state(2) == unseen && !in_table(2)) {
         raw::call(SYS_write, 2, raw::number(line.data() + priority_length),

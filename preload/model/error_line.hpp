@@ -9,6 +9,6 @@ namespace sonde::buffer {
 /// Begins a line with its priority in the system log and the name of the library.
 void begin_error_line(system::Text& line) noexcept;
 /// Prints a line that `begin_error_line` began and that ends with a newline.
-void print_error_line(const system::Text& line) noexcept;
+void log_error_line(const system::Text& line) noexcept;
 
 }  // namespace sonde::buffer

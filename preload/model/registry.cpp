@@ -53,7 +53,7 @@ bool is_active(int fd) noexcept {
 }
 
 File* find_file(dev_t device, ino_t inode) noexcept {
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     return known_file(device, inode);
 }
 

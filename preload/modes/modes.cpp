@@ -79,7 +79,7 @@ bool wait_for_bypass(File& file) noexcept {
 }
 
 /// Suspended for some calls, and for more each time.
-void doze(File& file) noexcept {
+void schedule_retry(File& file) noexcept {
     file.payoff.suspension_calls = next_suspension(file);
     file.retries_later = true;
     file.calls_until_retry.store(static_cast<std::int32_t>(file.payoff.suspension_calls), std::memory_order_relaxed);
@@ -114,7 +114,7 @@ void resume_buffering(File& file) noexcept {
     if (!wait_for_bypass(file)) {
         release_lease(file);
         file.mode.store(Mode::Suspended, std::memory_order_seq_cst);
-        doze(file);
+        schedule_retry(file);
         open_gate(file);
         return;
     }

@@ -60,7 +60,7 @@ void release_shared(const void* handle, const char* reason) noexcept {
     if (!any()) {
         return;
     }
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     requested = {.handle = handle, .reason = reason};
     for_each_file([](File& file) {
         if (file.shared && file.handle == requested.handle) {
@@ -74,7 +74,7 @@ bool is_shared(const void* handle) noexcept {
     if (!any()) {
         return false;
     }
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     requested = {.handle = handle};
     for_each_file([](File& file) {
         requested.is_found |= file.shared && file.handle == requested.handle &&
@@ -88,7 +88,7 @@ void sync_shared(const void* handle) noexcept {
     if (!any()) {
         return;
     }
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     requested = {.handle = handle};
     for_each_file([](File& file) {
         if (file.shared && file.handle == requested.handle) {

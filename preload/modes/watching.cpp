@@ -45,7 +45,7 @@ void begin_watch(File& file) noexcept {
     file.pages.page_size = smallest_page;
     file.pages.limit = many_pages;
     const std::uint64_t name = system::hash_of(file.path);
-    system::Hold hold(remembering);
+    system::Hold lock_guard(remembering);
     const Remembered& entry = place_of(name);
     if (entry.name == name && entry.choice.pays) {
         take(file, entry.choice);
@@ -67,7 +67,7 @@ void end_watch(File& file) noexcept {
     if (choice.pays && !counts_only) {
         {
             const std::uint64_t name = system::hash_of(file.path);
-            system::Hold hold(remembering);
+            system::Hold lock_guard(remembering);
             place_of(name) = {name, choice};
         }
         file.payoff.suspension_calls = 0;

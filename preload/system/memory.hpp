@@ -28,7 +28,7 @@ class Slab {
  public:
     /// Value-initialized except for what T keeps over lives; nullptr when the machine has no memory left.
     T* take() noexcept {
-        Hold hold(lock_);
+        Hold lock_guard(lock_);
         T* object = free_;
         if (object == nullptr) {
             return make();
@@ -37,7 +37,7 @@ class Slab {
         return object;
     }
     void give(T* back) noexcept {
-        Hold hold(lock_);
+        Hold lock_guard(lock_);
         back->next_free = free_;
         free_ = back;
     }

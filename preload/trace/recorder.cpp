@@ -79,7 +79,7 @@ Record* record_for(int fd, const char* given_path) noexcept {
         return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
     }
     const std::uint64_t hash = system::hash_of(path);
-    system::Hold hold(state.lock);
+    system::Hold lock_guard(state.lock);
     for (Record* record = bucket_of(hash); record != nullptr; record = record->in_bucket) {
         if (record->hash == hash && std::strcmp(record->path, path) == 0) {
             return record;
@@ -196,7 +196,7 @@ void duplicated(int fd, int duplicate) noexcept {
     const system::Critical critical;
     Handle* handle = handle_of(fd);
     if (handle != nullptr && static_cast<unsigned>(duplicate) < most_descriptors) {
-        system::Hold hold(handle->record->lock);
+        system::Hold lock_guard(handle->record->lock);
         ++handle->references;
         table[duplicate].store(handle, std::memory_order_release);
         int most = highest.load(std::memory_order_relaxed);

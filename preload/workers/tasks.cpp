@@ -13,7 +13,7 @@ namespace sonde::buffer {
 
 bool walk_over_files() noexcept {
     static bool active;  // under the lock of all files
-    system::Hold hold(state.files_lock);
+    system::Hold lock_guard(state.files_lock);
     active = false;
     for_each_file([](File& file) {
         release_if_shared(file);

@@ -78,9 +78,9 @@ Link::Passage Network::pass_next_link(StorageRequest& request, Time head) {
         delay += retransmission_time;
         ++link.lost_messages;
     }
-    Link::Passage passage = link.pass_message(head, request.tail, request.length, request.is_write);
+    Link::Passage passage = link.pass_message(head, request.last_byte_time, request.length, request.is_write);
     passage = {add_time(passage.head, delay), add_time(passage.tail, delay)};
-    request.tail = passage.tail;
+    request.last_byte_time = passage.tail;
     ++request.hop;
     return passage;
 }

@@ -92,7 +92,7 @@ void RequestPath::send(std::uint32_t index) {
                 .end;
     }
     send_time = network_.reserve_forwarder(request.forwarder, send_time);
-    request.tail = send_time;
+    request.last_byte_time = send_time;
     if (!request.is_write) {
         timeline_.push(add_time(send_time, network_.message_time(request)), EventKind::at_server, index);
     } else if (request.hop_count == 0) {

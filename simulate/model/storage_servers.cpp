@@ -116,7 +116,7 @@ void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
         if (is_cacheable && !request.is_write && server.cache.cached_until(object, request.object_offset) >= end) {
             traces_.targets[request.target].cache_hits += request.length / page_bytes;
             ready_time = acquire_locks(request, ready_time);
-            request.tail = ready_time;
+            request.last_byte_time = ready_time;
             return timeline_.push(ready_time, EventKind::media_done, index);
         }
         if (is_cacheable) {
@@ -207,7 +207,7 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t inde
     const ServiceTimes times = cache != nullptr && request.is_write
                                    ? write_to_cache(*cache, request.target, media_request)
                                    : serve_request(target, medium, media_request, now);
-    request.tail = times.done;
+    request.last_byte_time = times.done;
     timeline_.push(request.is_write || request.hop_count == 0 ? times.done : times.first_byte, EventKind::media_done,
                    index);
 }
@@ -215,7 +215,7 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t inde
 void StorageServers::count_request(const StorageRequest& request) {
     TargetTrace& trace = traces_.targets[request.target];
     const std::size_t pages = std::bit_width(std::max<std::uint64_t>(request.length / page_bytes, 1)) - 1;
-    const auto us = static_cast<std::uint64_t>((request.tail - request.server_arrival) / 1000);
+    const auto us = static_cast<std::uint64_t>((request.last_byte_time - request.server_arrival) / 1000);
     (request.is_write ? trace.write_bytes : trace.read_bytes).add(request.length);
     (request.is_write ? trace.write_us : trace.read_us).add(us);
     if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0 && site_.fs.kind == "lustre") {

@@ -181,8 +181,8 @@ std::string format_log(const Traces& traces, double epoch) {
     return text;
 }
 
-std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes) {
-    std::vector<TraceFile> files;
+std::vector<MonitoringFile> list_monitoring_files(const Traces& traces, std::size_t nodes) {
+    std::vector<MonitoringFile> files;
     const std::string lustre = "proc/fs/lustre/";
     for (std::size_t i = 0; i < traces.targets.size(); ++i) {
         const std::string directory = lustre + "obdfilter/" + traces.targets[i].name + "/";

@@ -122,13 +122,13 @@ std::string format_lmt_rows(const Traces& traces, double epoch);
 std::string format_log(const Traces& traces, double epoch);
 
 /// A file of a real machine.
-struct TraceFile {
+struct MonitoringFile {
     std::string path;  ///< proc/fs/lustre/obdfilter/fs1-OST0000/stats
     /// `epoch`: when the machine was built; `read_time`: when the file is read; in seconds since 1970.
     std::function<std::string(const Traces& traces, double epoch, double read_time)> text;
     bool reads_free_space = false;  ///< needs TargetTrace::free_bytes
 };
 /// All files of a machine, with those of its first `nodes` nodes. The list does not change while the machine exists.
-std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes);
+std::vector<MonitoringFile> list_monitoring_files(const Traces& traces, std::size_t nodes);
 
 }  // namespace sonde::simulate

@@ -214,7 +214,8 @@ void ClientCache::finish_write_back(const StorageRequest& request) {
     }
 }
 
-/// Sends all pieces of the file of this client, and waits for all write-backs of the file.
+/// Sends the dirty data of the file that the streams of this client still collect, and waits until all write-backs of
+/// the file by this client are done.
 void ClientCache::begin_fsync(std::uint32_t call) {
     const ModelOperation operation = calls_[call].operation;
     const std::uint32_t client = clients_.stream(operation.stream).client;

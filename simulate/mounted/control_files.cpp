@@ -30,7 +30,7 @@ ControlFiles::ControlFiles(RealTimeMachine& driver, std::uint32_t nodes, std::fu
         });
     };
     machine_.with_machine([this, nodes](Machine& machine) {
-        for (TraceFile& file : trace_files(machine.traces(), nodes)) {
+        for (MonitoringFile& file : list_monitoring_files(machine.traces(), nodes)) {
             ControlFile& added = add(file.path);
             added.text = [this, file = std::move(file)] {
                 return machine_.with_machine([&](Machine& model) {

@@ -28,7 +28,7 @@ class SimulatedNames final : public backends::NameOperations {
     int rename(backends::Directory parent, const char* name, const char* to) noexcept override;
     int remove_file(backends::Directory parent, const char* name) noexcept override;
     int remove_directory(backends::Directory parent, const char* name) noexcept override;
-    /// Returns all entries at once: the buffer gets a pointer to them.
+    /// Writes a pointer to the complete listing into `buffer`, from which next() reads. The second call returns 0.
     std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override;
     bool next(std::span<const std::byte> buffer, std::size_t& index,
               backends::DirectoryEntry& entry) const noexcept override;

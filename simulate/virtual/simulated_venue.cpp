@@ -238,7 +238,7 @@ void SimulatedVenue::close() {
     const Traces& traces = platform_.machine.traces();
     const double epoch = parse_epoch(options_.started);
     const double now = epoch + to_seconds(elapsed_ns());
-    for (const TraceFile& file : trace_files(traces, static_cast<std::size_t>(context_.tasks.nodes()))) {
+    for (const MonitoringFile& file : list_monitoring_files(traces, static_cast<std::size_t>(context_.tasks.nodes()))) {
         write_file(directory / file.path, file.text(traces, epoch, now));
     }
 }

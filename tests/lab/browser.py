@@ -83,10 +83,10 @@ class Page:
             self._rest += piece
         row, self._rest = self._rest.split(b"\0", 1)
         message: dict[str, Any] = json.loads(row)
-        self._notice(message)
+        self._record_browser_event(message)
         return message
 
-    def _notice(self, message: dict[str, Any]) -> None:
+    def _record_browser_event(self, message: dict[str, Any]) -> None:
         method, event = message.get("method"), message.get("params", {})
         if method == "Network.requestWillBeSent":
             self.requests.append(event["request"]["url"])

@@ -343,7 +343,7 @@ def _histogram(kind: str, values: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _series(scene: Scene, moved: _Moved, work: Work) -> list[dict[str, Any]]:
-    """That of all tasks, and of several nodes one each."""
+    """Returns the rate over time of all tasks together and, with several nodes, of each node."""
     nodes = np.array([_node_of(scene, task) for task in range(scene.tasks)])
     each = [
         {"type": "series", "scope": "node", "node": node, **_slices(moved, work, np.flatnonzero(nodes == node))}

@@ -22,19 +22,19 @@ class Human final : public OutputLayout {
 
     void begin(const std::string& command) override {
         out_ << "IOR-" << version_text << ": MPI Coordinated Test of Parallel I/O\n";
-        value("Began", date_now());
-        value("Command line", command);
-        value("Machine", machine(verbose_));
+        print_field("Began", date_now());
+        print_field("Command line", command);
+        print_field("Machine", machine(verbose_));
         out_.flush();
     }
 
     void begin_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
-        value("TestID", std::to_string(test.number));
-        value("StartTime", test.began);
+        print_field("TestID", std::to_string(test.number));
+        print_field("StartTime", test.began);
         const std::string file = file_of_task(s);
         if (const FileSystemUse use = file_system_use(file); use.is_known) {
-            value("Path", file);
+            print_field("Path", file);
             out_ << text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
                          use.capacity.c_str(), use.used_percent, use.inodes.c_str(), use.inodes_percent);
         }
@@ -121,12 +121,12 @@ class Human final : public OutputLayout {
             row(*test, true);
             row(*test, false);
         }
-        value("Finished", date_now());
+        print_field("Finished", date_now());
         out_.flush();
     }
 
  private:
-    void value(const char* key, const std::string& text) {
+    void print_field(const char* key, const std::string& text) {
         out_ << std::left << std::setw(20) << key << ": " << text << "\n";
     }
 
@@ -142,9 +142,9 @@ class Human final : public OutputLayout {
         const nlohmann::ordered_json parameters = parameters_of(test);
         for (const auto& [key, setting] : parameters.items()) {
             const bool letter = key == "data packet type";  // IOR names it by a letter here, by its first word in JSON
-            value(key.c_str(), letter                ? std::string(1, "gtoi"[static_cast<int>(test.settings->packet)])
-                               : setting.is_string() ? setting.get<std::string>()
-                                                     : setting.dump());
+            print_field(key.c_str(), letter ? std::string(1, "gtoi"[static_cast<int>(test.settings->packet)])
+                                     : setting.is_string() ? setting.get<std::string>()
+                                                           : setting.dump());
         }
     }
 
@@ -180,41 +180,41 @@ class Human final : public OutputLayout {
     void show_options(const IorTest& test) {
         const IorSettings& s = *test.settings;
         out_ << "\nOptions: \n";
-        value("api", s.api);
-        value("apiVersion", "");
-        value("test filename", s.file);
-        value("access", s.file_per_process ? "file-per-process" : "single-shared-file");
-        value("type", s.collective ? "collective" : "independent");
-        value("segments", std::to_string(s.segments));
-        value("ordering in a file", s.random_offset != 0 ? "random" : "sequential");
+        print_field("api", s.api);
+        print_field("apiVersion", "");
+        print_field("test filename", s.file);
+        print_field("access", s.file_per_process ? "file-per-process" : "single-shared-file");
+        print_field("type", s.collective ? "collective" : "independent");
+        print_field("segments", std::to_string(s.segments));
+        print_field("ordering in a file", s.random_offset != 0 ? "random" : "sequential");
         if (s.reorder != 0 || s.reorder_random == 1) {
-            value("ordering inter file", s.reorder != 0 ? "constant task offset" : "random task offset");
-            value("task offset", std::to_string(s.task_offset));
+            print_field("ordering inter file", s.reorder != 0 ? "constant task offset" : "random task offset");
+            print_field("task offset", std::to_string(s.task_offset));
             if (s.reorder_random == 1) {
-                value("reorder random seed", std::to_string(s.reorder_seed));
+                print_field("reorder random seed", std::to_string(s.reorder_seed));
             }
         } else if (s.reorder_random == 0) {
-            value("ordering inter file", "no tasks offsets");
+            print_field("ordering inter file", "no tasks offsets");
         }
-        value("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.crowd.nodes));
-        value("tasks", std::to_string(test.crowd.active(s)));
-        value("clients per node", std::to_string(test.crowd.per_node(s)));
-        value("memoryBuffer", "CPU");
-        value("dataAccess", "CPU");
-        value("GPUDirect", "0");
-        value("repetitions", std::to_string(s.repetitions));
-        value("xfersize", human_size(static_cast<double>(s.transfer)));
-        value("blocksize", human_size(static_cast<double>(s.block)));
-        value("aggregate filesize", human_size(test.expected_bytes()));
+        print_field("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.crowd.nodes));
+        print_field("tasks", std::to_string(test.crowd.active(s)));
+        print_field("clients per node", std::to_string(test.crowd.per_node(s)));
+        print_field("memoryBuffer", "CPU");
+        print_field("dataAccess", "CPU");
+        print_field("GPUDirect", "0");
+        print_field("repetitions", std::to_string(s.repetitions));
+        print_field("xfersize", human_size(static_cast<double>(s.transfer)));
+        print_field("blocksize", human_size(static_cast<double>(s.block)));
+        print_field("aggregate filesize", human_size(test.expected_bytes()));
         if (s.dry_run) {
-            value("dryRun", "1");
+            print_field("dryRun", "1");
         }
         if (s.verbose > 0) {
-            value("verbose", std::to_string(s.verbose));
+            print_field("verbose", std::to_string(s.verbose));
         }
         if (s.deadline > 0) {
-            value("stonewallingTime", std::to_string(s.deadline));
-            value("stoneWallingWearOut", s.wear_out ? "1" : "0");
+            print_field("stonewallingTime", std::to_string(s.deadline));
+            print_field("stoneWallingWearOut", s.wear_out ? "1" : "0");
         }
     }
 

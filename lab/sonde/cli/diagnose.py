@@ -326,7 +326,7 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
 @click.argument("changes", nargs=-1, metavar="[PHASE=CHANGE]...")
 @add_archive_option
 @add_json_option
-def confirm_command(state_file: Path, changes: tuple[str, ...], archive: Archive, as_json: bool) -> int:
+def confirm_fix_command(state_file: Path, changes: tuple[str, ...], archive: Archive, as_json: bool) -> int:
     """After a fix, repeat the experiment that decided. Exit code 1: the machine is not as it was when it was fast.
 
     On a simulated machine the fault is taken out. On a real one enter the new changes.

@@ -60,18 +60,18 @@ def _list_type_hints(name: str) -> tuple[tuple[str, Any], ...]:
     return tuple(get_type_hints(getattr(lines, name)).items())
 
 
-def _build_dataclass(cls: type[Any], members: Mapping[str, Any], path: str) -> Any:
+def _build_dataclass(cls: type[Any], members: Mapping[str, Any], member_path: str) -> Any:
     # Some writers write null for an absent member.
     return cls(
         **{
-            name: _convert_value(hint, members[name], f"{path}.{name}")
+            name: _convert_value(hint, members[name], f"{member_path}.{name}")
             for name, hint in _list_type_hints(cls.__name__)
             if members.get(name) is not None
         }
     )
 
 
-def _convert_value(hint: Any, value: Any, path: str) -> Any:
+def _convert_value(hint: Any, value: Any, member_path: str) -> Any:
     """Converts `value` to the type `hint`; raises RecordError when the types do not match."""
     if hint is Any:
         return value
@@ -79,29 +79,29 @@ def _convert_value(hint: Any, value: Any, path: str) -> Any:
     if origin in (Union, types.UnionType):
         if value is None:
             return None
-        return _convert_value(next(option for option in get_args(hint) if option is not type(None)), value, path)
+        return _convert_value(next(option for option in get_args(hint) if option is not type(None)), value, member_path)
     if origin is tuple:
         if not isinstance(value, list):
-            raise RecordError(f"{path} is not a list")
+            raise RecordError(f"{member_path} is not a list")
         item_hint = get_args(hint)[0]
-        return tuple(_convert_value(item_hint, item, path) for item in value)
+        return tuple(_convert_value(item_hint, item, member_path) for item in value)
     if origin is dict:
         if not isinstance(value, dict):
-            raise RecordError(f"{path} is not a table")
+            raise RecordError(f"{member_path} is not a table")
         item_hint = get_args(hint)[1]
-        return {str(key): _convert_value(item_hint, item, f"{path}.{key}") for key, item in value.items()}
-    return _convert_scalar(hint, value, path)
+        return {str(key): _convert_value(item_hint, item, f"{member_path}.{key}") for key, item in value.items()}
+    return _convert_scalar(hint, value, member_path)
 
 
-def _convert_scalar(hint: Any, value: Any, path: str) -> Any:
+def _convert_scalar(hint: Any, value: Any, member_path: str) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         if not isinstance(value, dict):
-            raise RecordError(f"{path} is not a table")
-        return _build_dataclass(hint, value, path)
+            raise RecordError(f"{member_path} is not a table")
+        return _build_dataclass(hint, value, member_path)
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
-    raise RecordError(f"{path} is {value!r}, not {hint.__name__}")
+    raise RecordError(f"{member_path} is {value!r}, not {hint.__name__}")

@@ -44,22 +44,23 @@ def expand_names(text: str) -> tuple[str, ...]:
     )
 
 
-def _expand_bracket(bracket: str, text: str) -> list[str]:
+def _expand_bracket(bracket: str, range_text: str) -> list[str]:
     numbers: list[str] = []
     for piece in bracket.split(","):
         match = _NUMBER_RANGE.fullmatch(piece.strip())
         if match is None:
             raise RangeError(
-                f'"{text}": "{piece.strip()}" is not a number or a range of them; write it like [001-036] or [1,3,5].'
+                f'"{range_text}": "{piece.strip()}" is not a number or a range of them; '
+                "write it like [001-036] or [1,3,5]."
             )
         first, last = match[1], match[2] or match[1]
         step = int(match[3] or 1)
         if step == 0:
-            raise RangeError(f'"{text}" has a step of 0; a step is 1 or more.')
+            raise RangeError(f'"{range_text}" has a step of 0; a step is 1 or more.')
         if int(last) < int(first):
-            raise RangeError(f'"{text}" runs from {first} down to {last}; write the smaller number first.')
+            raise RangeError(f'"{range_text}" runs from {first} down to {last}; write the smaller number first.')
         if (int(last) - int(first)) // step >= MAX_NAMES:
-            raise RangeError(f'"{text}" stands for more than {MAX_NAMES:,} names, which cannot be meant.')
+            raise RangeError(f'"{range_text}" stands for more than {MAX_NAMES:,} names, which cannot be meant.')
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1, step)]
     return numbers
 

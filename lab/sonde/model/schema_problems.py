@@ -103,7 +103,7 @@ def _explain_unknown_member(error: ValidationError, location: str, schema: Mappi
 
 
 def _suggest_other_location(name: str, location: str, schema: Mapping[str, Any]) -> str:
-    """Names the table that has a member of that name: the most common error is one level too high or low."""
+    """Suggests the table in which the schema defines member `name`. Most users write it one level too high or low."""
     tables = [path for path in _find_member_tables(schema, name) if path != location and not path.startswith("phases")]
     return f' A member of that name is "{tables[0]}.{name}".' if tables else ""
 

@@ -109,10 +109,10 @@ def _find_tagged(runs: Any) -> set[str]:
     }
 
 
-def _write_pages(content: _Content, folder: SiteFolder, step: Callable[[int, int], None]) -> None:
+def _write_pages(content: _Content, site_folder: SiteFolder, step: Callable[[int, int], None]) -> None:
     total = len(content.entries) + len(content.lists) + len(content.reports) + 4
     for done, (name, key, render) in enumerate(_list_pages(content), 1):
-        folder.write_page(name, key, render)
+        site_folder.write_page(name, key, render)
         step(min(done, total), total)
 
 
@@ -125,7 +125,11 @@ def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]
             version = [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in sorted(path.iterdir())]
         except OSError:
             continue  # removed meanwhile
-        yield name_run_page(run), make_key(run, version), partial(_render_run, path, content.run_links.get(run, ""))
+        yield (
+            name_run_page(run),
+            make_key(run, version),
+            partial(_render_run_page, path, content.run_links.get(run, "")),
+        )
     for entry in content.entries:
         history_content = collect_history_content(
             entry.page,
@@ -136,24 +140,24 @@ def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]
             content.run_links,
             written_reports,
         )
-        yield entry.page, make_key(*history_content.list_parts()), partial(_render_history, history_content)
+        yield entry.page, make_key(*history_content.list_parts()), partial(_render_history_page, history_content)
     for page in content.lists:
         linked_runs = sorted(written_reports.intersection(page.runs))
-        yield page.name, make_key(page.name, page.digest, linked_runs), partial(_render_list, page, written_reports)
+        yield page.name, make_key(page.name, page.digest, linked_runs), partial(_render_run_list, page, written_reports)
     for site_page in _build_small_pages(content):
         text = site_page.render()
         yield site_page.name, make_key(text), partial(str, text)
 
 
-def _render_history(content: HistoryContent) -> str:
+def _render_history_page(content: HistoryContent) -> str:
     return build_history_page(content).render()
 
 
-def _render_list(page: RunListPage, reports: set[str]) -> str:
+def _render_run_list(page: RunListPage, reports: set[str]) -> str:
     return build_list_page(page, reports).render()
 
 
-def _render_run(folder: Path, line: str) -> str:
+def _render_run_page(folder: Path, line: str) -> str:
     """The report of a run, with links back to the site; a page that says why where there is none."""
     name = name_run_page(folder.name)
     links = Markup('<p class="note">{} · {}</p>').format(

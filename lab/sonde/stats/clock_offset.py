@@ -27,10 +27,10 @@ class ClockOffset:
 def estimate_clock_offset(
     reference: Mapping[str, Sequence[float]],
     observed: Mapping[str, Sequence[float]],
-    tolerance_s: float = TOLERANCE_S,
+    match_tolerance_s: float = TOLERANCE_S,
     max_offset_s: float = MAX_OFFSET_S,
 ) -> ClockOffset | None:
-    """The offset at which most events of equal kind coincide within `tolerance_s`.
+    """The offset at which most events of equal kind coincide within `match_tolerance_s`.
 
     Times are in seconds, by kind of event. Returns None with fewer than three coincidences, or when another offset has
     more than half as many: then the coincidences may be chance. Of each kind the first 300 times count.
@@ -48,18 +48,20 @@ def estimate_clock_offset(
         return None
     counts = np.array(
         [
-            sum(_match(times, observed_times, offset, tolerance_s).size for times, observed_times in pairs)
+            sum(_match(times, observed_times, offset, match_tolerance_s).size for times, observed_times in pairs)
             for offset in candidates
         ]
     )
     best = candidates[int(counts.argmax())]
     matches = int(counts.max())
-    rivals = counts[np.abs(candidates - best) > 2 * tolerance_s]
+    rivals = counts[np.abs(candidates - best) > 2 * match_tolerance_s]
     if matches < _FEWEST_MATCHES or (rivals.size and 2 * int(rivals.max()) > matches):
         return None
-    residuals = np.concatenate([_match(times, observed_times, best, tolerance_s) for times, observed_times in pairs])
+    residuals = np.concatenate(
+        [_match(times, observed_times, best, match_tolerance_s) for times, observed_times in pairs]
+    )
     spread = float(residuals.max() - residuals.min()) / 2
-    return ClockOffset(float(np.median(residuals)), max(spread, tolerance_s / 2), matches)
+    return ClockOffset(float(np.median(residuals)), max(spread, match_tolerance_s / 2), matches)
 
 
 def _sort(times: Sequence[float]) -> NDArray[np.float64]:
@@ -67,15 +69,15 @@ def _sort(times: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _match(
-    times: NDArray[np.float64], observed_times: NDArray[np.float64], offset: float, tolerance_s: float
+    times: NDArray[np.float64], observed_times: NDArray[np.float64], offset: float, match_tolerance_s: float
 ) -> NDArray[np.float64]:
     """Differences of the pairs that coincide at this offset; each time is in one pair."""
     differences = []
     position = 0
     for time in times:
-        while position < observed_times.size and observed_times[position] < time + offset - tolerance_s:
+        while position < observed_times.size and observed_times[position] < time + offset - match_tolerance_s:
             position += 1
-        if position < observed_times.size and observed_times[position] <= time + offset + tolerance_s:
+        if position < observed_times.size and observed_times[position] <= time + offset + match_tolerance_s:
             differences.append(observed_times[position] - time)
             position += 1
     return np.array(differences)

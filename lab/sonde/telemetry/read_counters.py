@@ -44,18 +44,18 @@ def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | No
     epoch, end = find_epoch(run), phase.end
     if epoch is None or end is None or end.t <= phase.begin.t:
         return None
-    data = load_telemetry(run.folder)
-    node = next((node for node in run.nodes if node.host in data.hosts), None)
+    telemetry = load_telemetry(run.folder)
+    node = next((node for node in run.nodes if node.host in telemetry.hosts), None)
     if node is None:
         return None
     requested = find_bytes_of_host(run, phase, node.host)
     metric, part = _find_counter(node)
-    series = data.find(metric, part, node.host) if part else None
+    series = telemetry.find(metric, part, node.host) if part else None
     start, stop = epoch + phase.begin.t, epoch + end.t
     bounds = series.bounds(start, stop) if series else None
     if bounds is None or requested <= 0:
         return None
-    return ReadCounters(part, requested, *bounds, _find_busy_fraction(data, part, node.host, start, stop))
+    return ReadCounters(part, requested, *bounds, _find_busy_fraction(telemetry, part, node.host, start, stop))
 
 
 def _find_counter(node: NodeLine) -> tuple[str, str]:
@@ -68,7 +68,7 @@ def _find_counter(node: NodeLine) -> tuple[str, str]:
     return "disk_read_bytes", get_text(file_system.block_device, "name")
 
 
-def _find_busy_fraction(data: TelemetryData, part: str, host: str, start: float, stop: float) -> float | None:
-    series = data.find("disk_busy_s", part, host)
+def _find_busy_fraction(telemetry: TelemetryData, part: str, host: str, start: float, stop: float) -> float | None:
+    series = telemetry.find("disk_busy_s", part, host)
     bounds = series.bounds(start, stop) if series else None
     return min(1.0, bounds[0] / (stop - start)) if bounds else None

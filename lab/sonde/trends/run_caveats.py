@@ -58,7 +58,7 @@ def count_caveats(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> 
 
 
 def count_other_numbers(side: str, runs: Sequence[Summary], phase: str) -> list[CaveatCount]:
-    """How many of the runs have a number of this phase that does not describe storage, by classification."""
+    """Counts, by classification, the runs in which `phase` did not measure storage (for example, the page cache)."""
     rows = [row for run in runs for row in run.phases if row.get("phase") == phase]
     kinds = Counter(str(row.get("classification") or "") for row in rows)
     return [

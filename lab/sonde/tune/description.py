@@ -97,7 +97,7 @@ def read_tunables(extra: Sequence[Path] = ()) -> dict[str, Tunable]:
 
 
 def _check_tunable(tunable: Tunable, path: Path) -> None:
-    """Raises UserError for a tunable that could not be set, or not be undone."""
+    """Raises UserError if the definition lacks what is needed to set the value or to restore it."""
     if not tunable.values:
         raise UserError(f"{path}: {tunable.id} lacks values: what to try.")
     if tunable.kind == "command":

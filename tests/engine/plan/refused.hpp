@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that are good, and rules each of which has a plan that breaks only it, and one beside it that does not.
+// Valid plans, and for each rule two sets of changes to a valid plan: one violates only this rule, the other one nearly
+// does and is valid.
 #pragma once
 
 #include "plan/parse.hpp"

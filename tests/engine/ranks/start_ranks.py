@@ -16,7 +16,10 @@ LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
 
 
 def built(program: str) -> Path | None:
-    """A program of the build tree SONDE_BUILD (default: the one whose tests were built last), or None without one."""
+    """Returns the path of `program` in the build tree SONDE_BUILD (default: the tree whose tests were built last).
+
+    None: there is no such tree, or the program was not built in it.
+    """
     build_path = os.environ.get("SONDE_BUILD")
     trees = [Path(build_path)] if build_path else [path.parents[1] for path in ROOT.glob("build/*/engine/team-probe")]
     newest = (

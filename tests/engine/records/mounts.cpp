@@ -22,7 +22,7 @@ using sonde::records::read_extended_status;
 
 namespace {
 
-constexpr const char* table =
+constexpr const char* mount_table =
     "20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro,stripe=256\n"
     "21 20 0:5 / /proc rw - proc proc rw\n"
     "22 20 0:40 / /scratch rw,nosuid - lustre 10.0.0.1@o2ib:/fs rw,flock\n"
@@ -38,7 +38,7 @@ constexpr const char* table =
     "31 20 0:71 / /short rw\n";
 
 std::string source_of(const std::string& path) {
-    const auto mount = find_mount(parse_mounts(table), path);
+    const auto mount = find_mount(parse_mounts(mount_table), path);
     REQUIRE(mount.has_value());
     return mount->source;
 }
@@ -46,7 +46,7 @@ std::string source_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("malformed_mount_lines_are_skipped") {
-    const auto mounts = parse_mounts(table);
+    const auto mounts = parse_mounts(mount_table);
     CHECK(mounts.size() == 11);
     CHECK(mounts[0].options == "rw,relatime,errors=remount-ro,stripe=256");
     CHECK(mounts[4].point == "/mnt/with blank\\and\ttab");

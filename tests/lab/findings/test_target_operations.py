@@ -53,7 +53,7 @@ def test_target_twice_as_slow_is_named_with_covering_interval() -> None:
 
 
 def test_several_slow_targets_do_not_hide_each_other() -> None:
-    """Of 200 such draws 189 name both and one a third."""
+    """In 200 simulated phases with two slow targets, 189 findings name both; one names a healthy target as well."""
     both = others = 0
     for seed in range(60):
         random = np.random.default_rng(2000 + seed)

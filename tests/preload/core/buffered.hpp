@@ -65,7 +65,7 @@ inline settings::Settings& use(const char* params, bool leases = false) {
 inline void stop_pool() {
     buffer::stop_workers();
     {
-        const system::Hold hold(buffer::pool.lock);
+        const system::Hold lock_guard(buffer::pool.lock);
         REQUIRE(buffer::pool.started == 0);
     }
     buffer::workers_after_fork();

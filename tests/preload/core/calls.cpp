@@ -28,7 +28,7 @@ namespace {
 constexpr std::int64_t farthest = 1LL << 43;
 
 /// Whether the call was done here; when not, the kernel is taken to have moved nothing, and the file is awake again.
-bool done_here(const Answer& answer, int fd) {
+bool was_served_by_library(const Answer& answer, int fd) {
     if (!answer.done) {
         CHECK(file_of(fd).passing.load() == 1);
         CHECK(answer.passing == &file_of(fd));
@@ -43,14 +43,14 @@ bool done_here(const Answer& answer, int fd) {
     return answer.done;
 }
 
-bool reads_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
+bool library_reads(int fd, char* data, std::size_t bytes, std::int64_t offset) {
     const IoPart part{data, bytes};
-    return done_here(buffer::read(fd, &part, 1, offset), fd);
+    return was_served_by_library(buffer::read(fd, &part, 1, offset), fd);
 }
 
-bool writes_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
+bool library_writes(int fd, char* data, std::size_t bytes, std::int64_t offset) {
     const IoPart part{data, bytes};
-    return done_here(buffer::write(fd, &part, 1, offset), fd);
+    return was_served_by_library(buffer::write(fd, &part, 1, offset), fd);
 }
 
 }  // namespace
@@ -58,24 +58,24 @@ bool writes_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
 TEST_CASE("unusual_calls_are_passed_to_kernel_and_file_resumes") {
     Held one(quiet);
     char data[100] = {};
-    CHECK(reads_here(one.fd, data, 100, 500));
-    CHECK_FALSE(reads_here(one.fd, data, 0, 500));
+    CHECK(library_reads(one.fd, data, 100, 500));
+    CHECK_FALSE(library_reads(one.fd, data, 0, 500));
     CHECK(contents(one.path) == one.text);  // which sees what the program sees
-    CHECK_FALSE(reads_here(one.fd, nullptr, 1, 0));
-    CHECK_FALSE(reads_here(one.fd, reinterpret_cast<char*>(65535), 1, 0));
-    CHECK_FALSE(reads_here(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0}), 1, 0));
+    CHECK_FALSE(library_reads(one.fd, nullptr, 1, 0));
+    CHECK_FALSE(library_reads(one.fd, reinterpret_cast<char*>(65535), 1, 0));
+    CHECK_FALSE(library_reads(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0}), 1, 0));
     // At the end of the file nothing is moved: only the numbers count.
-    CHECK(reads_here(one.fd, reinterpret_cast<char*>(65536), 1, 500));
-    CHECK(reads_here(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0} >> 1U), 1, 500));
-    CHECK(reads_here(one.fd, data, (1U << 31U) - 4096, 500));
-    CHECK_FALSE(reads_here(one.fd, data, (1U << 31U) - 4095, 500));
-    CHECK(reads_here(one.fd, data, 10, farthest - 10));
-    CHECK_FALSE(reads_here(one.fd, data, 10, farthest - 9));
+    CHECK(library_reads(one.fd, reinterpret_cast<char*>(65536), 1, 500));
+    CHECK(library_reads(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0} >> 1U), 1, 500));
+    CHECK(library_reads(one.fd, data, (1U << 31U) - 4096, 500));
+    CHECK_FALSE(library_reads(one.fd, data, (1U << 31U) - 4095, 500));
+    CHECK(library_reads(one.fd, data, 10, farthest - 10));
+    CHECK_FALSE(library_reads(one.fd, data, 10, farthest - 9));
     CHECK(file_of(one.fd).statistics.interruptions == 6);
     const IoPart two[] = {{data, 10}, {reinterpret_cast<char*>(8), 10}};
-    CHECK_FALSE(done_here(buffer::read(one.fd, two, 2, 500), one.fd));
+    CHECK_FALSE(was_served_by_library(buffer::read(one.fd, two, 2, 500), one.fd));
     const IoPart empty_elsewhere[] = {{data, 10}, {reinterpret_cast<char*>(8), 0}};
-    CHECK(done_here(buffer::read(one.fd, empty_elsewhere, 2, 500), one.fd));
+    CHECK(was_served_by_library(buffer::read(one.fd, empty_elsewhere, 2, 500), one.fd));
     CHECK(file_of(one.fd).statistics.read.calls == 6);
     CHECK(buffer::read(999, two, 2, 0).passing == nullptr);
     CHECK_FALSE(buffer::read(999, two, 2, 0).done);
@@ -88,10 +88,10 @@ TEST_CASE("calls_against_open_mode_are_refused_by_kernel") {
     char data[10] = {};
     const int reader = open_buffered(one.path, O_RDONLY);
     const int writer = open_buffered(one.path, O_WRONLY);
-    CHECK(reads_here(reader, data, 10, 0));
-    CHECK_FALSE(writes_here(reader, data, 10, 0));
-    CHECK(writes_here(writer, data, 10, 0));
-    CHECK_FALSE(reads_here(writer, data, 10, 0));
+    CHECK(library_reads(reader, data, 10, 0));
+    CHECK_FALSE(library_writes(reader, data, 10, 0));
+    CHECK(library_writes(writer, data, 10, 0));
+    CHECK_FALSE(library_reads(writer, data, 10, 0));
     CHECK(close_buffered(writer) == 0);
     CHECK(close_buffered(reader) == 0);
 }
@@ -99,10 +99,10 @@ TEST_CASE("calls_against_open_mode_are_refused_by_kernel") {
 TEST_CASE("write_beyond_size_limit_is_passed_to_kernel") {
     Held one(quiet);
     state.size_limit = 1000;
-    CHECK(writes_here(one.fd, one.text.data(), 100, 900));
-    CHECK_FALSE(writes_here(one.fd, one.text.data(), 100, 901));
+    CHECK(library_writes(one.fd, one.text.data(), 100, 900));
+    CHECK_FALSE(library_writes(one.fd, one.text.data(), 100, 901));
     state.size_limit = ~0ULL;
-    CHECK(writes_here(one.fd, one.text.data(), 100, 901));
+    CHECK(library_writes(one.fd, one.text.data(), 100, 901));
     CHECK(in_child([] {
         const rlimit some{12'345, RLIM_INFINITY};
         setrlimit(RLIMIT_FSIZE, &some);
@@ -115,7 +115,7 @@ TEST_CASE("seeks_to_8_tib_are_answered_and_holes_left_to_kernel") {
     Held one(quiet);
     const auto sought = [&](std::int64_t offset, int whence) {
         const Answer answer = buffer::seek(one.fd, offset, whence);
-        const bool here = done_here(answer, one.fd);
+        const bool here = was_served_by_library(answer, one.fd);
         return here ? answer.value : -1'000'000;
     };
     CHECK(sought(farthest, SEEK_SET) == farthest);

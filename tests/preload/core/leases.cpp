@@ -40,7 +40,7 @@ struct Leased {
     void write() { REQUIRE(write_at(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())); }
     /// After the thread that gave the lease up has done with the file.
     Mode mode() const {
-        const system::Hold hold(file_of(fd).lock);
+        const system::Hold lock_guard(file_of(fd).lock);
         return mode_of(fd);
     }
     int kernel_lease() const { return fcntl(fd, F_GETLEASE); }

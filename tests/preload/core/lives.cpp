@@ -301,7 +301,7 @@ TEST_CASE("silently_closed_duplicate_leaves_the_others") {
     close(copy);
     buffer::duplicated(999, 1000);
     CHECK_FALSE(buffer::in_table(1000));
-    buffer::release_descriptor(999, "nobody");
+    buffer::release_file_of_descriptor(999, "nobody");
 }
 
 TEST_CASE("very many files are known each by itself") {

@@ -171,7 +171,7 @@ TEST_CASE("file_uses_readable_and_writable_descriptors") {
     CHECK(close_buffered(reader) == 0);
     CHECK(file.ends.reader == -1);
     CHECK(file.ends.writer == writer);
-    buffer::release_descriptor(writer, "test");
+    buffer::release_file_of_descriptor(writer, "test");
     CHECK_FALSE(buffer::is_active(writer));
     CHECK(close_buffered(writer) == 0);
 }

@@ -35,7 +35,7 @@ TEST_CASE("release_by_any_key_hands_data_over_first") {
     struct stat got {};
     {
         Held one(quiet);
-        buffer::release_descriptor(one.fd, "by descriptor");
+        buffer::release_file_of_descriptor(one.fd, "by descriptor");
         CHECK(mode_of(one.fd) == Mode::Released);
         CHECK(why(one.fd) == "by descriptor");
         CHECK(contents(one.path) == one.text);
@@ -44,9 +44,9 @@ TEST_CASE("release_by_any_key_hands_data_over_first") {
     {
         Held one(quiet);
         REQUIRE(fstat(one.fd, &got) == 0);
-        buffer::release_inode(got.st_dev, got.st_ino + 1, "another");
+        buffer::release_file_of_inode(got.st_dev, got.st_ino + 1, "another");
         CHECK(mode_of(one.fd) == Mode::Active);
-        buffer::release_inode(got.st_dev, got.st_ino, "by inode");
+        buffer::release_file_of_inode(got.st_dev, got.st_ino, "by inode");
         CHECK(why(one.fd) == "by inode");
         CHECK(contents(one.path) == one.text);
     }
@@ -99,7 +99,7 @@ TEST_CASE("ignored_sync_stays_in_memory_while_buffered") {
     bool ignored = false;
     CHECK(buffer::flush(one.fd, ignored) == 0);
     CHECK(ignored);
-    buffer::release_descriptor(one.fd, "test");
+    buffer::release_file_of_descriptor(one.fd, "test");
     CHECK(buffer::flush(one.fd, ignored) == 0);
     CHECK_FALSE(ignored);
 }

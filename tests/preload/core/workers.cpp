@@ -94,7 +94,7 @@ TEST_CASE("walk_finds_dirty_data_and_reports_activity") {
         buffer::hand_to_kernel(one.fd);
         CHECK(buffer::walk_over_files());
         CHECK(PoolWithoutThreads::taken() == nullptr);
-        buffer::release_descriptor(one.fd, "test");
+        buffer::release_file_of_descriptor(one.fd, "test");
         CHECK_FALSE(buffer::walk_over_files());
     }
     CHECK_FALSE(buffer::walk_over_files());
@@ -172,7 +172,7 @@ TEST_CASE("thread_count_follows_setting_and_nap_is_bounded") {
         REQUIRE(write_at(fd, &byte, 1, 0) == 1);
         std::int64_t nap_ns = 0;
         {
-            const system::Hold hold(pool.lock);
+            const system::Hold lock_guard(pool.lock);
             possible = pool.possible;
             nap_ns = pool.nap_ns;
         }

@@ -189,7 +189,10 @@ def evaluate_measurement(
 def _check_prediction(
     question: str, measured: RateRatio, predicted: tuple[float, float] | None, why: str
 ) -> PredictionCheck:
-    """A prediction holds when it overlaps the interval of the measured ratio, and fails when they are disjoint."""
+    """A prediction holds if it overlaps the interval of the measured ratio, and fails if they are disjoint.
+
+    It stays open if there is no interval, or one whose ends differ by more than a factor of 4.
+    """
     if predicted is None or measured.low is None or measured.high is None:
         answer = _OPEN if predicted is not None else "nothing is predicted"
         return PredictionCheck(

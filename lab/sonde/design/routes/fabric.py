@@ -200,18 +200,18 @@ def _find_interface_rate(system: System, host: str, network: str, table: Network
 
 
 def _make_routers(
-    system: System, near: str, far: str, version: int, numbers: Mapping[str, RouterNumbers]
+    system: System, near_network: str, far_network: str, version: int, numbers: Mapping[str, RouterNumbers]
 ) -> Iterator[FabricRouter]:
     for router in numbers:
-        if set(_find_router_networks(system, router)) != {near, far}:
+        if set(_find_router_networks(system, router)) != {near_network, far_network}:
             continue
-        addresses = [_find_router_address(system, router, name, version) for name in (near, far)]
+        addresses = [_find_router_address(system, router, name, version) for name in (near_network, far_network)]
         if None in addresses:
-            missing = near if addresses[0] is None else far
+            missing = near_network if addresses[0] is None else far_network
             if any(address is not None for address in addresses):
                 raise UserError(
                     f"{system.id}: router {router} has no IPv{version} address on {missing}; a route needs one on"
-                    f" each of {near} and {far}."
+                    f" each of {near_network} and {far_network}."
                 )
             continue
         table = system.item(router).table
@@ -227,7 +227,7 @@ def _make_routers(
             far_device=far_address.device,
             weight=int(table.weight) if table.weight is not None else 1,
             priority=int(table.priority) if table.priority is not None else 0,
-            rate=_find_router_rate(system, router, (near, far)),
+            rate=_find_router_rate(system, router, (near_network, far_network)),
             table=numbers[router].table,
             mark=numbers[router].mark,
             preference=numbers[router].preference,

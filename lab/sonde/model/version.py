@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata
 from pathlib import Path
 
 
 def _find_version() -> str:
-    """The installed version, or that of the source tree from which this package is imported."""
+    """The version that the build wrote into the package, or that of the source tree from which it is imported."""
     try:
-        return metadata.version("sonde")
-    except metadata.PackageNotFoundError:
+        from sonde.model.built_version import VERSION  # type: ignore[import-not-found]
+    except ImportError:
         project = Path(__file__).resolve().parents[3] / "CMakeLists.txt"
         text = project.read_text(encoding="utf-8") if project.is_file() else ""
         version = re.search(r"project\(sonde VERSION ([0-9.]+)", text)
         return f"{version[1]}+source" if version else "0+unknown"
+    return str(VERSION)
 
 
 __version__ = _find_version()

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import io
 import itertools
 import keyword
@@ -21,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
+from click.shell_completion import CompletionItem
 
 from sonde.cli.output_options import (
     add_output_options,
@@ -119,6 +122,26 @@ def list_verbs() -> tuple[str, ...]:
     return (*(name for name in _ORDERED_VERBS if name in names), *sorted(names - set(_ORDERED_VERBS)))
 
 
+def _name_module(verb: str) -> str:
+    return f"{verb.replace('-', '_')}{'_' * keyword.iskeyword(verb)}"
+
+
+def read_summary(verb: str) -> str:
+    """Returns the first sentence of a verb's help.
+
+    It is read from the source of the module, because importing all verbs takes ten times as long.
+    """
+    path = Path(__file__).with_name(f"{_name_module(verb)}.py")
+    help_text = None
+    for statement in ast.parse(path.read_bytes()).body:
+        match statement:
+            case ast.FunctionDef(name="command"):
+                help_text = ast.get_docstring(statement)
+            case ast.Assign([ast.Name("command")], ast.Call(_, [_, ast.Constant(str(text))])):  # make_tool_command
+                help_text = inspect.cleandoc(text)
+    return click.Command(verb, help=help_text).get_short_help_str(limit=1000)
+
+
 class MainCommand(click.Group):
     """Loads a verb's module only when the verb is used, to save import time."""
 
@@ -128,8 +151,7 @@ class MainCommand(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in list_verbs():
             return None
-        module = f"sonde.cli.{name.replace('-', '_')}{'_' * keyword.iskeyword(name)}"
-        verb = getattr(importlib.import_module(module), "command", None)
+        verb = getattr(importlib.import_module(f"sonde.cli.{_name_module(name)}"), "command", None)
         if not isinstance(verb, click.Command):
             return None
         add_output_options(verb)
@@ -139,11 +161,15 @@ class MainCommand(click.Group):
         """Prints the verbs in groups, with the first sentence of each in full."""
         other_verbs = tuple(name for name in list_verbs() if name not in _ORDERED_VERBS)
         for title, names in {**_VERB_GROUPS, "More": other_verbs}.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names if name in list_verbs()]
-            rows = [(name, verb.get_short_help_str(limit=1000)) for name, verb in commands if verb is not None]
+            rows = [(name, read_summary(name)) for name in names if name in list_verbs()]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [name for name in list_verbs() if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=read_summary(name)) for name in verbs]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -198,8 +224,7 @@ def _print_overview(ctx: click.Context) -> None:
         "Measures storage and reports how far the numbers can be trusted. Begin with `sonde check /scratch`.\n"
     )
     with formatter.section("First steps"):
-        first = [(name, command.get_command(ctx, name)) for name in _FIRST_VERBS]
-        formatter.write_dl([(name, verb.get_short_help_str(limit=1000)) for name, verb in first if verb is not None])
+        formatter.write_dl([(name, read_summary(name)) for name in _FIRST_VERBS])
     others = tuple(name for name in list_verbs() if name not in _ORDERED_VERBS)
     rows = [
         (title, ", ".join(name for name in names if name in list_verbs() and name not in _FIRST_VERBS))

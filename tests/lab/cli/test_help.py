@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 
-from sonde.cli.main import command, list_verbs
+from sonde.cli.main import command, list_verbs, read_summary
 from sonde.terminal.topics import list_topics
 
 # Command lines of other tools keep their letters.
@@ -141,3 +141,19 @@ def test_start_loads_no_library_for_numbers() -> None:
     code = "import sys, sonde.cli.main; print([name for name in ('numpy', 'pyarrow', 'duckdb') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("verb", list_verbs())
+def test_overview_prints_the_first_sentence_of_each_verb(verb: str) -> None:
+    loaded = command.get_command(click.Context(command), verb)
+    assert loaded is not None
+    assert read_summary(verb) == loaded.get_short_help_str(limit=1000) != ""
+
+
+def test_overview_loads_no_verb() -> None:
+    program = (
+        "import sys; from sonde.cli.main import command;"
+        "command(['--help'], standalone_mode=False);"
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'pyarrow', 'sonde.cli.run')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 def _find_version() -> str:
     """The version that the build wrote into the package, or that of the source tree from which it is imported."""
     try:
-        from sonde.model.built_version import VERSION  # type: ignore[import-not-found]
+        from sonde.model.built_version import VERSION
     except ImportError:
         project = Path(__file__).resolve().parents[3] / "CMakeLists.txt"
         text = project.read_text(encoding="utf-8") if project.is_file() else ""

@@ -2,12 +2,15 @@
 """Builds everything that a release consists of, into build/release (docs/develop/release.md).
 
 * sonde-VERSION-py3-none-any.whl: the lab without programs, for any laptop
-* sonde-VERSION-py3-none-manylinux….whl: the lab, engine, preload library and simulator
-* sonde-engine-VERSION-linux-ARCHITECTURE.tar.gz: one engine that needs libc only, for nodes without Python
+* sonde-VERSION-py3-none-manylinux_2_28_MACHINE.whl: the lab, engine, preload library and simulator
+* sonde-engine-VERSION-linux-MACHINE.tar.gz: one engine that needs libc only, for nodes without Python
 * sonde-VERSION.tar.gz: the sources
 * sonde-VERSION.cdx.json: CycloneDX list of what the lab needs; SHA256SUMS: checksums of all of these
 
-The same commit gives the same bytes: times are those of the commit ($SOURCE_DATE_EPOCH).
+The same commit gives the same bytes: times are those of the commit ($SOURCE_DATE_EPOCH). Programs are built for each
+machine of cross_compiler.py, whatever this machine is.
+
+Usage: tools/release.py [MACHINE...]      x86_64, aarch64; default: both
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from cross_compiler import GLIBC, MACHINES, CompilerError, CrossCompiler
 from progress import run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,15 +56,15 @@ def find_commit_time() -> int:
 def build_wheel(title: str, environment: Mapping[str, str], folder: Path, *options: str) -> Path:
     """Builds one wheel into the folder."""
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-build-isolation", "--no-deps"]
-    step(title, [*command, "-w", str(folder), *options, str(ROOT)], environment)
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-v", "--no-build-isolation"]
+    step(title, [*command, "--no-deps", "-w", str(folder), *options, str(ROOT)], environment)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 def step(title: str, command: list[str], environment: Mapping[str, str]) -> None:
     """Runs one command with progress and these variables; ends the program if it fails."""
-    log = WORK / f"{re.sub(r'[^a-z]+', '-', title.lower())}.txt"
+    log = WORK / f"{re.sub(r'[^a-z0-9]+', '-', title.lower())}.txt"
     code = run(title, log, ["env", *(f"{name}={value}" for name, value in environment.items()), *command])
     if code:
         raise SystemExit(code)
@@ -70,7 +74,8 @@ def add_files(wheel: Path, prefix: Path, epoch: int) -> None:
     """Adds files below a prefix to a wheel, as data that is installed below the environment's prefix; rewrites its
     RECORD and gives every entry the time of the commit."""
     with zipfile.ZipFile(wheel) as archive:
-        entries = {info.filename: (archive.read(info), info.external_attr) for info in archive.infolist()}
+        files = [info for info in archive.infolist() if not info.is_dir()]  # RECORD must list files only
+        entries = {info.filename: (archive.read(info), info.external_attr) for info in files}
     record = next(name for name in entries if name.endswith(".dist-info/RECORD"))
     data = record.replace(".dist-info/RECORD", ".data/data")
     for path in sorted(prefix.rglob("*")):
@@ -99,22 +104,33 @@ def time_tuple(epoch: int) -> tuple[int, int, int, int, int, int]:
     return moment.tm_year, moment.tm_mon, moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec
 
 
-def repair_wheel(wheel: Path, environment: Mapping[str, str]) -> Path:
-    """Checks with auditwheel that the programs need nothing but libc, and gives the wheel its manylinux tag.
+def build_platform_wheel(machine: str, environment: Mapping[str, str]) -> Path:
+    """Builds the wheel with programs for a machine, and checks with auditwheel that they need no newer glibc.
 
     The MPI of the environment and libfuse stay outside: users have theirs.
     """
-    folder = wheel.parent / "repaired"
-    command = [sys.executable, "-m", "auditwheel", "repair", "-w", str(folder)]
+    compiler = CrossCompiler(machine, WORK / f"compiler-{machine}")
+    print(f"Fetching libraries for {machine}", flush=True)
+    compiler.prepare()
+    definitions = [
+        f"--config-settings=cmake.define.{key}={value}" for key, value in compiler.list_definitions().items()
+    ]
+    options = [*definitions, f"--config-settings=build-dir=build/release-tree-{machine}"]
+    options.append("--config-settings=install.strip=false")  # the strip of this machine knows no other
+    title = f"Building the platform wheel for {machine}"
+    wheel = build_wheel(title, {**environment, **compiler.find_variables()}, WORK / machine, *options)
+    folder = WORK / machine / "repaired"
+    platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
+    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--only-plat", "-w", str(folder)]
     outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
-    step("Checking the platform wheel", [*command, *outside, str(wheel)], environment)
+    step(f"Checking the platform wheel for {machine}", [*command, *outside, str(wheel)], environment)
     (repaired,) = folder.glob("*.whl")
     return repaired
 
 
-def pack_engine(wheel: Path, version: str, epoch: int) -> Path:
+def pack_engine(wheel: Path, machine: str, version: str, epoch: int) -> Path:
     """Packs the engine of the platform wheel with its license and formats into a tarball."""
-    name = f"sonde-engine-{version}-linux-{os.uname().machine}"
+    name = f"sonde-engine-{version}-linux-{machine}"
     with zipfile.ZipFile(wheel) as archive:
         members = {
             "bin/sonde-engine": archive.read("sonde/bin/sonde-engine"),
@@ -154,6 +170,11 @@ def write_component_list(version: str, environment: Mapping[str, str]) -> None:
 
 def main() -> None:
     """Builds all files of the release."""
+    machines = sys.argv[1:] or list(MACHINES)
+    unknown = [name for name in machines if name not in MACHINES]
+    if unknown:
+        sys.stderr.write(f"tools/release.py: unknown machine {unknown[0]!r}; use {' or '.join(MACHINES)}.\n")
+        raise SystemExit(2)
     version, epoch = read_version(), find_commit_time()
     for folder in (TARGET, WORK):
         shutil.rmtree(folder, ignore_errors=True)
@@ -164,14 +185,13 @@ def main() -> None:
     pure = build_wheel(
         "Building the pure wheel", {**environment, "SONDE_PURE": "1", "SONDE_NO_MPI": "1"}, WORK / "pure"
     )
-    portable = ["--config-settings=cmake.define.SONDE_PORTABLE=ON", "--config-settings=build-dir=build/release-tree"]
-    portable += ["--config-settings=cmake.define.SONDE_MPICXX_SITE=OFF"]
-    platform = build_wheel("Building the platform wheel", environment, WORK / "platform", *portable)
-    wheels = [pure, repair_wheel(platform, environment)]
-    for wheel in wheels:
+    add_files(pure, prefix, epoch)
+    shutil.copy(pure, TARGET)
+    for machine in machines:
+        wheel = build_platform_wheel(machine, environment)
         add_files(wheel, prefix, epoch)
         shutil.copy(wheel, TARGET)
-    pack_engine(wheels[1], version, epoch)
+        pack_engine(wheel, machine, version, epoch)
     pack_sources(version)
     write_component_list(version, environment)
     files = sorted(TARGET.iterdir())
@@ -181,4 +201,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except CompilerError as error:
+        sys.stderr.write(f"tools/release.py: {error}\n")
+        raise SystemExit(3) from error

@@ -39,7 +39,10 @@ def drawn_answers(
 
 
 def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecord:
-    """A row for each target, a column for each slice of a second; operations of 1 MiB, ten seconds in all."""
+    """A row for each target, a column for each slice of a second; operations of 1 MiB, ten seconds in all.
+
+    The median operation of a target is taken to last as long as the mean one of its median slice.
+    """
     phase = PhaseRecord(PhaseBeginLine(phase="p", op=kind, measured=True))
     phase.end = PhaseEndLine(phase="p", seconds=IntervalSeconds(elapsed=10.0))
     rows: list[tuple[Any, ...]] = []
@@ -51,7 +54,8 @@ def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecor
                 bytes=moved, ops=tuple(counts), single_ops=tuple(counts), single_ns=tuple(times),
             )
         )  # fmt: skip
-        rows.append((name, kind, sum(moved), sum(counts), sum(counts), sum(times), 5e6, 8e6, 1e7 * (1 + index), 9e9))
+        p50 = float(np.median([time / count for count, time in zip(counts, times, strict=True) if count] or [5e6]))
+        rows.append((name, kind, sum(moved), sum(counts), sum(counts), sum(times), p50, 8e6, 1e7 * (1 + index), 9e9))
     total = sum(row[2] for row in rows)
     phase.targets = TargetsLine(
         phase="p", files=8, known_files=8, bytes=total, known_bytes=total, columns=COLUMNS, rows=tuple(rows)

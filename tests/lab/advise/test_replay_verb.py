@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_programs import needs_programs
 
-from sonde.launch.engine import find_engine
-from sonde.launch.simulator import find_simulator
-from sonde.model.errors import EXIT_BAD_INPUT, MachineError
-
-try:
-    find_engine()
-    find_simulator()
-    IS_BUILT = True
-except MachineError:
-    IS_BUILT = False
-needs_programs = pytest.mark.skipif(not IS_BUILT, reason="engine or simulator is not built")
+from sonde.model.errors import EXIT_BAD_INPUT
 
 WRITES = [[20_000 * k, 10_000, 0, "write", 1000 * k, 1000] for k in range(1500)]
 READS = [[50_000_000 + 20_000 * k, 10_000, 1, "read", 1000 * k, 1000] for k in range(100)]

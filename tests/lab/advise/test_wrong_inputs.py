@@ -10,20 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_programs import needs_programs
 from darshan_builder import DarshanBuilder
 
-from sonde.launch.engine import find_engine
-from sonde.launch.simulator import find_simulator
-from sonde.model.errors import EXIT_BAD_INPUT, MachineError
+from sonde.model.errors import EXIT_BAD_INPUT
 from sonde.tune.description import TUNABLES_FORMAT
-
-try:
-    find_engine()
-    find_simulator()
-    IS_BUILT = True
-except MachineError:
-    IS_BUILT = False
-needs_programs = pytest.mark.skipif(not IS_BUILT, reason="engine or simulator is not built")
 
 COLUMNS = ["t_ns", "ns", "file", "op", "offset", "bytes"]
 TUNABLE = f'schema = "{TUNABLES_FORMAT}"\ntitle = "t"\n[[tunables]]\nid = "x"\ntitle = "x"\n'

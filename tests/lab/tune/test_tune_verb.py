@@ -8,21 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_programs import needs_programs
 
-from sonde.launch.engine import find_engine
-from sonde.launch.simulator import find_simulator
-from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, MachineError
+from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT
 from sonde.store.archive import Archive
 from sonde.tune.description import TUNABLES_FORMAT, read_tunables
 from sonde.tune.journal import find_journal_file
-
-try:
-    find_engine()
-    find_simulator()
-    IS_BUILT = True
-except MachineError:
-    IS_BUILT = False
-needs_programs = pytest.mark.skipif(not IS_BUILT, reason="engine or simulator is not built")
 
 HEAD = f'schema = "{TUNABLES_FORMAT}"\ntitle = "t"\n[[tunables]]\nid = "x"\ntitle = "x"\n'
 PLAN = """

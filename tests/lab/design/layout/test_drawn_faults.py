@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from random import Random
 
 import pytest
 from drawn_layout_mistakes import LOCAL_MISTAKES, Mistake
 from drawn_servers import DrawnServer, draw_server
 from drawn_target_mistakes import TARGET_MISTAKES
+from fault_naming import require_only
 from later_layout_mistakes import LATER_MISTAKES
 
 MISTAKES = [*LOCAL_MISTAKES, *TARGET_MISTAKES, *LATER_MISTAKES]
@@ -38,14 +38,7 @@ def test_drawn_mistake_is_named_with_its_reason(mistake: Mistake, seed: int) -> 
     random = Random(f"{seed}-{mistake.name}")
     server = draw_server_for(mistake, random)
     location = mistake.plant(server, random)
-    faults = server.check().faults
-    matching = [
-        fault for fault in faults if re.search(mistake.reason, f"{fault.kind} {fault.problem} {fault.location}", re.I)
-        and location in f"{fault.location} {fault.problem}"
-    ]  # fmt: skip
-    assert matching, [f"{fault.location}: {fault.problem}" for fault in faults]
-    allowed = {fault.kind for fault in matching} | set(mistake.consequences)
-    assert {fault.kind for fault in faults} <= allowed
+    require_only(server.check().faults, mistake.reason, location, mistake.consequences)
 
 
 def test_mistakes_are_many_and_different() -> None:

@@ -4,13 +4,13 @@ is."""
 
 from __future__ import annotations
 
-import re
 from random import Random
 
 import pytest
 from drawn_hosts import DrawnHost, draw_host
 from drawn_route_mistakes import ROUTE_MISTAKES, RouteMistake
 from drawn_router_mistakes import ROUTER_MISTAKES
+from fault_naming import require_only
 from later_route_mistakes import LATER_ROUTE_MISTAKES
 
 MISTAKES = [*ROUTE_MISTAKES, *ROUTER_MISTAKES, *LATER_ROUTE_MISTAKES]
@@ -58,14 +58,7 @@ def test_drawn_mistake_is_named_with_its_reason(mistake: RouteMistake, seed: int
     random = Random(f"{seed}-{mistake.name}")
     host = draw_host_for(mistake, random)
     location = mistake.plant(host, random)
-    faults = host.check().faults
-    matching = [
-        fault for fault in faults if re.search(mistake.reason, f"{fault.kind} {fault.problem} {fault.location}", re.I)
-        and location in f"{fault.location} {fault.problem}"
-    ]  # fmt: skip
-    assert matching, [f"{fault.location}: {fault.problem}" for fault in faults]
-    allowed = {fault.kind for fault in matching} | set(mistake.consequences)
-    assert {fault.kind for fault in faults} <= allowed
+    require_only(host.check().faults, mistake.reason, location, mistake.consequences)
 
 
 def test_mistakes_are_many_and_different() -> None:

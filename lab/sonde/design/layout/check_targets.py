@@ -15,14 +15,34 @@ from sonde.design.layout.live.observations import ObservedFileSystem
 
 _FULL_PERCENT = 90
 _PAGE = 4 * KIB
-# Less read-ahead than one request of 4 MiB.
-_LEAST_AHEAD_MIB = 4
-_LEAST_CACHE_MIB = 64
 # Points of percent above the median of all targets.
 _UNEVEN_PERCENT = 25
 # Parameters that all targets of a kind have alike, unless somebody forgot one.
 _EQUAL_PARAMETERS = ("brw_size", "max_pages_per_rpc", "max_rpcs_in_flight", "max_dirty_mb", "checksums")
 _FEWEST_PEERS = 3
+# Flags of a label that name a fault: its kind, problem, cost and remedy.
+_FLAGS = {
+    "first_time": (
+        "target never registered", "it was made, but never registered with the management server (first_time)",
+        "clients do not know it, and no object is on it", "mount it while the management server is up",
+    ),
+    "writeconf": (
+        "configuration is written anew", "its label has the flag writeconf",
+        "at its next start the management server makes its configuration anew: pools and settings are lost",
+        "start it while all targets are stopped, as writeconf asks, or tunefs.lustre without it",
+    ),
+}  # fmt: skip
+# Parameters of clients: the least sound value, and problem, cost and remedy of a smaller one.
+_LEAST_PARAMETERS = {
+    "max_cached_mb": (
+        64, "clients keep almost nothing of what they read", "data that is read again comes from the servers",
+        "set it to three quarters of the memory, the default",
+    ),
+    "max_read_ahead_mb": (  # one request of 4 MiB
+        4, "clients do not read ahead", "one task that reads waits for every request",
+        "lctl set_param -P llite.*.max_read_ahead_mb=256 on the management server",
+    ),
+}  # fmt: skip
 
 
 def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
@@ -41,7 +61,7 @@ def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[L
 
 
 def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    facts = target.facts
+    facts, flags = target.facts, target.facts.get("flags", "").split()
     yield CheckedItem("the label of a target", target.location)
     labels = facts["label_origin"].split("\n")
     if len(labels) > 1:
@@ -50,23 +70,14 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
             f"{len(labels)} disks are labeled {target.location}, with one index ({', '.join(labels)})",
             "the second one is refused, or stands for the first", "make it again with an index of its own",
         )  # fmt: skip
-    if not facts.get("management", "") and "MGS" not in facts.get("flags", "").split():
+    if not facts.get("management", "") and "MGS" not in flags:
         yield LayoutFault(
             "no management server", target.location, "its label names no management server (mgsnode)",
             "it cannot register, and does not start", "tunefs.lustre --mgsnode=NID, for each management server",
         )  # fmt: skip
-    if "first_time" in facts.get("flags", "").split():
-        yield LayoutFault(
-            "target never registered", target.location,
-            "it was made, but never registered with the management server (first_time)",
-            "clients do not know it, and no object is on it", "mount it while the management server is up",
-        )  # fmt: skip
-    if "writeconf" in facts.get("flags", "").split():
-        yield LayoutFault(
-            "configuration is written anew", target.location, "its label has the flag writeconf",
-            "at its next start the management server makes its configuration anew: pools and settings are lost",
-            "start it while all targets are stopped, as writeconf asks, or tunefs.lustre without it",
-        )  # fmt: skip
+    for flag, (kind, problem, cost, remedy) in _FLAGS.items():
+        if flag in flags:
+            yield LayoutFault(kind, target.location, problem, cost, remedy)
     if "errors=continue" in facts.get("mount_options", "").split(","):
         yield LayoutFault(
             "mount option", target.location, "it goes on after errors of its file system (errors=continue)",
@@ -74,33 +85,36 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
         )  # fmt: skip
 
 
+def _find_unusual_facts(
+    targets: Sequence[ObservedFileSystem], name: str
+) -> Iterator[tuple[ObservedFileSystem, str, str]]:
+    """Targets whose value of a fact fewer targets have than the most frequent one, with both values."""
+    counts = Counter(target.facts.get(name, "") for target in targets)
+    usual = max(counts, key=lambda value: counts[value], default="")
+    for target in targets:
+        value = target.facts.get(name, "")
+        if counts[value] < counts[usual]:
+            yield target, value, usual
+
+
 def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
     if len(targets) < 2:
         return
     yield CheckedItem("labels of all targets", f"{len(targets)} targets")
-    managements = Counter(
-        target.facts.get("management", "") for target in targets if target.facts.get("management", "")
-    )
-    common = managements.most_common(1)[0][0] if managements else ""
-    for target in targets:
-        management = target.facts.get("management", "")
-        if management and management != common and managements[management] < managements[common]:
-            yield LayoutFault(
-                "another management server", target.location,
-                f"its management server is {management}; the other targets have {common}",
-                "it asks another server, or finds none after a failover", f"tunefs.lustre --mgsnode={common}",
-            )  # fmt: skip
+    with_management = [target for target in targets if target.facts.get("management", "")]
+    for target, management, usual in _find_unusual_facts(with_management, "management"):
+        yield LayoutFault(
+            "another management server", target.location,
+            f"its management server is {management}; the other targets have {usual}",
+            "it asks another server, or finds none after a failover", f"tunefs.lustre --mgsnode={usual}",
+        )  # fmt: skip
     for member, kind in (("file_system", "file system name"), ("backend", "backend")):
-        values = Counter(target.facts.get(member, "") for target in targets)
-        usual = values.most_common(1)[0][0]
-        for target in targets:
-            value = target.facts.get(member, "")
-            if value != usual and values[value] < values[usual]:
-                yield LayoutFault(
-                    "targets differ", target.location, f"its {kind} is {value}; that of the other targets is {usual}",
-                    "it belongs to another file system, or behaves in another way than its peers",
-                    "make it again like the others, if it is not meant so",
-                )  # fmt: skip
+        for target, value, usual in _find_unusual_facts(targets, member):
+            yield LayoutFault(
+                "targets differ", target.location, f"its {kind} is {value}; that of the other targets is {usual}",
+                "it belongs to another file system, or behaves in another way than its peers",
+                "make it again like the others, if it is not meant so",
+            )  # fmt: skip
     without = [target for target in targets if not target.facts.get("failover", "")]
     if 2 * len(without) < len(targets):
         for target in without:
@@ -182,25 +196,15 @@ def _check_client(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedI
                 "writes wait for each other although requests could be sent",
                 f"lctl set_param -P …max_dirty_mb={max(32, 4 * flight // MIB)} on the management server",
             )  # fmt: skip
-    cached = _read_number(facts, "max_cached_mb")
-    if cached is not None:
-        yield CheckedItem("max_cached_mb", target.location)
-        if cached < _LEAST_CACHE_MIB:
+    for name, (least, problem, cost, remedy) in _LEAST_PARAMETERS.items():
+        value = _read_number(facts, name)
+        if value is None:
+            continue
+        yield CheckedItem(name, target.location)
+        if value < least:
             yield LayoutFault(
-                "parameter too small", f"{target.location} max_cached_mb",
-                f"max_cached_mb is {cached}: clients keep almost nothing of what they read",
-                "data that is read again comes from the servers", "set it to three quarters of the memory, the default",
-            )  # fmt: skip
-    ahead = _read_number(facts, "max_read_ahead_mb")
-    if ahead is not None:
-        yield CheckedItem("max_read_ahead_mb", target.location)
-        if ahead < _LEAST_AHEAD_MIB:
-            yield LayoutFault(
-                "parameter too small", f"{target.location} max_read_ahead_mb",
-                f"max_read_ahead_mb is {ahead}: clients do not read ahead",
-                "one task that reads waits for every request",
-                "lctl set_param -P llite.*.max_read_ahead_mb=256 on the management server",
-            )  # fmt: skip
+                "parameter too small", f"{target.location} {name}", f"{name} is {value}: {problem}", cost, remedy
+            )
 
 
 def _compare_parameter(name: str, systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:

@@ -78,6 +78,12 @@ def find_busiest_kind(phase: PhaseRecord) -> str:
     return max(moved, key=lambda kind: moved[kind], default="")
 
 
+def read_busiest_operations(phase: PhaseRecord) -> list[TargetOperations]:
+    """The rows of that kind; empty when none is known."""
+    kind = find_busiest_kind(phase)
+    return [row for row in (read_target_operations(phase.targets) if phase.targets else ()) if row.kind == kind]
+
+
 def compute_target_series(phase: PhaseRecord) -> list[SeriesLine]:
     """One for each target, of the busiest kind of operations."""
     kind = find_busiest_kind(phase)
@@ -134,9 +140,7 @@ def _compare_medians(phase: PhaseRecord) -> list[TargetRates]:
     nine tenths of the operations of every other target, two whose median exceeds all of them, or a single one that
     does so by `_LONGEST_FACTOR`.
     """
-    kind = find_busiest_kind(phase)
-    rows = [row for row in (read_target_operations(phase.targets) if phase.targets else ()) if row.kind == kind]
-    rows = [row for row in rows if row.p50_ns and row.single_ops]
+    rows = [row for row in read_busiest_operations(phase) if row.p50_ns and row.single_ops]
     counted = [row for row in rows if row.single_ops >= _FEWEST_OPERATIONS]
     if len(counted) <= LEAST_OTHERS or float(np.median([row.single_ops for row in rows])) < _OPERATIONS_A_TARGET:
         return []
@@ -187,9 +191,7 @@ def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
     target: of 1,000 drawn phases of 100 operations without a slow target 20 named one by blocks alone, and 1 with this
     rule, which hid 3 of 176 targets that were 1.5 times slower and none of 200 that were twice as slow.
     """
-    kind = find_busiest_kind(phase)
-    rows = [row for row in (read_target_operations(phase.targets) if phase.targets else ()) if row.kind == kind]
-    medians = {row.target: row.p50_ns for row in rows if row.p50_ns}
+    medians = {row.target: row.p50_ns for row in read_busiest_operations(phase) if row.p50_ns}
     limit = LEAST_FACTOR * float(np.median(list(medians.values()))) if medians else 0.0
     slow = select_slow_targets(compute_relative_target_rates(phase))
     return [target for target in slow if medians.get(target.name, math.inf) >= limit]

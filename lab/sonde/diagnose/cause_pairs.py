@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probabilities of pairs of causes, of single causes, of nothing and of causes that nobody described, all together.
 
-Each pair is a hypothesis of its own and is compared with all results. So a pair that explains a part of the results
+Each pair is one hypothesis and is compared with all results. So a pair that explains a part of the results
 only is not certain, however well it explains that part.
 """
 

@@ -57,15 +57,9 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.below_root = job_.below_root;
     request.size = file.size;
     request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};
-    const std::uint64_t from = now();
-    const int result = channel_->open(0, request);
-    const std::uint64_t to = now();
-    meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
-    if (result < 0) {
-        fail(file.path, "open", -result, 0);
+    if (!this->open_file(request)) {
         return false;
     }
-    meter_.histogram(meters::kind_open).add(time_.duration_ns(to - from));
     if (job_.writes) {
         buffers_->set_origin({file.number, job_.generation, static_cast<std::uint32_t>(file.owner)});
     }
@@ -163,16 +157,7 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
             good = false;
         }
     }
-    const std::uint64_t from = now();
-    const int result = channel_->close(0);
-    const std::uint64_t to = now();
-    meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
-    meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
-    if (result < 0) {
-        fail(file.path, "close", -result, 0);
-        good = false;
-    }
-    return good;
+    return this->close_file(file.path) && good;
 }
 
 template class DataStream<MachineTime>;

@@ -28,6 +28,33 @@ void TimedStream<Time>::begin() {
 }
 
 template <class Time>
+bool TimedStream<Time>::open_file(const backends::OpenRequest& request) {
+    const std::uint64_t from = now();
+    const int result = channel_->open(0, request);
+    const std::uint64_t to = now();
+    meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
+    if (result < 0) {
+        fail(request.path, "open", -result, 0);
+        return false;
+    }
+    meter_.histogram(meters::kind_open).add(time_.duration_ns(to - from));
+    return true;
+}
+
+template <class Time>
+bool TimedStream<Time>::close_file(const std::string& path) {
+    const std::uint64_t from = now();
+    const int result = channel_->close(0);
+    const std::uint64_t to = now();
+    meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
+    meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
+    if (result < 0) {
+        fail(path, "close", -result, 0);
+    }
+    return result >= 0;
+}
+
+template <class Time>
 void TimedStream<Time>::run() {
     begin();
     const meters::CpuTime before = meters::thread_cpu();

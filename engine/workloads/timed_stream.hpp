@@ -86,6 +86,10 @@ class TimedStream : public TaskStream {
         return tick <= origin_ ? 0 : static_cast<std::int64_t>(time_.duration_ns(tick - origin_));
     }
     std::uint64_t origin() const noexcept { return origin_; }
+    /// Opens file 0 of the channel and counts the time. False, and the stream has failed, when that is refused.
+    bool open_file(const backends::OpenRequest& request);
+    /// Closes file 0 of the channel and counts the time; `path` is for the error.
+    bool close_file(const std::string& path);
     bool another_pass() const;
     /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it. With barriers between
     /// open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.

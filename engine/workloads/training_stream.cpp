@@ -43,7 +43,7 @@ bool TrainingStream<Time>::run_pass(std::uint64_t pass) {
             next = end;
         }
     }
-    good = close_file() && good;
+    good = close_current_file() && good;
     good = good && this->wait_until(accelerator.end());
     count_epoch(accelerator, next, began);
     if (pass == 0) {
@@ -83,7 +83,7 @@ bool TrainingStream<Time>::read_batch(const patterns::SampleOrder& order, std::u
 template <class Time>
 bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
     try {
-        if (!open_file(sample)) {
+        if (!open_file_of(sample)) {
             return false;
         }
     } catch (const std::exception& error) {
@@ -99,7 +99,7 @@ bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
 
 /// Opens the file of a sample, unless it is the one that is open.
 template <class Time>
-bool TrainingStream<Time>::open_file(const SampleLocation& sample) {
+bool TrainingStream<Time>::open_file_of(const SampleLocation& sample) {
     if (file_ && opened_.owner == sample.owner && opened_.file == sample.file) {
         return true;
     }
@@ -109,7 +109,7 @@ bool TrainingStream<Time>::open_file(const SampleLocation& sample) {
         file_ = std::move(file);  // another task's part of the same file
         return true;
     }
-    if (!close_file()) {
+    if (!close_current_file()) {
         return false;
     }
     backends::OpenRequest request;
@@ -117,34 +117,21 @@ bool TrainingStream<Time>::open_file(const SampleLocation& sample) {
     request.root = job_.root;
     request.below_root = job_.below_root;
     request.size = file.size;
-    const std::uint64_t from = now();
-    const int result = channel_->open(0, request);
-    const std::uint64_t to = now();
-    meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
-    if (result < 0) {
-        this->fail(file.path, "open", -result, 0);
+    if (!Base::open_file(request)) {
         return false;
     }
-    meter_.histogram(meters::kind_open).add(time_.duration_ns(to - from));
     file_ = std::move(file);
     return true;
 }
 
 template <class Time>
-bool TrainingStream<Time>::close_file() {
+bool TrainingStream<Time>::close_current_file() {
     if (!file_) {
         return true;
     }
-    const std::uint64_t from = now();
-    const int result = channel_->close(0);
-    const std::uint64_t to = now();
-    meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
-    meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
-    if (result < 0) {
-        this->fail(file_->path, "close", -result, 0);
-    }
+    const bool good = Base::close_file(file_->path);
     file_.reset();
-    return result >= 0;
+    return good;
 }
 
 template <class Time>

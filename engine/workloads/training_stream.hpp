@@ -33,8 +33,8 @@ class TrainingStream final : public TimedStream<Time> {
     bool run_pass(std::uint64_t pass) override;
     bool read_batch(const patterns::SampleOrder& order, std::uint64_t first, std::uint64_t end);
     bool read_sample(const patterns::SampleLocation& sample);
-    bool open_file(const patterns::SampleLocation& sample);
-    bool close_file();
+    bool open_file_of(const patterns::SampleLocation& sample);
+    bool close_current_file();
     bool read_one_by_one(std::uint64_t first);
     bool read_queued(std::uint64_t first);
     backends::IoRequest make_request(std::uint64_t operation, std::size_t slot) const;

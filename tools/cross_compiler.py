@@ -34,6 +34,11 @@ class CrossCompiler:
     machine: str
     folder: Path
 
+    @property
+    def system(self) -> Path:
+        """A root folder with glibc, for programs of that machine in an emulator; the compiler does not see it."""
+        return self.folder / "system"
+
     def prepare(self) -> None:
         """Fetches the libraries and writes the scripts that CMake calls."""
         self.folder.mkdir(parents=True)
@@ -97,9 +102,10 @@ class CrossCompiler:
                 f"apt knows no libgcc-*-dev for {name}. Give it a source of Debian or Ubuntu for {name}."
             )
         packages = [*_LIBRARIES, f"libgcc-{versions[-1]}-dev"]
-        _run(["apt-get", "-qq", *options, "download", *packages], apt / "packages")
+        _run(["apt-get", "-qq", *options, "download", *packages, "libc6"], apt / "packages")
         for package in sorted((apt / "packages").glob("*.deb")):
-            _run(["dpkg-deb", "-x", str(package), str(target)], apt)
+            folder = self.system if package.name.startswith("libc6_") else target
+            _run(["dpkg-deb", "-x", str(package), str(folder)], apt)
         # An absolute link: it would lead to the library of this system.
         for link in target.glob("usr/lib/*/libfuse3.so"):
             library = target / str(link.readlink()).lstrip("/") if link.readlink().is_absolute() else link.resolve()

@@ -8,7 +8,8 @@
 * sonde-VERSION.cdx.json: CycloneDX list of what the lab needs; SHA256SUMS: checksums of all of these
 
 The same commit gives the same bytes: times are those of the commit ($SOURCE_DATE_EPOCH). Programs are built for each
-machine of cross_compiler.py, whatever this machine is.
+machine of cross_compiler.py, whatever this machine is. program_checks.py checks them, and tries those of another
+machine where qemu-user-static is installed.
 
 Usage: tools/release.py [MACHINE...]      x86_64, aarch64; default: both
 """
@@ -32,6 +33,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cross_compiler import GLIBC, MACHINES, CompilerError, CrossCompiler
+from program_checks import ProgramError, check_wheel, find_emulator, try_programs
 from progress import run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,8 +106,8 @@ def time_tuple(epoch: int) -> tuple[int, int, int, int, int, int]:
     return moment.tm_year, moment.tm_mon, moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec
 
 
-def build_platform_wheel(machine: str, environment: Mapping[str, str]) -> Path:
-    """Builds the wheel with programs for a machine, and checks with auditwheel that they need no newer glibc.
+def build_platform_wheel(machine: str, version: str, environment: Mapping[str, str]) -> Path:
+    """Builds the wheel with programs for a machine, checks what they need and tries them.
 
     The MPI of the environment and libfuse stay outside: users have theirs.
     """
@@ -125,6 +127,14 @@ def build_platform_wheel(machine: str, environment: Mapping[str, str]) -> Path:
     outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
     step(f"Checking the platform wheel for {machine}", [*command, *outside, str(wheel)], environment)
     (repaired,) = folder.glob("*.whl")
+    programs = WORK / machine / "programs"
+    check_wheel(repaired, machine, GLIBC, programs)
+    emulator = find_emulator(machine, compiler.system)
+    if emulator is None:
+        print(f"Programs of {machine} are not tried: qemu-user-static is not installed", flush=True)
+    else:
+        print(f"Trying the programs of {machine}", flush=True)
+        try_programs(programs, emulator, version)
     return repaired
 
 
@@ -188,7 +198,7 @@ def main() -> None:
     add_files(pure, prefix, epoch)
     shutil.copy(pure, TARGET)
     for machine in machines:
-        wheel = build_platform_wheel(machine, environment)
+        wheel = build_platform_wheel(machine, version, environment)
         add_files(wheel, prefix, epoch)
         shutil.copy(wheel, TARGET)
         pack_engine(wheel, machine, version, epoch)
@@ -206,3 +216,6 @@ if __name__ == "__main__":
     except CompilerError as error:
         sys.stderr.write(f"tools/release.py: {error}\n")
         raise SystemExit(3) from error
+    except ProgramError as error:
+        sys.stderr.write(f"tools/release.py: {error}\n")
+        raise SystemExit(1) from error

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from sonde.cli.options import OutputFile, VerbGroup, add_json_option
+from sonde.cli.route_live import latency_command, watch_command
 from sonde.cli.route_output import print_paths, print_verified, report_check
 from sonde.cli.run_selection import open_progress_bar
 from sonde.design.checked_items import CheckedItem, choose_exit_code, split_results
@@ -18,10 +18,9 @@ from sonde.design.routes.check import check_host
 from sonde.design.routes.check_directions import check_directions
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.health import HealthCheckTiming
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import find_host_views
-from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_all_routes, plan_routes
+from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_all_routes
 from sonde.design.routes.plan_files import FORMATS, make_plan_files
 from sonde.design.routes.route_text import (
     describe_fabric,
@@ -31,14 +30,11 @@ from sonde.design.routes.route_text import (
 )
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
-from sonde.model.errors import EXIT_FAILED, MachineError, UserError
+from sonde.model.errors import EXIT_FAILED, MachineError
 from sonde.model.system import System, read_system
-from sonde.model.units import counted
-from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 LNET = "lnet"
-# Hosts behind the routers that a health check asks.
-_PROBED_HOSTS = 3
 
 
 @click.group("route", cls=VerbGroup)
@@ -50,10 +46,14 @@ def command() -> None:
       sonde route plan cumulus --format iproute2 -o routes/
       sonde route check cumulus --as compute rules.txt routes.txt sysctl.txt
       sonde route simulate cumulus --connections 2
+      sonde route latency cumulus --as compute
 
     More: sonde help tasks/route
     """
 
+
+command.add_command(watch_command)
+command.add_command(latency_command)
 
 _system_argument = click.argument("system", metavar="SYSTEM")
 
@@ -276,86 +276,6 @@ def simulate_command(
             print_paths(compared, describe_striping_effect(traffic.all_up))
     if output is not None:
         console.print(str(output), soft_wrap=True)
-    return 0
-
-
-@command.command("watch")
-@_system_argument
-@click.option("--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of.")
-@click.option("--to", "network", metavar="NETWORK", help="Which other network, where the class has several.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.05, 60),
-    default=HealthCheckTiming.interval_s,
-    show_default=True,
-    help="Seconds.",
-)
-@click.option(
-    "--down",
-    type=click.IntRange(1, 100),
-    default=HealthCheckTiming.down,
-    show_default=True,
-    help="Failed rounds to take out.",
-)
-@click.option(
-    "--up",
-    type=click.IntRange(1, 1000),
-    default=HealthCheckTiming.up,
-    show_default=True,
-    help="Good rounds to put back.",
-)
-def watch_command(system: str, name: str, network: str | None, interval: float, down: int, up: int) -> int:
-    """Ask every router of SYSTEM again and again, and take the dead ones out of the multipath route of this host.
-
-    For a service on every host (packaging/systemd). It runs until it is ended; the route is whole again then. The last
-    router is never taken out. Needs root.
-
-    \b
-    Examples:
-      sonde route watch cumulus --as compute
-      sonde route watch cumulus --as compute --interval 0.2
-    """
-    from sonde.design.routes.health import WatchedRoutes, make_route_replacer, watch_routers
-
-    timing = HealthCheckTiming(interval, down, up)
-    views = find_host_views(find_fabrics(read_system(find_system_file(system))), name)
-    (view, *other_views) = [item for item in views if network in (None, item.other_side.network)] or views
-    if network is not None and view.other_side.network != network:
-        networks = list(dict.fromkeys(item.other_side.network for item in views))
-        raise UserError(f"{name} has no routes to {network}; it has routes to {', '.join(networks)}.")
-    if other_views:
-        get_messages_console().print(
-            f"sonde: only {view.fabric.name} is watched; start another with --to {other_views[0].other_side.network}.",
-            soft_wrap=True,
-        )
-    fabric, other_side = view.fabric, view.other_side
-    plan = next(
-        host
-        for host in plan_routes(fabric).host_plans
-        if host.network == view.own_side.network and host.host_class is view.host_class
-    )
-    is_near = view.own_side is fabric.near
-    watched = WatchedRoutes(
-        plan,
-        tuple(route.far_address if is_near else route.near_address for route in fabric.routers),
-        tuple(address for item in other_side.classes for address in item.addresses)[:_PROBED_HOSTS],
-    )
-    change = make_route_replacer(fabric.version, plan.mtu)
-    get_messages_console().print(
-        f"Watching {counted(len(fabric.routers), 'router')}: a dead one is out within {timing.failover_s:g} s.",
-        soft_wrap=True,
-    )
-    try:
-        watch_routers(
-            watched,
-            timing,
-            change,
-            lambda message: get_messages_console().print(message, soft_wrap=True, highlight=False),
-        )
-    finally:
-        for route in watched.main_routes:
-            with suppress(MachineError):  # the interface is not there: there is no route to restore
-                change(route)
     return 0
 
 

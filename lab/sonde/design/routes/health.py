@@ -25,6 +25,9 @@ from sonde.model.errors import MachineError
 
 # What a round trip may take, as a share of the interval; a later answer counts as none.
 _WAIT_SHARE = 0.8
+# The socket option that adds the kernel's time of arrival to each packet (socket(7)); Python has no name for it.
+_SO_TIMESTAMPNS = 35
+_TIMESPEC = struct.Struct("@ll")
 
 
 @dataclass(frozen=True)
@@ -116,18 +119,37 @@ class Pinger:
                     probe_socket.sendto(self._make_packet(self._sequence), (address, 0))
                 except OSError:
                     continue  # no route to the target: no answer
-            return self._collect_replies(sockets, index_by_sequence, len(targets), time.monotonic() + wait_s)
+            arrivals = self._collect_replies(sockets, index_by_sequence, len(targets), time.monotonic() + wait_s)
+            return [arrival is not None for arrival in arrivals]
         finally:
             for probe_socket in sockets:
                 probe_socket.close()
+
+    def measure_round_trip(self, address: str, mark: int, wait_s: float) -> float | None:
+        """Seconds from one request to its answer, which the kernel stamps when it arrives. None without an answer
+        within `wait_s` seconds."""
+        self._sequence = (self._sequence + 1) & 0xFFFF
+        with self._open_socket(mark) as probe_socket:
+            start, start_realtime = time.monotonic(), time.time()
+            try:
+                probe_socket.sendto(self._make_packet(self._sequence), (address, 0))
+            except OSError:
+                return None  # no route to the target
+            (arrival,) = self._collect_replies([probe_socket], {self._sequence: 0}, 1, start + wait_s)
+        elapsed_s = time.monotonic() - start
+        if arrival is None:
+            return None
+        # A real-time clock that was set between request and answer shows as a time outside of the elapsed one.
+        return arrival - start_realtime if 0 < arrival - start_realtime <= elapsed_s else elapsed_s
 
     def _open_socket(self, mark: int) -> socket.socket:
         try:
             probe_socket = socket.socket(self._family, socket.SOCK_RAW, self._protocol)
             probe_socket.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
+            probe_socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         except PermissionError:
             raise MachineError(
-                "Watching routers needs root, or CAP_NET_ADMIN and CAP_NET_RAW: packets are sent with a mark."
+                "Probing routers needs root, or CAP_NET_ADMIN and CAP_NET_RAW: packets are sent with a mark."
             ) from None
         probe_socket.setblocking(False)
         return probe_socket
@@ -143,12 +165,13 @@ class Pinger:
 
     def _collect_replies(
         self, sockets: Sequence[socket.socket], index_by_sequence: dict[int, int], count: int, deadline: float
-    ) -> list[bool]:
-        answered = [False] * count
+    ) -> list[float | None]:
+        """When each answer arrived, by the real-time clock of the kernel; None without an answer until the deadline."""
+        arrivals: list[float | None] = [None] * count
         while index_by_sequence and (remaining_s := deadline - time.monotonic()) > 0:
             for probe_socket in select.select(sockets, [], [], remaining_s)[0]:
                 try:
-                    data = probe_socket.recv(2048)
+                    data, ancillary, _, _ = probe_socket.recvmsg(2048, socket.CMSG_SPACE(_TIMESPEC.size))
                 except BlockingIOError:
                     continue
                 if self._family == socket.AF_INET:
@@ -157,8 +180,16 @@ class Pinger:
                     continue
                 kind, _, _, identity, sequence = struct.unpack("!BBHHH", data[:8])
                 if kind == self._reply and identity == self._id and sequence in index_by_sequence:
-                    answered[index_by_sequence.pop(sequence)] = True
-        return answered
+                    arrivals[index_by_sequence.pop(sequence)] = _read_arrival(ancillary)
+        return arrivals
+
+
+def _read_arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS) and len(data) >= _TIMESPEC.size:
+            seconds, nanoseconds = _TIMESPEC.unpack_from(data)
+            return float(seconds) + float(nanoseconds) * 1e-9
+    return time.time()
 
 
 @dataclass(frozen=True)
@@ -173,6 +204,11 @@ class WatchedRoutes:
     @property
     def main_routes(self) -> list[PlannedIpRoute]:
         return self.plan.active_routes
+
+    @property
+    def marks(self) -> list[int]:
+        """The firewall mark that leads packets through each router."""
+        return [rule.mark for rule in self.plan.rules]
 
     @property
     def gateways(self) -> list[str]:
@@ -195,7 +231,7 @@ def watch_routers(
     the route or returns to it, and for each reason that a route cannot be changed."""
     pinger = Pinger(watched.plan.version)
     health = RouterHealth(len(watched.gateways), timing)
-    marks = [rule.mark for rule in watched.plan.rules]
+    marks = watched.marks
     targets = [*zip(watched.router_addresses, marks, strict=True)]
     targets += [(host, mark) for host in watched.other_hosts for mark in marks]
     finished_rounds = 0

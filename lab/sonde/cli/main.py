@@ -53,6 +53,7 @@ _SHARED_MODULES = frozenset(
         "forecast_output",
         "layout_output",
         "route_output",
+        "route_live",
         "diagnose_output",
         "completion",
         "output_options",

@@ -3,6 +3,7 @@
 # library and without internet the configure step ends with the name of the package to install.
 include(FetchContent)
 option(SONDE_FETCH "Download header libraries that the system lacks" ON)
+option(SONDE_MOUNT "sonde-mount, where libfuse is found" ON)
 
 # Finds `package`, or makes it available from `url` at `commit`. `debian` and `fedora` name it for the package managers.
 # A macro, not a function: find_package sets variables in the scope of its caller.
@@ -48,6 +49,9 @@ if(PkgConfig_FOUND)
   pkg_check_modules(LIBURING QUIET IMPORTED_TARGET liburing>=2.2)
   pkg_check_modules(FUSE3 QUIET IMPORTED_TARGET fuse3>=3.12)
 endif()
+if(NOT SONDE_MOUNT)
+  set(FUSE3_FOUND FALSE)
+endif()
 if(LIBURING_FOUND)
   message(STATUS "liburing ${LIBURING_VERSION}: found on this system")
 else()
@@ -57,6 +61,8 @@ endif()
 # So is libfuse.
 if(FUSE3_FOUND)
   message(STATUS "libfuse ${FUSE3_VERSION}: found on this system")
+elseif(NOT SONDE_MOUNT)
+  message(STATUS "SONDE_MOUNT is OFF: sonde mount is left out")
 else()
   message(STATUS "libfuse 3.12 or later (Debian: libfuse3-dev fuse3, Fedora: fuse3-devel fuse3; and pkg-config) not "
     "found: sonde mount is left out")

@@ -28,14 +28,39 @@ def test_recipe_states_version_of_cmake(file: str) -> None:
     assert re.findall(STATED[file], (ROOT / file).read_text(encoding="utf-8")) == [version]
 
 
-@pytest.mark.parametrize(("file", "form"), [("conda/recipe.yaml", "- {} >="), ("spack/sonde/package.py", '"py-{}@')])
-def test_recipe_requires_what_the_lab_requires(file: str, form: str) -> None:
+# How a recipe requires a library of the programs; {} is the oldest version that CMake accepts.
+REQUIRED = {
+    "conda/recipe.yaml": ("cmake >={}", "nlohmann_json >={}", "cli11 >={}", "liburing >={}", ""),
+    "debian/control": (
+        "cmake (>= {})",
+        "nlohmann-json3-dev (>= {})",
+        "libcli11-dev (>= {})",
+        "liburing-dev (>= {})",
+        "libfuse3-dev (>= {})",
+    ),
+    "rpm/sonde-engine.spec": ("cmake >= {}", "", "", "liburing-devel >= {}", "fuse3-devel >= {}"),
+    "spack/sonde/package.py": ("cmake@{}:", "nlohmann-json@{}:", "cli11@{}:", "liburing@{}:", "libfuse@{}:"),
+}
+
+
+def test_conda_recipe_requires_what_the_lab_requires() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [re.split(r"[>=<]", requirement)[0] for requirement in project["dependencies"]]
-    renamed = RENAMED if file.startswith("conda") else {}
-    text = (PACKAGING / file).read_text(encoding="utf-8")
+    text = (PACKAGING / "conda" / "recipe.yaml").read_text(encoding="utf-8")
     assert len(names) > 8
-    assert [name for name in names if form.format(renamed.get(name, name)) not in text] == []
+    assert [name for name in names if f"- {RENAMED.get(name, name)} >=" not in text] == []
+
+
+@pytest.mark.parametrize("file", REQUIRED)
+def test_recipe_requires_the_libraries_of_cmake(file: str) -> None:
+    root = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    libraries = (ROOT / "cmake" / "dependencies.cmake").read_text(encoding="utf-8")
+    versions = re.findall(r"cmake_minimum_required\(VERSION (\S+)\)", root)
+    for form in (r"nlohmann_json (\S+) ", r"CLI11 (\S+) CLI11", r"liburing>=([0-9.]+)\)", r"fuse3>=([0-9.]+)\)"):
+        versions += re.findall(rf"\b{form}", libraries)
+    text = (PACKAGING / file).read_text(encoding="utf-8")
+    forms = [form.format(version) for form, version in zip(REQUIRED[file], versions, strict=True) if form]
+    assert [form for form in forms if form not in text] == []
 
 
 def test_release_page_lists_every_recipe() -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sonde.cli.forecast_output import forecasts_to_json, print_forecast
 from sonde.cli.report_writing import write_with_status
-from sonde.cli.run_options import OutputOptions, RunRequest
+from sonde.cli.run_options import OutputOptions, RunRequest, make_output_display
 from sonde.conduct.run import make_failure
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.cells import prepare_cells
@@ -41,7 +41,6 @@ from sonde.model.plan import Plan
 from sonde.model.system import System
 from sonde.model.units import counted, format_ops, format_rate
 from sonde.store.archive import REPORT
-from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
@@ -110,7 +109,7 @@ def _print_forecast(request: Request, output: OutputOptions) -> int:
 
 def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
     """Runs an experiment, reads its results and writes its page. Raises UserError for an unknown location name."""
-    display = make_display(get_messages_console(), output.quiet)
+    display = make_output_display(output)
     experiment_run = execute_request(request, output.archive, display, output.mpi_module, output.create_executor)
     if not output.report or not experiment_run.results.runs:
         return experiment_run

@@ -14,6 +14,7 @@ from sonde.cli.run_options import (
     RunRequest,
     add_dry_run_options,
     add_output_options,
+    make_output_display,
     run_request_options,
 )
 from sonde.conduct.run import RunResult, RunSetup, make_failure
@@ -31,7 +32,6 @@ from sonde.model.plan import Plan, read_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
 from sonde.store.summary import NAME as SUMMARY
-from sonde.terminal.run_display import make_display
 from sonde.terminal.run_tables import print_run
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
@@ -95,7 +95,7 @@ def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: O
     """Runs the plan once and prints its result. Raises the error of a failed run."""
     for warning in find_plan_warnings(plan) if not output.quiet else ():
         get_messages_console().print(f"sonde: {warning}", soft_wrap=True)
-    display = make_display(get_messages_console(), output.quiet)
+    display = make_output_display(output)
     system = run_request.locations.system
     described = read_system(find_system_file(system)) if system else None
     setup = RunSetup(find_engine(), output.archive, launcher, output.mpi_module, display.stopping, system=described)

@@ -19,6 +19,9 @@ from sonde.experiments.single_run import RunLabels
 from sonde.model.errors import UnitError, UserError
 from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
+from sonde.terminal.metrics_display import MetricsDisplay
+from sonde.terminal.run_display import Display, make_display
+from sonde.terminal.screen import get_messages_console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -66,6 +69,7 @@ class OutputOptions:
     report: bool = False
     dry_run: bool = False
     rate: float | None = None  # bytes/s for the forecast of a dry run
+    metrics: Path | None = None  # file with the state of the run in progress
     create_executor: ExecutorFactory | None = None  # creates the executor; None: the engine
 
 
@@ -157,16 +161,28 @@ def add_output_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_output(*args: Any, **options: Any) -> Any:
-        names = ("archive", "mpi_module", "quiet", "as_json", "report", "dry_run")
+        names = ("archive", "mpi_module", "quiet", "as_json", "report", "dry_run", "metrics")
         members = {name: options.pop(name) for name in names}
         output = OutputOptions(rate=_parse_rate_option(options.pop("rate")), **members)
         return command(*args, output=output, **options)
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
+    metrics = click.option(
+        "--metrics",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Keep the state of the run in progress in FILE, as metrics for Prometheus; removed at the end.",
+    )
     decorated: Any = with_output
-    for decorate in (add_json_option, quiet, report_option, add_archive_option, add_mpi_module_option):
+    for decorate in (metrics, add_json_option, quiet, report_option, add_archive_option, add_mpi_module_option):
         decorated = decorate(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def make_output_display(output: OutputOptions) -> Display:
+    """The display of the runs. Raises MachineError when the file of metrics cannot be written."""
+    display = make_display(get_messages_console(), output.quiet)
+    return display if output.metrics is None else MetricsDisplay(display, output.metrics)
 
 
 def _parse_rate_option(text: str | None) -> float | None:

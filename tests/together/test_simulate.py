@@ -181,6 +181,39 @@ def test_an_experiment_is_run_on_the_pools_of_the_machine(sonde: Any, runs: Any,
     assert medians["FS3"] == pytest.approx(4 * medians["FS1"], rel=0.02)
 
 
+TRAINING = """
+schema = "sonde-plan/2"
+id = "input"
+title = "input"
+[data]
+files = { mapping = "many", count = 12 }
+access = { transfer = "1MiB", block = "64MiB", segments = 1 }
+[[phases]]
+id = "generate"
+op = "write"
+[[phases]]
+id = "epoch"
+op = "train"
+training = { batch_size = 1, compute_time = "600ms", prefetch = 2 }
+"""
+
+
+def test_sweep_says_how_many_accelerators_a_machine_feeds(sonde: Any, runs: Any, tmp_path: Path) -> None:
+    """cray-x1 serves a task at 120 MB/s, 32 at less each; an accelerator takes 67 MB each 0.6 s, which is 112 MB/s."""
+    (tmp_path / "input.toml").write_text(TRAINING, encoding="utf-8")
+    sweep = ("simulate", "input.toml", "--system", "cray-x1", "--sweep", "tasks.processes=1,2,32")
+    result = sonde(*sweep, "--json")
+    assert result.returncode == 0, result.stderr
+    shares = {run["tasks"]: run["phases"][1]["utilization"] for run in runs()}
+    assert shares[1] > 0.9 > 0.7 > shares[32]
+    at_90, at_70 = (text for text in json.loads(result.stdout)["ranking"] if text.startswith("epoch: "))
+    assert f"32 computed {100 * shares[32]:.1f} %" in at_70
+    assert ": the most that reached 90 %; " in at_90
+    refused = sonde(*sweep, "--tasks", "4")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "both set the number of tasks" in refused.stderr
+
+
 def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs: Any) -> None:
     result = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
     assert "which a model of a machine does not know" in result.stdout + result.stderr

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from sonde.cli.experiment_runs import run_experiment
+from sonde.cli.experiment_runs import run_experiment, run_plan
 from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.run import print_run_result
 from sonde.cli.run_options import OutputOptions, RunRequest
@@ -76,6 +76,13 @@ def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: boo
 )
 @click.option("--profile", metavar="NAME", default="", help="Scale of an experiment: ci, laptop, published.")
 @click.option("--repeat", type=click.IntRange(1, 100_000), metavar="N", help="Run every cell so many times.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    metavar="PATH=VALUES",
+    multiple=True,
+    help="Run once for each value, like tasks.processes=1..64*2. Several make a grid.",
+)
 @click.option("--group", metavar="NAME", default="", help="Name of the group that the runs belong to.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later.")
 @add_archive_option
@@ -93,6 +100,7 @@ def command(
     settings: tuple[str, ...],
     profile: str,
     repeat: int | None,
+    sweeps: tuple[str, ...],
     group: str,
     tags: tuple[str, ...],
     archive: Archive,
@@ -109,6 +117,7 @@ def command(
       sonde simulate quick --system edison --tasks 96
       sonde simulate quick --system edison --mount fs1 --fault "slow-target 3 10x"
       sonde simulate hpcs-07 --profile ci --system hpcs-demo
+      sonde simulate training-resnet50 --system edison --sweep tasks.processes=1..64*2
 
     More: sonde help concepts/simulate
     """
@@ -116,23 +125,30 @@ def command(
     source = resolve_plan_source(plan)
     with prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher:
         document = read_document(source)
-        if document.get("schema") == EXPERIMENT:
+        is_experiment = document.get("schema") == EXPERIMENT
+
+        def make_executor(setup: RunSetup, line: LineObserver, begin: Callable[[Attempt], None]) -> SimulatedExecutor:
+            return SimulatedExecutor(setup, line, launcher, machine, begin)
+
+        output = OutputOptions(archive, None, quiet, as_json, create_executor=make_executor)
+        # Every cell is on a part of the machine; nothing is ever written here.
+        storage = launcher.system.with_name("storage")
+        storage.mkdir()
+        locations = RunLocations(str(storage), system=system)
+        request = RunRequest(profile, settings, locations, repeat, sweeps=sweeps, group=group, tags=tags)
+        if is_experiment:
             if tasks or nodes:
                 raise UserError("--tasks and --nodes belong to a plan; of an experiment say --set clients.nodes=4.")
-            # Every cell is on a part of the machine; nothing is ever written here.
-            storage = launcher.system.with_name("storage")
-            storage.mkdir()
-            wanted = RunRequest(
-                profile, settings, RunLocations(str(storage), system=system), repeat, group=group, tags=tags
-            )
-
-            def make(setup: RunSetup, line: LineObserver, begin: Callable[[Attempt], None]) -> SimulatedExecutor:
-                return SimulatedExecutor(setup, line, launcher, machine, begin)
-
-            return run_experiment(source, wanted, OutputOptions(archive, None, quiet, as_json, create_executor=make))
-        if profile or repeat:
-            raise UserError(f"{'--profile' if profile else '--repeat'} belongs to an experiment, and this is a plan.")
+            return run_experiment(source, request, output)
+        if profile:
+            raise UserError("--profile belongs to an experiment, and this is a plan.")
         checked = load_simulated_plan(plan, settings, document, machine, mount)
+        if request.is_experiment:
+            if traces:
+                raise UserError("--traces is of one run; leave out --sweep and --repeat.")
+            if tasks and any(sweep.startswith("tasks.") for sweep in sweeps):
+                raise UserError("--tasks and --sweep tasks.… both set the number of tasks; leave out one of them.")
+            return run_plan(checked, request, output)
         return _simulate_plan(checked, launcher, machine, archive, RunLabels(group, tags), traces, quiet, as_json)
 
 

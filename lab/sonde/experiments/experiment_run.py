@@ -155,6 +155,7 @@ def results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:
                 "has_enough_runs": item.has_enough_runs,
                 "classifications": list(item.classifications),
                 "rates": list(item.rates),
+                **_describe_training(item),
             }
             for item in experiment_run.medians
         ],
@@ -181,6 +182,10 @@ def results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:
         "runs": [{"cell": item.cell, "repeat": item.repeat, "warm_up": item.warm_up, "run": item.folder.name}
                  for item in finished.runs],
     }  # fmt: skip
+
+
+def _describe_training(cell: CellMedian) -> dict[str, Any]:
+    return {"accelerators": cell.accelerators, "utilizations": list(cell.utilizations)} if cell.utilizations else {}
 
 
 def describe_failure(experiment_run: ExperimentRun) -> str:

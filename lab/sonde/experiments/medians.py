@@ -36,6 +36,8 @@ class CellMedian:
     has_enough_runs: bool  # the requested number of repeats or width of the interval was reached
     rates: tuple[float, ...]  # in the order of the repeats
     classifications: tuple[str, ...] = ()  # different ones of the rates; empty where nothing is known
+    accelerators: int = 0  # emulated ones that read training samples
+    utilizations: tuple[float, ...] = ()  # shares of the time that they computed, of the runs that state one
 
     @property
     def about(self) -> str:
@@ -64,6 +66,7 @@ def compute_medians(results: Results) -> list[CellMedian]:
         runs = sorted(results.list_runs_of_cell(cell.id), key=lambda run: run.repeat)
         rates: dict[tuple[str, str], list[float]] = {}
         kinds: dict[str, dict[str, None]] = {}
+        accelerators, utilizations = dict[str, int](), dict[str, list[float]]()
         for run in runs:
             try:
                 summary = read_summary(run.folder)
@@ -73,6 +76,9 @@ def compute_medians(results: Results) -> list[CellMedian]:
                 rates.setdefault((phase, unit), []).append(rate)
             for row in summary.phases:
                 kinds.setdefault(str(row.get("phase")), {})[str(row.get("classification") or "")] = None
+                if row.get("done") and row.get("utilization") is not None:
+                    accelerators[str(row["phase"])] = int(row["accelerators"])
+                    utilizations.setdefault(str(row["phase"]), []).append(float(row["utilization"]))
         for (phase, unit), values in rates.items():
             cell_medians.append(
                 CellMedian(
@@ -86,6 +92,8 @@ def compute_medians(results: Results) -> list[CellMedian]:
                     stopping.is_finished(values),
                     tuple(values),
                     tuple(kind for kind in kinds[phase] if kind),
+                    accelerators.get(phase, 0),
+                    tuple(utilizations.get(phase, ())),
                 )
             )
     return cell_medians

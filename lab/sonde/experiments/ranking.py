@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks the cells of a sweep: the best cell of each phase, how many times as fast it is as the others, and a figure."""
+"""Ranks the cells of a sweep: the best cell of each phase, how many times as fast it is as the others, and a figure.
+
+Of training input the answer is another one: the largest number of accelerators that the storage keeps busy.
+"""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
 from sonde.experiments.medians import BYTES, CellMedian
 from sonde.model.experiment.description import FigureDescription
 from sonde.model.experiment.experiment import Experiment
-from sonde.model.units import format_ops, format_rate
+from sonde.model.units import counted, format_ops, format_rate
 from sonde.stats.ratio import RateRatio, compare_rates
 
 # Ratios of the best cell to this many others are printed: the next ones, and the slowest.
 _MOST_OTHERS = 3
+# Utilizations that the published definitions of training input demand (mlcommons/storage: unet3d and resnet50 90 %,
+# cosmoflow 70 %).
+_DEMANDED_UTILIZATIONS = (0.9, 0.7)
 
 
 def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
@@ -28,10 +35,65 @@ def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
     sentences = []
     for (plan, phase, _), cells in cells_of_phase.items():
         if len(cells) > 1:
-            ranked = sorted(_drop_constant_axes(cells), key=lambda cell: -cell.interval.value)
             name = f"{plan}, {phase}" if plan else phase
+            if all(cell.utilizations for cell in cells) and len({cell.accelerators for cell in cells}) > 1:
+                sentences += _describe_fed_accelerators(name, cells)
+                continue
+            ranked = sorted(_drop_constant_axes(cells), key=lambda cell: -cell.interval.value)
             sentences += [_describe_best(name, ranked), *_describe_others(ranked)]
     return sentences
+
+
+def _describe_fed_accelerators(phase: str, cells: Sequence[CellMedian]) -> list[str]:
+    """How many accelerators compute for the demanded shares of the time, for all cells with the same other axes."""
+    groups: dict[tuple[tuple[str, str], ...], list[CellMedian]] = {}
+    counting_axes = _find_counting_axes(cells)
+    for cell in _drop_constant_axes(cells):
+        others = tuple((axis, str(value)) for axis, value in cell.axis_values.items() if axis not in counting_axes)
+        groups.setdefault(others, []).append(cell)
+    sentences = []
+    for others, group in groups.items():
+        name = ", ".join([phase, *(f"{axis}={value}" for axis, value in others)])
+        sentences += [_describe_share(name, group, demanded) for demanded in _DEMANDED_UTILIZATIONS]
+    return sentences
+
+
+def _find_counting_axes(cells: Sequence[CellMedian]) -> set[str]:
+    """The axes that set the number of accelerators: each value has one number, and not all the same."""
+    counting_axes = set()
+    for axis in cells[0].axis_values:
+        numbers: dict[str, set[int]] = {}
+        for cell in cells:
+            numbers.setdefault(str(cell.axis_values.get(axis)), set()).add(cell.accelerators)
+        if all(len(of_value) == 1 for of_value in numbers.values()) and len(set(map(tuple, numbers.values()))) > 1:
+            counting_axes.add(axis)
+    return counting_axes
+
+
+def _describe_share(phase: str, cells: Sequence[CellMedian], demanded: float) -> str:
+    """The largest number of accelerators that, like all smaller numbers tried, computed for the demanded share."""
+    busy: CellMedian | None = None
+    waiting: CellMedian | None = None
+    for cell in sorted(cells, key=lambda cell: cell.accelerators):
+        if statistics.median(cell.utilizations) < demanded:
+            waiting = cell
+            break
+        busy = cell
+    if busy is None:
+        sentence = f"{phase}: no number of accelerators that was tried computed {100 * demanded:.0f} % of the time"
+    else:
+        about = f", not of storage ({busy.about})" if busy.about else ""
+        sentence = (
+            f"{phase}: {counted(busy.accelerators, 'accelerator')} computed {_format_share(busy)} of the time{about}"
+        )
+        sentence += f": the most that reached {100 * demanded:.0f} %" if waiting else ""
+    if waiting is None:
+        return f"{sentence}, {100 * demanded:.0f} % is demanded; no larger number was tried."
+    return f"{sentence}; {waiting.accelerators} computed {_format_share(waiting)}."
+
+
+def _format_share(cell: CellMedian) -> str:
+    return f"{100 * statistics.median(cell.utilizations):.1f} %"
 
 
 def _drop_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:

@@ -144,6 +144,8 @@ def _phase_to_json(phase: PhaseRecord) -> dict[str, Any]:
             "stopped_by": end.stopped_by,
             "definition": f"sonde {name}" if name else "",
         }
+        if end.training is not None:
+            row |= {"accelerators": end.training.accelerators, "utilization": end.training.utilization}
     return row
 
 

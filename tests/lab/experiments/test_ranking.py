@@ -6,12 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fake_executor import build_request, run_fake_experiment
 
-from sonde.experiments.medians import compute_medians
+from sonde.experiments.medians import CellMedian, compute_medians
 from sonde.experiments.page.page import build_study, evaluate_results
 from sonde.experiments.ranking import choose_figures, describe_ranking
 from sonde.experiments.results import FACTS, Results, read_results
+from sonde.stats.stopping import InterimLook, MedianInterval
 from sonde.store.archive import Archive
 
 SWEEP: dict[str, Any] = {
@@ -76,3 +78,65 @@ def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path)
     assert sections["Ranking"].paragraphs[0].startswith("write: transfer=16KiB has the highest median of 3 cells")
     assert "Rate over transfer" in " ".join(sections)
     assert any("<svg" in str(part) for section in sections.values() for part in section.parts)
+
+
+def make_training_cell(accelerators: int, utilization: float, kind: str = "storage", **axes: Any) -> CellMedian:
+    return CellMedian(
+        cell=f"c{accelerators}",
+        axis_values={"processes": accelerators, **axes},
+        plan="",
+        phase="epoch-1",
+        unit="B/s",
+        interval=MedianInterval(1e9 * accelerators, None, None, 1),
+        look=InterimLook.ONLY,
+        has_enough_runs=True,
+        rates=(1e9 * accelerators,),
+        classifications=(kind,),
+        accelerators=accelerators,
+        utilizations=(utilization,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("utilizations", "at_90", "at_70"),
+    [
+        (
+            {8: 0.71, 2: 0.99, 4: 0.9},
+            "epoch-1: 4 accelerators computed 90.0 % of the time: the most that reached 90 %; 8 computed 71.0 %.",
+            "epoch-1: 8 accelerators computed 71.0 % of the time, 70 % is demanded; no larger number was tried.",
+        ),
+        (
+            {1: 0.5, 2: 0.4},
+            "epoch-1: no number of accelerators that was tried computed 90 % of the time; 1 computed 50.0 %.",
+            "epoch-1: no number of accelerators that was tried computed 70 % of the time; 1 computed 50.0 %.",
+        ),
+        (  # chance: 8 reach the share, but not the smaller 4
+            {1: 0.95, 4: 0.8, 8: 0.92},
+            "epoch-1: 1 accelerator computed 95.0 % of the time: the most that reached 90 %; 4 computed 80.0 %.",
+            "epoch-1: 8 accelerators computed 92.0 % of the time, 70 % is demanded; no larger number was tried.",
+        ),
+    ],
+)
+def test_largest_number_of_fed_accelerators_is_the_answer(
+    utilizations: dict[int, float], at_90: str, at_70: str
+) -> None:
+    cells = [make_training_cell(number, share) for number, share in utilizations.items()]
+    assert describe_ranking(cells) == [at_90, at_70]
+
+
+def test_fed_accelerators_are_told_for_each_value_of_other_axes() -> None:
+    shares = {("a", 1): 0.95, ("a", 2): 0.8, ("b", 1): 0.95, ("b", 2): 0.91}
+    cells = [make_training_cell(number, share, "cache", files=files) for (files, number), share in shares.items()]
+    first, _, second, _ = describe_ranking(cells)
+    assert first == (
+        "epoch-1, files=a: 1 accelerator computed 95.0 % of the time, not of storage (cached): the most that"
+        " reached 90 %; 2 computed 80.0 %."
+    )
+    assert second.startswith(
+        "epoch-1, files=b: 2 accelerators computed 91.0 % of the time, not of storage (cached), 90 %"
+    )
+
+
+def test_epochs_with_equal_numbers_of_accelerators_are_ranked_by_rate() -> None:
+    cells = [make_training_cell(4, share, transfer=size) for size, share in (("4KiB", 0.5), ("1MiB", 0.9))]
+    assert describe_ranking(cells)[0].startswith("epoch-1: transfer=")

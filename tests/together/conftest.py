@@ -51,19 +51,12 @@ def warm_program(warm: WarmSonde, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def sonde(engine: Path, warm_program: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def sonde(engine: Path, warm: WarmSonde, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [warm_program, *arguments],
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
-        )
+        environment = {**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")}
+        return warm.run(arguments, tmp_path, environment)
 
     return run
 
@@ -89,20 +82,13 @@ def library() -> Path:
 
 @pytest.fixture
 def sonde_with_library(
-    library: Path, warm_program: Path, tmp_path: Path
+    library: Path, warm: WarmSonde, tmp_path: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test, with no settings of the library but those of the words."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [warm_program, *arguments],
-            cwd=tmp_path,
-            env={name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        environment = {name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"}
+        return warm.run(arguments, tmp_path, environment)
 
     return run
 

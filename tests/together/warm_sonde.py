@@ -5,8 +5,9 @@ One process has the modules of the lab loaded and forks for each command that is
 folder, environment and open files of whoever asks, and is killed when the asker goes away; the asker ends with its exit
 code. What it does is what a new process would do. Starting is tested by those that start `python -m sonde` themselves.
 
-Usage: warm_sonde.py serve NAME        until its standard input ends; NAME is that of a socket without a file
-       warm_sonde.py ask NAME WORDS…
+Tests ask with WarmSonde.run(); programs, with ask_warm_sonde.py.
+
+Usage: warm_sonde.py NAME        until its standard input ends; NAME is that of a socket without a file
 """
 
 from __future__ import annotations
@@ -14,62 +15,55 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-import json
+import io
+import marshal
 import os
 import random
 import select
+import selectors
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
 import traceback
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-FILES = 3  # standard input, output and error
+from ask_warm_sonde import STANDARD_FILES, receive_code, send_request
 
-
-def ask(name: str, arguments: list[str]) -> int:
-    """Has a command done; its exit code, or minus the number of the signal that ended it."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
-        asker.connect(f"\0{name}")
-        text = json.dumps({"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
-        socket.send_fds(asker, [len(text).to_bytes(4, "little")], list(range(FILES)))
-        asker.sendall(text)
-        answer = asker.recv(16)
-    if not answer:
-        raise SystemExit("warm_sonde.py: the process that has everything loaded is gone")
-    return int(answer)
+Request = tuple[list[str], str, dict[str, str]]  # arguments, folder, environment
 
 
-def receive_request(asker: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def receive_request(asker: socket.socket) -> tuple[Request, list[int]]:
     """What somebody asks for, and the files that come with it."""
-    head, files, _, _ = socket.recv_fds(asker, 4, FILES)
+    head, files, _, _ = socket.recv_fds(asker, 4, len(STANDARD_FILES))
     length, text = int.from_bytes(head, "little"), b""
     while len(text) < length:
         text += asker.recv(length - len(text))
-    return json.loads(text), files
+    return marshal.loads(text), files  # nosec B302 # of our own tests
 
 
-def become(request: dict[str, Any], files: list[int]) -> None:
+def become(request: Request, files: list[int]) -> None:
     """Makes a forked process what a new one would be."""
+    arguments, folder, environment = request
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    os.chdir(request["folder"])
+    os.chdir(folder)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(environment)
     random.seed()
-    sys.argv = ["sonde", *request["arguments"]]
+    sys.argv = ["sonde", *arguments]
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  (standard streams stay open)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
 
 
-def do(request: dict[str, Any], files: list[int]) -> int:
+def do(request: Request, files: list[int]) -> int:
     """The command, in the process forked for it."""
     from sonde.cli.main import main
 
@@ -154,16 +148,50 @@ class WarmSonde:
         self.name = f"sonde-warm-{uuid.uuid4().hex}"
         # One thread of numpy's: others would be missing after a fork.
         environment = {**os.environ, "PYTHONPATH": str(lab), "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, __file__, "serve", self.name]
+        command = [sys.executable, __file__, self.name]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", "sonde could not be loaded"
 
+    def run(
+        self, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str], timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """What a command does in a folder, with nothing to read; it is killed when it takes longer than `timeout_s`."""
+        end = time.monotonic() + timeout_s
+        outputs: dict[int, bytes] = {}
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker, selectors.DefaultSelector() as selector:
+            asker.connect(f"\0{self.name}")
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+            texts = [os.fspath(argument) for argument in arguments]
+            send_request(asker, texts, str(folder), dict(environment), (nothing, out_end, err_end))
+            for descriptor in (nothing, out_end, err_end):
+                os.close(descriptor)
+            for descriptor in (out, err):
+                outputs[descriptor] = b""
+                selector.register(descriptor, selectors.EVENT_READ)
+            try:
+                while selector.get_map():
+                    ready = selector.select(end - time.monotonic())
+                    if not ready:
+                        raise subprocess.TimeoutExpired(["sonde", *arguments], timeout_s)
+                    for key, _ in ready:
+                        if text := os.read(key.fd, 1 << 16):
+                            outputs[key.fd] += text
+                        else:
+                            selector.unregister(key.fd)
+                code = receive_code(asker)
+            finally:
+                os.close(out)
+                os.close(err)
+        printed = [io.TextIOWrapper(io.BytesIO(outputs[descriptor])).read() for descriptor in (out, err)]
+        return subprocess.CompletedProcess(["sonde", *texts], code, *printed)
+
     def write_program(self, path: Path, before: str = "") -> Path:
         """Writes a program that does what `sonde` does; `before` are lines of its shell script."""
-        python = f"{sys.executable} -I -S"
-        path.write_text(f'#!/bin/sh\n{before}exec {python} {__file__} ask {self.name} "$@"\n', encoding="utf-8")
+        asking = f"{sys.executable} -I -S {Path(__file__).with_name('ask_warm_sonde.py')} {self.name}"
+        path.write_text(f'#!/bin/sh\n{before}exec {asking} "$@"\n', encoding="utf-8")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return path
 
@@ -177,11 +205,4 @@ class WarmSonde:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        serve(sys.argv[2])
-    else:
-        code = ask(sys.argv[2], sys.argv[3:])
-        if code < 0:
-            signal.signal(-code, signal.SIG_DFL)
-            os.kill(os.getpid(), -code)
-        sys.exit(code)
+    serve(sys.argv[1])

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,6 @@ from sonde.cli.run_selection import open_progress_bar
 from sonde.design.routes.fabric import find_fabrics, is_covered
 from sonde.design.routes.health import HealthCheckTiming, WatchedRoutes
 from sonde.design.routes.host_view import HostView, find_host_views
-from sonde.design.routes.path_latency import PathLatency, describe_latency_fault, measure_paths
 from sonde.design.routes.plan import plan_routes
 from sonde.model.addresses import parse_address
 from sonde.model.bundled_files import find_system_file
@@ -22,6 +22,9 @@ from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, MachineError,
 from sonde.model.system import read_system
 from sonde.model.units import counted, format_seconds
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
+
+if TYPE_CHECKING:
+    from sonde.design.routes.path_latency import PathLatency
 
 # Hosts behind the routers that a health check asks.
 _PROBED_HOSTS = 3
@@ -122,6 +125,8 @@ def latency_command(
       sonde route latency cumulus --as compute
       sonde route latency cumulus --as compute --host 10.10.1.12 --probes 1000
     """
+    from sonde.design.routes.path_latency import describe_latency_fault, measure_paths
+
     view, other_views = _choose_view(system, name, network)
     if other_views:
         networks = ", ".join(item.other_side.network for item in (view, *other_views))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sonde.design.checked_items import CheckedItem, split_results
+from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
@@ -53,6 +54,7 @@ def check_layout(
         unknown += _list_unchecked_items(storage, file_system, own_plan)
     for disk in storage.disks.values():
         results += find_disk_faults(storage, disk)
+    results += find_attribute_faults(storage.file_systems, tuple(storage.disks.values()))
     results += find_peer_faults(storage)
     results += find_covered_mounts(storage.file_systems)
     results += find_target_faults(storage.file_systems)

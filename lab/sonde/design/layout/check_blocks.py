@@ -15,25 +15,6 @@ from sonde.model.units import format_bytes
 _LARGE = 64 * GIB
 _USUAL_BLOCK = 4096
 _MUCH_RESERVED = 200 * GIB
-# What mkfs.xfs of today no longer makes: fact and value, then kind, problem, cost and remedy of the fault.
-_OLD_FORMATS = (
-    (
-        "log-version", "1", "old log", "its log has version 1",
-        "log buffers have 32 KiB at most, and are not aligned to the stripe",
-        "make it again with mkfs.xfs of today, which writes version 2",
-    ),
-    (
-        "crc", "0", "no checksums", "it is XFS without checksums of metadata (crc=0, version 4)",
-        "damage of metadata is noticed late; Linux 5.10 announced the end of its support, and times end in 2038",
-        "make it again with mkfs.xfs of today, which writes version 5",
-    ),
-    (
-        "lazy-count", "0", "counters in the superblock",
-        "it counts free blocks and inodes in the superblock (lazy-count=0)",
-        "every create and removal changes the superblock, one after another",
-        "xfs_admin -c 1, while it is not mounted",
-    ),
-)  # fmt: skip
 
 
 def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
@@ -76,9 +57,6 @@ def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
             f"{format_bytes(int(reserved) * file_system.block)} are reserved for root", "users cannot use them",
             "tune2fs -m 0 or -r with a number of blocks; root needs some only where it writes",
         )  # fmt: skip
-    for fact, value, kind, problem, cost, remedy in _OLD_FORMATS:
-        if file_system.facts.get(fact) == value:
-            yield LayoutFault(kind, file_system.location, problem, cost, remedy)
 
 
 def _check_sectors(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:

@@ -101,7 +101,9 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
             "stripe over members of one geometry and segment",
         )  # fmt: skip
     wholes = [device.on or device.name for device in members]
-    shared = {disk_name for disk_name in wholes if wholes.count(disk_name) > 1}
+    shared = {disk_name for disk_name in wholes if wholes.count(disk_name) > 1} | set(
+        disk.settings.get("twice", "").split()
+    )
     if striped and shared:
         yield LayoutFault(
             "one disk twice in a stripe", disk.name, f"several members are on {', '.join(sorted(shared))}",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
@@ -23,6 +23,8 @@ _MEMBER_SETTINGS = {
     "physical_block_size": "writes that suit one drive make another one read first",
     "logical_block_size": "the array gets the larger sectors of both",
 }
+# Other kinds (members of md, LVM, ZFS, Btrfs, multipath) have the UUID of what they belong to.
+_KINDS_WITH_OWN_UUID = ("xfs", "ext2", "ext3", "ext4")
 _PATH_SETTINGS = ("max_sectors_kb", "max_hw_sectors_kb", "logical_block_size")
 _PARTITION = re.compile(r"(.*nvme\d+n\d+|.*mmcblk\d+)p\d+|((?:s|h|v|xv)d[a-z]+)\d+")
 
@@ -36,6 +38,7 @@ def find_peer_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checked
         if disk.kind == "multipath" and len(disk.paths) > 1:
             yield from _compare_paths(storage, disk)
     yield from _find_shared_drives(storage)
+    yield from _find_copies(storage)
     yield from _compare_luns([disk for disk in storage.disks.values() if disk.kind == "multipath" and disk.paths])
 
 
@@ -132,6 +135,47 @@ def _find_shared_drives(storage: ObservedStorage) -> Iterator[LayoutFault]:
             "heads go back and forth between the arrays, and a drive that fails degrades all of them",
             "give every array drives of its own",
         )  # fmt: skip
+
+
+def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """Drives with one serial number, and file systems with one UUID, that no multipath map joins."""
+    paths = {path.name for disk in storage.disks.values() for path in disk.paths}
+    single = [disk for disk in storage.disks.values() if disk.name not in paths]
+    drives = [disk for disk in single if disk.kind == "disk"]
+    for disks in _group_by(drives, _read_identity):
+        yield LayoutFault(
+            "one drive twice", _list_names([disk.name for disk in disks]),
+            f"{len(disks)} disks have the identity {_read_identity(disks[0])}: they are one drive, by several paths",
+            "what uses both believes in two drives: it is slow, and not redundant",
+            "let multipathd join them, and use /dev/mapper",
+        )  # fmt: skip
+    mounted = [disk for disk in single if disk.settings.get("fs_kind") in _KINDS_WITH_OWN_UUID]
+    for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_uuid", "")):
+        tops = [disk for disk in disks if not any(disk in list(storage.walk_below(other.name))[1:] for other in disks)]
+        if len(tops) > 1:
+            yield LayoutFault(
+                "one UUID twice", _list_names([disk.name for disk in tops]),
+                f"{len(tops)} file systems have the UUID {tops[0].settings['fs_uuid']}: one is a copy of the other",
+                "a mount by UUID takes either of them",
+                "detach the copy, or give it another one (xfs_admin -U generate, tune2fs -U random)",
+            )  # fmt: skip
+
+
+def _read_identity(disk: ObservedDisk) -> str:
+    """The world-wide name of a drive, else its serial number; "" where neither is known to be its own."""
+    if name := disk.settings.get("wwn", ""):
+        return name
+    # all namespaces of an NVMe controller have its serial number
+    return "" if disk.name.startswith("nvme") else disk.settings.get("serial", "")
+
+
+def _group_by(disks: Sequence[ObservedDisk], read_value: Callable[[ObservedDisk], str]) -> list[list[ObservedDisk]]:
+    """Disks that share a value, where there are several."""
+    groups: dict[str, list[ObservedDisk]] = {}
+    for disk in disks:
+        if value := read_value(disk):
+            groups.setdefault(value, []).append(disk)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | CheckedItem]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
@@ -21,6 +22,8 @@ _AUXILIARY_USES = {
     "cache": ("cache", "reads that it would answer go to the drives"),
 }
 _VITAL_USES = ("", "special", "dedup")
+# Sentences of zpool status about features that are not in use: no fault.
+_HARMLESS_STATUS = re.compile(r"Some supported|The pool is formatted using|A newer|scan", re.IGNORECASE)
 
 
 def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
@@ -29,6 +32,7 @@ def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checked
     yield from _check_state(pool)
     yield from _check_errors(pool)
     yield from _check_properties(pool)
+    yield from _check_status(pool)
 
 
 def _list_children(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
@@ -86,6 +90,12 @@ def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
             yield LayoutFault(
                 f"{noun} failed", pool.location, f"{noun} {vdev.name} is {vdev.state}", cost,
                 f"zpool remove {pool.location} {vdev.name}, then add another drive",
+            )  # fmt: skip
+    for vdev in pool.vdevs:
+        if vdev.use == "spares" and vdev.state == "INUSE":
+            yield LayoutFault(
+                "spare in use", pool.location, f"spare {vdev.name} stands for a drive that failed",
+                "there is one spare less", "zpool replace the drive that failed; the spare is free again then",
             )  # fmt: skip
     if state not in ("ONLINE", "") or sick:
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
@@ -148,17 +158,6 @@ def _check_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
                 "sectors too small", pool.location, f"ashift is {shift}, sectors of {1 << int(shift)} bytes",
                 "drives with sectors of 4 KiB read before they write", "make the pool again with ashift=12",
             )  # fmt: skip
-    if pool.facts.get("sync") == "disabled":
-        yield LayoutFault(
-            "synchronous writes are not", pool.location, "sync is disabled: fsync returns before data is stored",
-            "a crash loses seconds of data that programs were told is safe", f"zfs inherit sync {pool.location}",
-        )  # fmt: skip
-    if pool.facts.get("dedup", "off") not in ("off", "-"):
-        yield LayoutFault(
-            "deduplication", pool.location, f"dedup is {pool.facts['dedup']}",
-            "each write looks up a table that must be in memory: without much memory it is very slow",
-            f"zfs set dedup=off {pool.location}, unless much of the data is equal",
-        )  # fmt: skip
     fragmentation = pool.facts.get("fragmentation", "").rstrip("%")
     if fragmentation.isdigit():
         yield CheckedItem("fragmentation", pool.location)
@@ -176,3 +175,16 @@ def _check_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
                 "too full", pool.location, f"{full} % of the pool are used",
                 "free space is in small pieces: writing slows down", f"keep it under {_USED_SHARE} %",
             )  # fmt: skip
+
+
+def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    """What zpool says of a pool that is online and has counted no error: those have faults of their own."""
+    status, is_online = pool.facts.get("status", ""), pool.facts.get("state", "") == "ONLINE"
+    counts_errors = any(vdev.read_errors or vdev.write_errors or vdev.checksum_errors for vdev in pool.vdevs)
+    if status:
+        yield CheckedItem("status", pool.location)
+    if status and is_online and not counts_errors and "scan" not in pool.facts and not _HARMLESS_STATUS.match(status):
+        yield LayoutFault(
+            "status of the pool", pool.location, f"zpool status says: {status}",
+            "zpool says that something is not as it should be", "do what zpool status asks for (action:)",
+        )  # fmt: skip

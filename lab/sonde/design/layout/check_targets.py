@@ -78,6 +78,12 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
     for flag, (kind, problem, cost, remedy) in _FLAGS.items():
         if flag in flags:
             yield LayoutFault(kind, target.location, problem, cost, remedy)
+    index = re.fullmatch(r".*-(?:OST|MDT)([0-9a-f]{4})", target.location)
+    if index is not None and facts.get("index", "").isdigit() and int(facts["index"]) != int(index[1], 16):
+        yield LayoutFault(
+            "another index", target.location, f"its index is {facts['index']}; its name says {int(index[1], 16)}",
+            "it is refused, or stands for another target", "make it again with its own index, or restore its label",
+        )  # fmt: skip
     if "errors=continue" in facts.get("mount_options", "").split(","):
         yield LayoutFault(
             "mount option", target.location, "it goes on after errors of its file system (errors=continue)",
@@ -115,6 +121,18 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
                 "it belongs to another file system, or behaves in another way than its peers",
                 "make it again like the others, if it is not meant so",
             )  # fmt: skip
+    for role in ("OST", "MDT"):
+        peers = [target for target in targets if role in target.location]
+        for member, kind in (("parameters", "parameters"), ("mount_options", "mount options")):
+            for target, value, usual in _find_unusual_facts(peers, member):
+                if "errors=continue" in value:
+                    continue  # a fault of its own
+                yield LayoutFault(
+                    "targets differ", target.location,
+                    f"the {kind} of its label are {value or 'none'}; those of the other targets are {usual or 'none'}",
+                    "it behaves in another way than its peers, or is out of reach for some clients",
+                    "tunefs.lustre with the same for all, if it is not meant so",
+                )  # fmt: skip
     without = [target for target in targets if not target.facts.get("failover", "")]
     if 2 * len(without) < len(targets):
         for target in without:

@@ -6,13 +6,15 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from drawn_layout_mistakes import LOCAL_MISTAKES, Mistake
+from drawn_array_mistakes import ARRAY_MISTAKES
+from drawn_file_system_mistakes import FILE_SYSTEM_MISTAKES
+from drawn_lustre_mistakes import LUSTRE_MISTAKES
+from drawn_pool_mistakes import POOL_MISTAKES
 from drawn_servers import DrawnServer, draw_server
-from drawn_target_mistakes import TARGET_MISTAKES
 from fault_naming import require_only
-from later_layout_mistakes import LATER_MISTAKES
+from layout_mistake import Mistake
 
-MISTAKES = [*LOCAL_MISTAKES, *TARGET_MISTAKES, *LATER_MISTAKES]
+MISTAKES = [*ARRAY_MISTAKES, *FILE_SYSTEM_MISTAKES, *POOL_MISTAKES, *LUSTRE_MISTAKES]
 SEEDS = (2611, 2612)
 
 
@@ -42,4 +44,4 @@ def test_drawn_mistake_is_named_with_its_reason(mistake: Mistake, seed: int) -> 
 
 
 def test_mistakes_are_many_and_different() -> None:
-    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES) >= 75
+    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES) >= 101

@@ -31,6 +31,7 @@ for disk in /sys/block/*; do
         [ ! -r "$disk/queue/$file" ] || files="$files $disk/queue/$file"
     done
     for file in md/stripe_cache_size md/sync_action md/group_thread_cnt md/sync_speed_max \
+        md/reshape_position md/mismatch_cnt md/bitmap/chunksize \
         device/queue_depth device/timeout device/state; do
         [ ! -r "$disk/$file" ] || files="$files $disk/$file"
     done
@@ -44,8 +45,9 @@ findmnt --real --noheadings --types ext4,ext3 --output SOURCE 2>/dev/null | sort
 done
 part zpool status
 part zpool list
-part zpool get ashift,capacity,fragmentation
-part zfs get -t filesystem sync,dedup,recordsize
+part zpool get ashift,capacity,fragmentation,failmode
+part zfs get -t filesystem \
+    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,mounted,atime,xattr,compression
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
     case $device in /dev/*) part tunefs.lustre --dryrun "$device" ;; esac
 done
@@ -54,7 +56,8 @@ part lfs df -i
 part lctl dl
 part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_rpcs_in_flight' 'osc.*.active' \
     'osc.*.max_dirty_mb' 'mdc.*.max_rpcs_in_flight' 'llite.*.max_read_ahead_mb' \
-    'llite.*.max_cached_mb' 'obdfilter.*.degraded' 'osp.*.max_create_count'
+    'llite.*.max_cached_mb' 'llite.*.statahead_max' 'llite.*.xattr_cache' 'obdfilter.*.degraded' \
+    'obdfilter.*.sync_journal' 'osp.*.max_create_count' 'osp.*.prealloc_status' 'lod.*.stripecount' debug
 """
 
 

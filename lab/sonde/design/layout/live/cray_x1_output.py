@@ -42,7 +42,9 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
             unread.append(f"{origin}: {line.strip()}")
     if "data" not in sections:
         raise UserError(f"{origin} has no line that begins with data; it should be what xfs_info prints.")
-    meta, data, log = (sections.get(section_name, {}) for section_name in ("meta-data", "data", "log"))
+    meta, data, naming, log = (
+        sections.get(section_name, {}) for section_name in ("meta-data", "data", "naming", "log")
+    )
     block = _parse_number(data, "bsize")
     name = meta.get("name", "") or origin
     log_block = _parse_number(log, "bsize") or block
@@ -54,14 +56,15 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
         _parse_number(meta, "agsize"),
         _multiply_known(log_blocks, log_block),
         log.get("name") or None,
-        origin=origin, facts=_read_xfs_facts(meta, log),
+        origin=origin, facts=_read_xfs_facts(meta, naming, log),
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
 
 
-def _read_xfs_facts(meta: dict[str, str], log: dict[str, str]) -> dict[str, str]:
+def _read_xfs_facts(meta: dict[str, str], naming: dict[str, str], log: dict[str, str]) -> dict[str, str]:
     values = {"sector": meta.get("sectsz", ""), "crc": meta.get("crc", ""), "lazy-count": log.get("lazy-count", ""),
-              "log-version": log.get("version", "")}  # fmt: skip
+              "log-version": log.get("version", ""), "finobt": meta.get("finobt", ""),
+              "ftype": naming.get("ftype", "")}  # fmt: skip
     return {name: value for name, value in values.items() if value.isdigit()}
 
 

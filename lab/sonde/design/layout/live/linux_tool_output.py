@@ -60,7 +60,10 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterat
     settings = {
         member: str(value) for member, value in (
             ("fs_uuid", entry.get("uuid")), ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
-            ("mountpoint", mount_points[0] if mount_points else None),
+            ("mountpoint", mount_points[0] if mount_points else None), ("serial", entry.get("serial")),
+            ("wwn", entry.get("wwn")),
+            ("alignment", entry.get("alignment")),
+            ("read_only", "1" if str(entry.get("ro")).lower() in ("true", "1") else None),
         ) if value
     }  # fmt: skip
     yield ObservedDisk(
@@ -136,14 +139,22 @@ def read_lvs(text: str, origin: str) -> ObservedStorage:
                 part.partition("(")[0].rsplit("/", 1)[-1] for part in str(segment.get("devices", "")).split(",") if part
             )
             name = f"{segment['vg_name']}-{segment['lv_name']}"
+            attributes = str(segment.get("lv_attr", ""))
+            settings = {"state": attributes[4:5], "health": attributes[8:9]}
+            settings |= {"twice": _list_repeated(members)} if stripes > 1 else {}
             size = int(segment.get("lv_size") or segment.get("seg_size") or 0) or None
             disks[name] = ObservedDisk(
                 name, "lvm", size, members=members, level="raid0" if stripes > 1 else "linear",
                 data=stripes if stripes > 1 else None, unit=unit or None, origin=origin,
+                settings={member: text for member, text in settings.items() if text},
             )  # fmt: skip
     if not disks:
         raise UserError(f"{origin} names no logical volume; write it with lvs --segments --reportformat json.")
     return ObservedStorage(disks=disks)
+
+
+def _list_repeated(names: tuple[str, ...]) -> str:
+    return " ".join(dict.fromkeys(name for name in names if names.count(name) > 1))
 
 
 def read_multipath(text: str, origin: str) -> ObservedStorage:
@@ -194,6 +205,10 @@ def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
     facts = {"journal": "yes" if "has_journal" in features else "no"} if features else {}
     facts |= {"reserved": members["Reserved block count"]} if "Reserved block count" in members else {}
     facts |= {"state": state} if (state := members.get("Filesystem state")) else {}
+    facts |= {"features": features} if features else {}
+    for fact, title in (("check_interval", "Check interval"), ("max_mounts", "Maximum mount count")):
+        number = re.match(r"-?\d+", members.get(title, ""))
+        facts |= {fact: number[0]} if number else {}
     return ObservedStorage((ObservedFileSystem(
         origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
         int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,

@@ -11,6 +11,8 @@ from sonde.model.errors import UserError
 # The forms that identify these outputs.
 TUNEFS_FORM = r"^Lustre FS: +\S+$"
 DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
+# Parameters that a fault of their own is about.
+_ADDRESSES = ("mgsnode", "failover.node", "servicenode")
 _ROW = re.compile(r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)\[", re.MULTILINE)
 _LOST = re.compile(r"^(\S+?)(?:_UUID)? +: (inactive device|\S.*)$", re.MULTILINE)
 
@@ -34,7 +36,11 @@ def read_tunefs(text: str, origin: str) -> ObservedStorage:
         "mount_options": values.get("Persistent mount opts", ""),
         "management": " ".join(sorted(parameters.get("mgsnode", []))),
         "failover": " ".join(parameters.get("failover.node", [])),
-    }
+        "index": values.get("Index", "").strip(),
+        "parameters": " ".join(
+            sorted(f"{name}={value}" for name, all_values in parameters.items() for value in all_values
+                   if name not in _ADDRESSES)),
+    }  # fmt: skip
     return ObservedStorage((ObservedFileSystem(values["Target"].strip(), "lustre", facts=facts, origin=origin),))
 
 

@@ -19,7 +19,7 @@ _QUEUE = (
     *("logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size"),
 )
 _MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_cache_size", "array_state",
-       "group_thread_cnt", "sync_speed_max")  # fmt: skip
+       "group_thread_cnt", "sync_speed_max", "reshape_position", "mismatch_cnt", "bitmap/chunksize")  # fmt: skip
 _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
@@ -54,8 +54,11 @@ def _read_disk(name: str, folder: Path) -> ObservedDisk:
         return _read_array(disk, folder)
     if (folder / "dm").is_dir():
         return _read_mapped_device(disk, folder)
+    settings = {"alignment": _read_text(folder / "alignment_offset")}
+    settings |= {"read_only": "1"} if _read_text(folder / "ro") == "1" else {}
     return replace(
-        disk, kind="loop" if name.startswith("loop") else "disk", state=_read_text(folder / "device" / "state"),
+        disk, settings={setting: text for setting, text in settings.items() if text},
+        kind="loop" if name.startswith("loop") else "disk", state=_read_text(folder / "device" / "state"),
         flash=queue["rotational"] == "0" if "rotational" in queue else None,
         queue_depth=_read_number(folder / "device" / "queue_depth"),
     )  # fmt: skip

@@ -197,7 +197,7 @@ def read_blkid(text: str, origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-_SYSFS = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(queue|md|device)/(\w+):(.*)$", re.MULTILINE)
+_SYSFS = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(queue|md|device)/([\w/-]+):(.*)$", re.MULTILINE)
 
 
 def read_sysfs_lines(text: str, origin: str) -> ObservedStorage:
@@ -234,9 +234,13 @@ def _guess_kind(name: str) -> str:
     return "md" if name.startswith("md") else "disk"
 
 
-_LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
+_LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
+# Parameters of all of a node.
+_LCTL_NODE = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var)=(.*)$", re.MULTILINE)
 # The form that identifies output of lctl.
-LCTL_FORM = r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov)\.[^.=\s]+\.\S+?=|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+LCTL_FORM = (
+    r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt)\.[^.=\s]+\.\S+?=|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+)
 _LCTL_DEVICE = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
 
 
@@ -246,6 +250,8 @@ def read_lctl(text: str, origin: str) -> ObservedStorage:
     for _, name, parameter, value in _LCTL.findall(text):
         if value.strip():
             systems.setdefault(name, {})[parameter] = value.strip()
+    if node := {parameter: value.strip() for parameter, value in _LCTL_NODE.findall(text) if value.strip()}:
+        systems["parameters of the node"] = node
     for state, kind, name in _LCTL_DEVICE.findall(text):
         if kind in ("osc", "mdc", "obdfilter", "mdt", "mgs", "osp"):
             systems.setdefault(name, {})["device_state"] = state

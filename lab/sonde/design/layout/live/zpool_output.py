@@ -31,13 +31,14 @@ def _read_pool(text: str, all_text: str, origin: str) -> ObservedFileSystem:
         raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
     name = pool[1]
     vdevs = tuple(_read_vdevs(text, name))
-    pattern = rf"^{re.escape(name)}\S*\s+(ashift|recordsize|capacity|fragmentation|sync|dedup)\s+(\S+)"
-    facts: dict[str, str] = dict(re.findall(pattern, all_text, re.MULTILINE))
+    facts = _read_properties(all_text, name)
     data = [vdev for vdev in vdevs if not vdev.use and not vdev.parent]
     if lost := re.search(r"^[ \t]*errors: (\d+) data errors", text, re.MULTILINE):
         facts["data_errors"] = lost[1]
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", text, re.MULTILINE):
         facts["scan"] = busy[1]
+    if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", text, re.MULTILINE):
+        facts["status"] = " ".join(status[1].split())
     if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", text, re.MULTILINE):
         facts["scrub_errors"] = scrub[1]
     facts |= {
@@ -47,6 +48,15 @@ def _read_pool(text: str, all_text: str, origin: str) -> ObservedFileSystem:
         "state": state[1] if state else "",
     }  # fmt: skip
     return ObservedFileSystem(name, "zfs", facts=facts, vdevs=vdevs, origin=origin)
+
+
+def _read_properties(text: str, pool: str) -> dict[str, str]:
+    """What zpool get and zfs get print of a pool, by property; that of a dataset is property@dataset."""
+    pattern = rf"^{re.escape(pool)}(/\S*)?[ \t]+([a-z][a-z_]*)[ \t]+(\S+)(?:[ \t]|$)"
+    return {
+        f"{name}@{pool}{dataset}" if dataset else name: value
+        for dataset, name, value in re.findall(pattern, text, re.MULTILINE)
+    }
 
 
 def _read_vdevs(text: str, pool: str) -> Iterator[ObservedVdev]:

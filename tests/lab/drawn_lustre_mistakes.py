@@ -1,92 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes with paths, pools and Lustre targets at random places of a drawn server, with the reason that a check must
-give."""
+"""Mistakes with Lustre targets and clients of a drawn server, with the reason that a check must give."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from random import Random
 
-from drawn_layout_mistakes import Mistake
 from drawn_servers import DrawnServer
-
-# ---- multipath
-
-
-def _edit_lun(server: DrawnServer, name: str, edit: Callable[[str], str]) -> None:
-    parts = re.split(r"^(?=mpath)", server.outputs["multipath"], flags=re.M)
-    server.outputs["multipath"] = "".join(edit(part) if part.startswith(name) else part for part in parts)
-
-
-def _lun_with_half_of_paths(server: DrawnServer, random: Random) -> str:
-    name = random.choice(server.luns)
-    _edit_lun(server, name, lambda part: re.sub(r"^(\| `-|  `-) .*\n", "", part, flags=re.M))
-    return f"dm-{server.luns.index(name) + 3}"
-
-
-def _read_only_lun(server: DrawnServer, random: Random) -> str:
-    name = random.choice(server.luns)
-    _edit_lun(server, name, lambda part: part.replace("wp=rw", "wp=ro"))
-    return f"dm-{server.luns.index(name) + 3}"
-
-
-def _paths_of_other_sizes(server: DrawnServer, random: Random) -> str:
-    name = random.choice(server.luns)
-    path = f"sdz{'abcdefghijklmnopqrst'[4 * server.luns.index(name) + random.randrange(4)]}"
-    server.set_queue(path, "queue/max_sectors_kb", random.choice([128, 256, 512]))
-    return f"dm-{server.luns.index(name) + 3}"
-
-
-def _all_luns_on_one_controller(server: DrawnServer, random: Random) -> str:
-    host = random.choice("23")
-    server.outputs["multipath"] = re.sub(r" [23]:0:0:", f" {host}:0:0:", server.outputs["multipath"])
-    return "mpath"
-
-
-def _mounted_path(server: DrawnServer, random: Random) -> str:
-    path = f"sdz{random.choice('abcdefgh')}"
-    server.replace_text("findmnt", "/dev/md0", f"/dev/{path}")
-    server.outputs["made"] = server.outputs["made"].replace("/dev/md0 ", f"/dev/{path}")
-    document = json.loads(server.outputs["lsblk"])
-    for row in document["blockdevices"]:
-        row["children"] = [top | {"fstype": None, "uuid": None, "mountpoint": None} for top in row["children"]]
-    server.outputs["lsblk"] = json.dumps(document)
-    return path
-
-
-def _failed_path_that_answers(server: DrawnServer, random: Random) -> str:
-    name = random.choice(server.luns)
-    _edit_lun(server, name, lambda part: part.replace("active ready", "failed ready", 1))
-    return f"dm-{server.luns.index(name) + 3}"
-
-
-# ---- pools
-
-
-def _sick_spare(server: DrawnServer, random: Random) -> str:
-    server.replace_text("zpool", "sdzz      AVAIL", f"sdzz      {random.choice(['UNAVAIL', 'FAULTED', 'REMOVED'])}")
-    return "tank"
-
-
-def _sick_cache(server: DrawnServer, random: Random) -> str:
-    server.replace_text("zpool", "nvme4n1   ONLINE", f"nvme4n1   {random.choice(['UNAVAIL', 'FAULTED'])}")
-    return "tank"
-
-
-def _fragmented_pool(server: DrawnServer, random: Random) -> str:
-    percent = random.randint(65, 90)
-    server.outputs["zpool"] = re.sub(r"fragmentation    \d+%", f"fragmentation    {percent}%", server.outputs["zpool"])
-    return "tank"
-
-
-def _suspended_pool(server: DrawnServer, random: Random) -> str:
-    server.replace_text("zpool", " state: ONLINE", " state: SUSPENDED")
-    return "tank"
-
-
-# ---- Lustre
+from layout_mistake import Mistake, Plant
 
 
 def _pick_ost(server: DrawnServer, random: Random) -> str:
@@ -191,17 +113,90 @@ def _lost_target(server: DrawnServer, random: Random) -> str:
     return target
 
 
-TARGET_MISTAKES: list[Mistake] = [
-    Mistake("a LUN with half of the paths", "path", _lun_with_half_of_paths),
-    Mistake("a write-protected LUN", "write.?protect|read-only", _read_only_lun),
-    Mistake("paths that take other requests", "max_sectors.*paths", _paths_of_other_sizes),
-    Mistake("all LUNs on one adapter", "adapter", _all_luns_on_one_controller),
-    Mistake("a path is mounted", "path", _mounted_path, ("not as planned",)),
-    Mistake("a path that answers, but failed", "path failed", _failed_path_that_answers, ("one path for all",)),
-    Mistake("a spare of a pool that is gone", "spare", _sick_spare),
-    Mistake("a cache of a pool that failed", "degraded.*nvme4n1|cache", _sick_cache),
-    Mistake("a fragmented pool", "fragment", _fragmented_pool),
-    Mistake("a pool that is suspended", "suspended", _suspended_pool),
+def _other_file_system_name(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    text = server.outputs[f"tunefs {target}"]
+    server.outputs[f"tunefs {target}"] = text.replace("fs1", "sf1")
+    return target.replace("fs1", "sf1")
+
+
+def _forgotten_writeconf(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets)
+    server.replace_text(f"tunefs {target}", "no_primnode", "writeconf no_primnode")
+    return target
+
+
+def _other_backend(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    server.replace_text(f"tunefs {target}", "Mount type: ldiskfs", "Mount type: zfs")
+    return target
+
+
+def _forgotten_degraded(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    server.outputs["lctl"] += f"obdfilter.{target}.degraded=1\n"
+    return target
+
+
+def _no_new_objects(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    server.outputs["lctl"] += f"osp.{target}-osc-MDT0000.max_create_count=0\n"
+    return target
+
+
+def _small_client_cache(server: DrawnServer, random: Random) -> str:
+    server.replace_text("lctl", "max_cached_mb=128000", f"max_cached_mb={random.choice([1, 4, 32])}")
+    return "fs1"
+
+
+def _uneven_use(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    server.outputs["lfs df"] = re.sub(rf"({target}_UUID \d+ \d+ \d+ ) \d+%", rf"\g<1> {random.randint(84, 89)}%",
+                                      server.outputs["lfs df"])  # fmt: skip
+    return target
+
+
+def _no_inodes(server: DrawnServer, random: Random) -> str:
+    percent = random.randint(94, 99)
+    lines = ["UUID                      Inodes       IUsed       IFree IUse% Mounted on",
+             f"fs1-MDT0000_UUID       1000000      {10000 * percent}       1000  {percent}% /fs1[MDT:0]"]  # fmt: skip
+    server.outputs["lfs df -i"] = "\n".join(lines) + "\n"
+    return "fs1-MDT0000"
+
+
+def _add_parameter(text: str, location: str = "OST") -> Plant:
+    """Prints a parameter of lctl; TARGET is a random object target, which is the location unless another is given."""
+
+    def plant(server: DrawnServer, random: Random) -> str:
+        target = random.choice(server.targets[1:])
+        server.outputs["lctl"] += text.replace("TARGET", target) + "\n"
+        return target if location == "OST" else location
+
+    return plant
+
+
+def _one_network_only(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    server.replace_text(f"tunefs {target}", "mgsnode=", "network=tcp mgsnode=")
+    return target
+
+
+def _index_of_another_target(server: DrawnServer, random: Random) -> str:
+    target = random.choice(server.targets[1:])
+    text = server.outputs[f"tunefs {target}"]
+    server.outputs[f"tunefs {target}"] = re.sub(r"Index:      \d+", f"Index:      {random.randint(20, 90)}", text)
+    return target
+
+
+def _local_locks(server: DrawnServer, random: Random) -> str:
+    document = json.loads(server.outputs["findmnt"])
+    document["filesystems"].append({"target": "/fs1", "source": "10.0.0.1@o2ib:/fs1", "fstype": "lustre",
+                                    "options": "rw,localflock,lazystatfs"})  # fmt: skip
+    server.outputs["findmnt"] = json.dumps(document)
+    return "/fs1"
+
+
+LUSTRE_MISTAKES: list[Mistake] = [
     Mistake("a target without management server", "management|mgsnode", _no_management_node),
     Mistake("a target of another management server", "management|mgsnode", _other_management_node),
     Mistake("a target without failover", "failover", _no_failover_node),
@@ -217,4 +212,22 @@ TARGET_MISTAKES: list[Mistake] = [
     Mistake("all files begin on one target", "offset|begin", _files_begin_on_one_target),
     Mistake("a target that is full", "full", _full_target),
     Mistake("a target that is lost", "inactive", _lost_target),
+    Mistake("a target with another file system name", "file system|fsname", _other_file_system_name),
+    Mistake("a forgotten writeconf", "writeconf", _forgotten_writeconf),
+    Mistake("a target of another backend", "ldiskfs|zfs", _other_backend),
+    Mistake("a target that is marked as degraded", "degraded", _forgotten_degraded),
+    Mistake("a target that gets no new objects", "new objects|max_create_count", _no_new_objects),
+    Mistake("a small cache of clients", "max_cached_mb", _small_client_cache),
+    Mistake("a target fuller than the others", "full", _uneven_use),
+    Mistake("a metadata target without inodes", "inode", _no_inodes),
+    Mistake("messages of all parts", "debug", _add_parameter(
+            "debug=trace inode super malloc cache info ioctl neterror rpctrace vfstrace config", "debug")),
+    Mistake("a target on one network", "network", _one_network_only),
+    Mistake("a name with another index", "index", _index_of_another_target),
+    Mistake("writes that wait for the journal", "sync_journal", _add_parameter("obdfilter.TARGET.sync_journal=1")),
+    Mistake("locks of one node", "localflock", _local_locks),
+    Mistake("a target that makes no objects", "prealloc_status|objects",
+            _add_parameter("osp.TARGET-osc-MDT0000.prealloc_status=-5")),
+    Mistake("all files on all targets", "stripe.?count",
+            _add_parameter("lod.fs1-MDT0000-mdtlov.stripecount=-1", "fs1")),
 ]  # fmt: skip

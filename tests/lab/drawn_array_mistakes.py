@@ -1,40 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes with arrays and local file systems at random places of a drawn server, with the reason that a check must
-give.
-
-They were written down before the rules that name some of them.
-"""
+"""Mistakes with arrays, volumes and drives of a drawn server, with the reason that a check must give."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from drawn_servers import DrawnServer
-
-Plant = Callable[[DrawnServer, Random], str]
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A mistake. `reason` must match the kind and the text of a fault that names the place which `plant` returns;
-    `consequences` are kinds of faults that also follow from it."""
-
-    name: str
-    reason: str
-    plant: Plant
-    consequences: tuple[str, ...] = ()
-    needs: str = ""  # "xfs", "ext4", "parity"
+from layout_mistake import Mistake
 
 
 def _pick(server: DrawnServer, random: Random) -> str:
     return random.choice(server.drives)
-
-
-# ---- arrays and drives
 
 
 def _short_queue(server: DrawnServer, random: Random) -> str:
@@ -169,65 +149,118 @@ def _faulty_spare(server: DrawnServer, random: Random) -> str:
     return "md0"
 
 
-# ---- file systems
+def _other_chunk(server: DrawnServer, random: Random) -> str:
+    chunk = re.search(r"Chunk Size : (\d+)K", server.outputs["mdadm"])
+    assert chunk is not None
+    other = random.choice([size for size in (64, 128, 256, 512, 1024) if size != int(chunk[1])])
+    server.replace_text("mdadm", chunk[0], f"Chunk Size : {other}K")
+    server.outputs["lsblk"] = re.sub(
+        r'"min-io": \d+, "opt-io": \d+', '"min-io": 512, "opt-io": 0', server.outputs["lsblk"]
+    )
+    return "md0"
 
 
-def _mount(old: str, *options: str) -> Plant:
-    def plant(server: DrawnServer, random: Random) -> str:
-        server.replace_text("findmnt", old, old + "".join(f",{random.choice(options)}" for _ in range(1)))
-        return "/scratch"
-
-    return plant
+def _frozen_array(server: DrawnServer, random: Random) -> str:
+    server.set_queue("md0", "md/sync_action", "frozen")
+    return "md0"
 
 
-def _read_only(server: DrawnServer, random: Random) -> str:
-    server.replace_text("findmnt", '"rw,', '"ro,')
-    return "/scratch"
+def _huge_read_ahead(server: DrawnServer, random: Random) -> str:
+    server.set_queue("md0", "queue/read_ahead_kb", random.choice([524288, 1048576, 4194304]))
+    return "md0"
 
 
-def _small_log_buffers(server: DrawnServer, random: Random) -> str:
-    server.replace_text("findmnt", "logbsize=256k", f"logbsize={random.choice([16, 32])}k")
-    return "/scratch"
+def _short_timeout(server: DrawnServer, random: Random) -> str:
+    drive = random.choice(server.drives)
+    server.set_queue(drive, "device/timeout", random.choice([1, 3, 5]))
+    return drive
 
 
-def _mounted_with_other_stripe(server: DrawnServer, random: Random) -> str:
-    width = server.plan.width // 512
-    server.replace_text("findmnt", "noatime", f"noatime,sunit={width // 3},swidth={width // 3 * 4}")
-    return "/scratch"
+def _offline_drive(server: DrawnServer, random: Random) -> str:
+    drive = random.choice([*server.drives, server.spare])
+    server.set_queue(drive, "device/state", random.choice(["offline", "blocked", "transport-offline"]))
+    return drive
 
 
-def _ext4_other_stripe(server: DrawnServer, random: Random) -> str:
-    width = server.plan.width // server.plan.block
-    server.replace_text("findmnt", f"stripe={width}", f"stripe={width + random.randint(1, 9)}")
-    return "/scratch"
+def _old_metadata(server: DrawnServer, random: Random) -> str:
+    server.replace_text("mdadm", "Version : 1.2", "Version : 0.90")
+    return "md0"
 
 
-def _not_grown(server: DrawnServer, random: Random) -> str:
-    plan = server.plan
-    if plan.groups is not None:
-        share = random.choice([0.5, 0.7, 0.9])
-        server.replace_text("made", f"blocks={plan.groups.blocks},", f"blocks={int(plan.groups.blocks * share)},")
-        server.replace_text("made", f"agcount={plan.groups.count}", f"agcount={int(plan.groups.count * share)}")
-    return "/scratch"
+def _parity_on_one_drive(server: DrawnServer, random: Random) -> str:
+    server.replace_text("mdadm", "left-symmetric", random.choice(["parity-last", "parity-first"]))
+    return "md0"
 
 
-def _xfs_version_4(server: DrawnServer, random: Random) -> str:
-    server.replace_text("made", "crc=1        finobt=1", "crc=0        finobt=0")
-    server.replace_text("made", "bigtime=1", "bigtime=0")
-    return "/scratch"
+def _half_of_each_drive(server: DrawnServer, random: Random) -> str:
+    part = server.drive_bytes // random.choice([2, 4])
+    server.replace_text(
+        "mdadm",
+        "      Raid Devices",
+        f"     Used Dev Size : {part // 1024} ({part / 2**30:.2f} GiB)\n      Raid Devices",
+    )
+    size = server.plan.capacity or 0
+    server.outputs["lsblk"] = server.outputs["lsblk"].replace(f'"size": {size},', f'"size": {size // 2},')
+    return "md0"
 
 
-def _large_directory_blocks(server: DrawnServer, random: Random) -> str:
-    server.replace_text("made", "lazy-count=1", "lazy-count=0")
-    return "/scratch"
+def _edit_drive(server: DrawnServer, drive: str, **values: Any) -> None:
+    document = json.loads(server.outputs["lsblk"])
+    next(row for row in document["blockdevices"] if row["name"] == drive).update(values)
+    server.outputs["lsblk"] = json.dumps(document)
 
 
-def _ext4_with_errors(server: DrawnServer, random: Random) -> str:
-    server.replace_text("made", "Filesystem state:         clean", "Filesystem state:         clean with errors")
-    return "/scratch"
+def _stopped_reshape(server: DrawnServer, random: Random) -> str:
+    server.set_queue("md0", "md/reshape_position", random.randint(10**6, 10**9))
+    return "md0"
 
 
-LOCAL_MISTAKES: list[Mistake] = [
+def _small_bitmap_chunks(server: DrawnServer, random: Random) -> str:
+    server.set_queue("md0", "md/bitmap/chunksize", random.choice([4096, 65536]))
+    return "md0"
+
+
+def _copies_that_differ(server: DrawnServer, random: Random) -> str:
+    server.set_queue("md0", "md/mismatch_cnt", random.choice([128, 4096, 10**6]))
+    return "md0"
+
+
+def _print_volume(server: DrawnServer, devices: str, attributes: str) -> None:
+    segment = {"lv_name": "work", "vg_name": "vg0", "lv_attr": attributes, "stripes": "2", "stripe_size": "1048576",
+               "seg_size": "1099511627776", "devices": devices}  # fmt: skip
+    server.outputs["lvs"] = json.dumps({"report": [{"seg": [segment]}]})
+
+
+def _volume_twice_on_a_drive(server: DrawnServer, random: Random) -> str:
+    drive = f"sdy{random.choice('abcdef')}"
+    _print_volume(server, f"/dev/{drive}(0),/dev/{drive}(262144)", "-wi-ao----")
+    return "vg0-work"
+
+
+def _suspended_volume(server: DrawnServer, random: Random) -> str:
+    _print_volume(server, "/dev/sdya(0),/dev/sdyb(0)", "-wi-s-----")
+    return "vg0-work"
+
+
+def _cloned_file_system(server: DrawnServer, random: Random) -> str:
+    _edit_drive(server, server.spare, fstype=server.plan.table.kind, uuid="1111")
+    return server.spare
+
+
+def _drive_seen_twice(server: DrawnServer, random: Random) -> str:
+    first, second = random.sample(server.drives, 2)
+    for drive in (*server.drives, server.spare):
+        _edit_drive(server, drive, serial=f"WD-{first if drive == second else drive}")
+    return second
+
+
+def _misaligned_drive(server: DrawnServer, random: Random) -> str:
+    drive = random.choice(server.drives)
+    _edit_drive(server, drive, alignment=3584)
+    return drive
+
+
+ARRAY_MISTAKES: list[Mistake] = [
     Mistake("one command of a drive at a time", "queue", _short_queue),
     Mistake("requests are not merged", "merge", _no_merges),
     Mistake("one write cache off", "write.?cache|unequal", _other_write_cache),
@@ -245,15 +278,22 @@ LOCAL_MISTAKES: list[Mistake] = [
     Mistake("a partition of old tools", "aligned", _old_partition_start),
     Mistake("an array that failed", "optimal|degraded|FAILED", _inactive_array, ("degraded",)),
     Mistake("a spare that failed", "failed|faulty", _faulty_spare, ("no spare",)),
-    Mistake("mounted without barriers", "mount option", _mount("noatime", "barrier=0", "nobarrier")),
-    Mistake("all inodes in the first terabyte", "mount option", _mount("noatime", "inode32"), needs="xfs"),
-    Mistake("synchronous directories", "mount option", _mount("noatime", "dirsync", "wsync")),
-    Mistake("mounted read-only", "read-only", _read_only),
-    Mistake("small buffers of the log", "logbsize|log buffer", _small_log_buffers, needs="xfs"),
-    Mistake("mounted with another stripe", "stripe|unit|width", _mounted_with_other_stripe, needs="xfs"),
-    Mistake("ext4 mounted with another stripe", "stripe", _ext4_other_stripe, needs="ext4"),
-    Mistake("a file system that was not grown", "planned|unused|smaller", _not_grown, ("not as planned",), needs="xfs"),
-    Mistake("XFS without checksums", "checksum|crc", _xfs_version_4, needs="xfs"),
-    Mistake("XFS with counters in the superblock", "lazy|superblock", _large_directory_blocks, needs="xfs"),
-    Mistake("ext4 with errors", "error", _ext4_with_errors, needs="ext4"),
+    Mistake("an array made again with another chunk", "planned|unit", _other_chunk, (
+        "unit does not fit the stripe", "width does not fit the stripe", "not as planned", "read-ahead too short",
+        "requests are cut")),
+    Mistake("an array that may not rebuild", "frozen", _frozen_array),
+    Mistake("a huge read-ahead", "read.?ahead", _huge_read_ahead),
+    Mistake("a short timeout of commands", "timeout", _short_timeout),
+    Mistake("a drive that is offline", "offline|blocked", _offline_drive),
+    Mistake("metadata of old arrays", "0.90|metadata", _old_metadata),
+    Mistake("parity on one drive", "parity", _parity_on_one_drive, needs="parity"),
+    Mistake("half of each drive unused", "unused|half", _half_of_each_drive, ("not as planned",)),
+    Mistake("a reshape that stopped", "reshape", _stopped_reshape, needs="parity"),
+    Mistake("a volume twice on a drive", "twice", _volume_twice_on_a_drive, ("unequal members of a stripe",)),
+    Mistake("a file system that is there twice", "uuid", _cloned_file_system),
+    Mistake("a drive that is listed twice", "serial|twice", _drive_seen_twice),
+    Mistake("small chunks of the bitmap", "bitmap", _small_bitmap_chunks),
+    Mistake("a suspended volume", "suspended", _suspended_volume),
+    Mistake("copies that differ", "mismatch", _copies_that_differ),
+    Mistake("a drive with shifted sectors", "align", _misaligned_drive),
 ]  # fmt: skip

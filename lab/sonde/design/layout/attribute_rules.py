@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about single attributes of storage: which values are wrong, what they cost, and what to do.
+
+Every attribute that a tool prints is stored under its name there. A rule names the part, the attribute and the values
+that are a fault, so a further one is a row of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
+
+
+@dataclass(frozen=True)
+class AttributeRule:
+    """One attribute of a part (the kind of a file system, or of a disk) and the values that are a fault, as a regular
+    expression for all of the value. `problem` may name it: {value}. `needs` are values of other attributes without
+    which the rule does not apply."""
+
+    part: str
+    attribute: str
+    faulty: str
+    kind: str
+    problem: str
+    cost: str
+    remedy: str
+    needs: Mapping[str, str] | None = None
+
+
+_MKFS_XFS = "make it again with mkfs.xfs of today"
+RULES: Sequence[AttributeRule] = (
+    # ---- file systems
+    AttributeRule(
+        "xfs", "log-version", "1", "old log", "its log has version 1",
+        "log buffers have 32 KiB at most, and are not aligned to the stripe", f"{_MKFS_XFS}, which writes version 2",
+    ),
+    AttributeRule(
+        "xfs", "crc", "0", "no checksums", "it is XFS without checksums of metadata (crc=0, version 4)",
+        "damage of metadata is noticed late; Linux 5.10 announced the end of its support, and times end in 2038",
+        f"{_MKFS_XFS}, which writes version 5",
+    ),
+    AttributeRule(
+        "xfs", "lazy-count", "0", "counters in the superblock",
+        "it counts free blocks and inodes in the superblock (lazy-count=0)",
+        "every create and removal changes the superblock, one after another", "xfs_admin -c 1, while it is not mounted",
+    ),
+    AttributeRule(
+        "xfs", "finobt", "0", "no index of free inodes", "it has no index of free inodes (finobt=0)",
+        "creates search ever longer for a free inode when many are used", f"{_MKFS_XFS}, or xfs_repair -c finobt=1",
+        needs={"crc": "1"},
+    ),
+    AttributeRule(
+        "xfs", "ftype", "0", "no types in directories", "its directories hold no types of files (ftype=0)",
+        "find and ls read every inode; overlay file systems do not work on it", _MKFS_XFS,
+        needs={"crc": "1"},
+    ),
+    AttributeRule(
+        "ext4", "features", r"(?!.*\bextents?\b).+", "no extents", "its files have maps of blocks, not extents",
+        "a large file takes thousands of blocks of metadata, and removing it takes long",
+        "tune2fs -O extent, then copy the files, or make it again",
+    ),
+    AttributeRule(
+        "ext4", "features", r"(?!.*\bflex_bg\b)(?=.*\bextents?\b).+", "no flexible groups",
+        "its groups keep their own bitmaps and inodes (no flex_bg)",
+        "metadata are scattered over the drives, and free space is cut every 128 MiB", "make it again with mke2fs",
+    ),
+    AttributeRule(
+        "ext4", "check_interval", r"[1-9]\d*", "check at mount", "it is checked after {value} s",
+        "a restart after that time takes as long as e2fsck does: hours", "tune2fs -i 0, and check it when it suits",
+    ),
+    AttributeRule(
+        "ext4", "max_mounts", r"[1-9]\d*", "check at mount", "it is checked after {value} mounts",
+        "one of the next restarts takes as long as e2fsck does: hours", "tune2fs -c 0, and check it when it suits",
+    ),
+    # ---- ZFS
+    AttributeRule(
+        "zfs", "sync", "disabled", "synchronous writes are not",
+        "sync is disabled: fsync returns before data is stored",
+        "a crash loses seconds of data that programs were told is safe", "zfs inherit sync",
+    ),
+    AttributeRule(
+        "zfs", "sync", "always", "all writes are synchronous",
+        "sync is always: every write waits for the log or the drives",
+        "writes have the latency of the drives", "zfs inherit sync",
+    ),
+    AttributeRule(
+        "zfs", "dedup", "(?!off|-).*", "deduplication", "dedup is {value}",
+        "each write looks up a table that must be in memory: without much memory it is very slow",
+        "zfs set dedup=off, unless much of the data is equal",
+    ),
+    AttributeRule(
+        "zfs", "checksum", "off", "no checksums", "checksum is off", "wrong data is returned, and cannot be repaired",
+        "zfs inherit checksum, then write the data again",
+    ),
+    AttributeRule(
+        "zfs", "primarycache", "none|metadata", "not cached", "primarycache is {value}",
+        "data that is read again comes from the drives, and there is no read-ahead", "zfs inherit primarycache",
+    ),
+    AttributeRule(
+        "zfs", "readonly", "on", "mounted read-only", "readonly is on", "nothing can be written",
+        "zfs inherit readonly",
+    ),
+    AttributeRule(
+        "zfs", "mounted", "no", "not mounted", "it is not mounted at its mount point",
+        "what is written there goes to the file system below", "zfs mount -a, and look for files below the mount point",
+        needs={"mountpoint": "/.*"},
+    ),
+    AttributeRule(
+        "zfs", "failmode", "panic", "panic after an error", "failmode is panic",
+        "the server stops when the pool loses its drives for a moment", "zpool set failmode=wait",
+    ),
+    # ---- Lustre
+    AttributeRule(
+        "lustre", "sync_journal", "1", "writes wait for the journal", "sync_journal is 1",
+        "every write waits until the journal of its target is stored", "lctl set_param obdfilter.*.sync_journal=0",
+    ),
+    AttributeRule(
+        "lustre", "prealloc_status", r"-[1-9]\d*", "no new objects",
+        "the metadata server gets no new objects of it (prealloc_status {value})",
+        "its space and bandwidth are left out by all new files", "look at its server, its free space and its inodes",
+    ),
+    AttributeRule(
+        "lustre", "stripecount", "-1", "all files on all targets", "the default stripe count is -1",
+        "each file, also a small one, has an object on every target: creates, stat and removal ask all of them",
+        "lfs setstripe -c 1 or a progressive layout (-E) for the root of the file system",
+    ),
+    AttributeRule(
+        "lustre", "debug", r"-1|(?s:.*)\b(?:trace|malloc|rpctrace|vfstrace|dlmtrace|nettrace|page|buffs)\b(?s:.*)",
+        "debug messages", "debug messages of many kinds are recorded (debug={value})",
+        "each operation takes processor time on this node for messages that nobody reads",
+        'lctl set_param debug="ioctl neterror warning error emerg ha config console lfsck"',
+    ),
+    AttributeRule(
+        "lustre", "statahead_max", "0", "no read-ahead of attributes", "statahead_max is 0",
+        "ls -l and find wait for one answer after another", "lctl set_param llite.*.statahead_max=32",
+    ),
+    AttributeRule(
+        "lustre", "xattr_cache", "0", "attributes are not cached", "xattr_cache is 0",
+        "each look at an attribute asks the metadata server", "lctl set_param llite.*.xattr_cache=1",
+    ),
+    # ---- arrays, volumes and drives
+    AttributeRule(
+        "md", "reshape_position", r"\d+", "reshape not finished", "a reshape stands at sector {value}",
+        "reads and writes know two layouts; it does not go on by itself after some failures",
+        "look at /proc/mdstat; mdadm --grow --continue",
+    ),
+    AttributeRule(
+        "md", "mismatch_cnt", r"[1-9]\d*", "copies differ",
+        "the last check found {value} sectors that differ (mismatch_cnt)",
+        "after the loss of a drive wrong data may be computed",
+        "look for a drive with errors, then echo repair > md/sync_action",
+    ),
+    AttributeRule(
+        "md", "bitmap/chunksize", r"\d{1,6}", "small chunks of the bitmap",
+        "a bit of its bitmap stands for {value} bytes", "most writes first write the bitmap",
+        "mdadm --grow --bitmap=none, then --bitmap=internal --bitmap-chunk=64M",
+    ),
+    AttributeRule(
+        "lvm", "state", "[sSI]", "suspended volume", "it is suspended: attribute {value} of lvs",
+        "every request waits until it is resumed", "dmsetup resume, after a look at what suspended it",
+    ),
+    AttributeRule(
+        "lvm", "health", "[pX]", "volume lacks a device", "a device of it is missing: attribute {value} of lvs",
+        "parts of it cannot be read", "look for the missing physical volume (pvs)",
+    ),
+    AttributeRule(
+        "disk", "alignment", r"-?[1-9]\d*", "shifted sectors", "its sectors do not begin at 0 (alignment {value})",
+        "requests that are aligned for the kernel touch one sector more",
+        "take the jumper or the emulation of the drive away",
+    ),
+    AttributeRule(
+        "disk", "read_only", "1", "write-protected", "the kernel may not write to it (ro=1)", "every write fails",
+        "blockdev --setrw, after a look at why",
+    ),
+)  # fmt: skip
+
+
+def find_attribute_faults(
+    file_systems: Sequence[ObservedFileSystem], disks: Sequence[ObservedDisk]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The faults of all attributes for which there is a rule."""
+    for file_system in file_systems:
+        yield from _apply_rules(file_system.kind, file_system.location, file_system.facts)
+    for disk in disks:
+        yield from _apply_rules(disk.kind, disk.name, {**disk.queue, **disk.settings})
+
+
+def _apply_rules(part: str, location: str, attributes: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
+    for rule in RULES:
+        if rule.part != part:
+            continue
+        for owner, value in _find_values(rule.attribute, location, attributes):
+            if any(not re.fullmatch(pattern, attributes.get(name, "")) for name, pattern in (rule.needs or {}).items()):
+                continue
+            yield CheckedItem(rule.attribute, owner)
+            if re.fullmatch(rule.faulty, value):
+                yield LayoutFault(rule.kind, owner, rule.problem.format(value=value), rule.cost, rule.remedy)
+
+
+def _find_values(attribute: str, location: str, attributes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The values of an attribute with the part that has it: "sync@tank/home" is that of a dataset."""
+    for name, value in attributes.items():
+        stem, _, dataset = name.partition("@")
+        if stem == attribute and value:
+            yield dataset or location, value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes in drawn routers, with the reason that a check must give."""
+"""Mistakes of drawn routers, with the reason that a check must give."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from random import Random
 
 from drawn_hosts import DrawnHost
-from drawn_route_mistakes import RouteMistake, add_lines, edit_addresses, set_one_sysctl
+from route_mistake import RouteMistake, add_lines, edit_addresses, edit_device_line, set_one_sysctl
 
 
 def _loop(host: DrawnHost, random: Random) -> str:
@@ -15,6 +15,14 @@ def _loop(host: DrawnHost, random: Random) -> str:
     other = next(f"10.1.0.{number}" for number in (1, 2, 3) if not far_address.endswith(f".{number}"))
     host.add("routes", f"10.2.{random.randint(0, 1) * 128}.0/17 via {other} dev eth0")
     return "10.2."
+
+
+def _router_port(host: DrawnHost, random: Random) -> str:
+    device = random.choice(["eth0", "eth1"])
+    host.outputs["addresses"] = re.sub(
+        rf"({device}: .*qdisc mq) state", r"\1 master br0 state", host.outputs["addresses"]
+    )
+    return device
 
 
 ROUTER_MISTAKES: list[RouteMistake] = [
@@ -67,4 +75,28 @@ ROUTER_MISTAKES: list[RouteMistake] = [
         "duplicate|doubled|dadfailed",
         edit_addresses("scope global eth1", "scope global dadfailed tentative eth1"),
     ),
+    RouteMistake("a port of a bridge in a router", "router4", "port|bridge|br0", _router_port),
+    RouteMistake("an IPv6 router in a bridge", "router6", "port|bridge|br0", _router_port),
+    RouteMistake(
+        "a router of slow interfaces", "router4", "slow", edit_addresses("mtu 9000 qdisc mq", "mtu 9000 qdisc netem")
+    ),
+    RouteMistake("a router that answers no ARP", "router4", "arp", set_one_sysctl("net.ipv4.conf.eth0.arp_ignore", 8)),
+    RouteMistake(
+        "a router with a dead link",
+        "router4",
+        "interface down",
+        edit_device_line(
+            "DEVICE: <BROADCAST,MULTICAST,UP,LOWER_UP>( .*)state UP",
+            r"DEVICE: <NO-CARRIER,BROADCAST,MULTICAST,UP>\1state DOWN",
+            "eth0",
+            "eth1",
+        ),
+    ),
+    RouteMistake(
+        "a router that forwards from one side",
+        "router4",
+        "forwarding",
+        set_one_sysctl("net.ipv4.conf.eth1.forwarding", 0),
+    ),
+    RouteMistake("a short queue of a router", "router4", "backlog", set_one_sysctl("net.core.netdev_max_backlog", 10)),
 ]

@@ -12,13 +12,19 @@ from sonde.design.routes.fabric import is_covered
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
+from sonde.model.units import counted
 
+_FEW_PACKETS = 32
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
 _USELESS_FLAGS = {
     "dadfailed": ("another machine has this address too (duplicate): the kernel does not use it",
                   "find the other machine, then give one of them another address"),
     "tentative": ("the kernel still asks whether another machine has it, and does not use it",
                   "look again in some seconds; where it stays, look for a duplicate or a link without carrier"),
+    "scope-host": ("it is an address of the host only: the kernel does not use it towards other networks",
+                   "add it with scope global"),
+    "scope-link": ("it is an address of this link only: the kernel does not use it towards other networks",
+                   "add it with scope global"),
     "deprecated": ("it is deprecated: new connections take another source address", "give it a lifetime, or remove it"),
 }  # fmt: skip
 
@@ -33,6 +39,9 @@ def find_interface_faults(view: HostView, tables: HostTables) -> Iterator[RouteF
         if not is_covered(side.ranges, str(address.ip)):
             continue
         yield from find_address_faults(str(address.ip), tables)
+        is_planned = str(address.ip) in view.host_class.addresses
+        if is_planned and tables.address_devices.get(str(address.ip), device) == device:
+            yield from _check_local_route(str(address.ip), tables)
         network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
         yield CheckedItem("the prefix of an address", text)
         on_link = any(route.on_link and route.table == "main" and route.destination == str(network)
@@ -46,6 +55,20 @@ def find_interface_faults(view: HostView, tables: HostTables) -> Iterator[RouteF
                 f"give it the prefix /{network.prefixlen}",
             )  # fmt: skip
     yield from _check_neighbors(view, tables)
+
+
+def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """An address that the table of local addresses lacks, where that table was given."""
+    local = [route.destination for route in tables.routes or () if route.kind == "local"]
+    if not local:
+        return
+    yield CheckedItem("the local route of an address", address)
+    if not is_covered(local, address):
+        yield RouteFault(
+            "address not local", address,
+            f"the table of local addresses lacks {address}: packets to this host are sent on, or dropped",
+            "remove the address and add it again",
+        )  # fmt: skip
 
 
 def find_port_faults(device: str, tables: HostTables) -> Iterator[RouteFault]:
@@ -71,6 +94,17 @@ def find_device_faults(device: str, tables: HostTables) -> Iterator[RouteFault |
             "interface slowed down", device,
             f"the queueing discipline of {device} is {details.queue}, which delays, drops or limits packets",
             f"tc qdisc del dev {device} root",
+        )  # fmt: skip
+    if details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
+        yield RouteFault(
+            "short queue", device,
+            f"the queue of {device} holds {counted(details.queue_length, 'packet')} (qlen): bursts are dropped",
+            f"ip link set {device} txqueuelen 1000",
+        )  # fmt: skip
+    if details.is_switched_off:
+        yield RouteFault(
+            "interface down", device, f"a program has switched {device} off (protodown): it carries nothing",
+            f"ask that program (a routing daemon, MLAG), then ip link set {device} protodown off",
         )  # fmt: skip
     if not details.uses_arp:
         yield RouteFault(

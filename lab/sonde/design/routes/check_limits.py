@@ -12,6 +12,7 @@ from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import ObservedRoute
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.setting_rules import find_setting_rule_faults
 
 _MIB = 1 << 20
 _FEW_PACKETS = 4
@@ -23,6 +24,7 @@ _FEW_HOPS = 8
 _LONG_REACHABLE_MS = 300_000
 _PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
 _FEW_CONNECTIONS = 1 << 16
+_SOUND_CONTROLS = ("cubic", "bbr", "reno", "dctcp", "htcp")
 _FEATURES = {
     "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
     "net.ipv4.tcp_sack": "without selective acknowledgments one lost packet repeats all that follow it",
@@ -35,13 +37,24 @@ def find_route_limits(route: ObservedRoute) -> Iterator[RouteFault]:
     texts = []
     if (window := _read_number(limits.get("window"))) is not None and window < _MIB:
         texts.append(f"a window of {window} B")
-    for name in ("initcwnd", "cwnd"):
+    for name in ("initcwnd", "initrwnd", "cwnd"):
         count = _read_number(limits.get(name))
         if count is not None and count < _FEW_PACKETS:
             texts.append(f"{name} of {count} packets")
     timeout = _read_seconds(limits.get("rto_min"))
     if timeout is not None and timeout > _LONG_TIMEOUT_S:
         texts.append(f"a least timeout of {timeout:g} s (rto_min)")
+    if limits.get("congctl", _SOUND_CONTROLS[0]) not in _SOUND_CONTROLS:
+        texts.append(f"the congestion control {limits['congctl']} (congctl)")
+    hops = _read_number(limits.get("hoplimit"))
+    if hops is not None and 0 < hops < _FEW_HOPS:
+        texts.append(f"a limit of {hops} hops (hoplimit)")
+    if "expires" in limits:
+        yield RouteFault(
+            "route expires", route.origin,
+            f"the route to {route.destination} expires ({limits['expires']}): it is gone after that time",
+            "add it without expires, and look for what adds it (router advertisements)",
+        )  # fmt: skip
     if texts:
         yield RouteFault(
             "connections limited", route.origin,
@@ -105,6 +118,7 @@ def find_connection_limits(view: HostView, settings: Mapping[str, str]) -> Itera
             " their hashes use few routers",
             "set it to 32768 60999",
         )  # fmt: skip
+    yield from find_setting_rule_faults(settings, "host", view.fabric.version, [view.host_class.device])
     yield from _check_hops_and_times(view, settings)
     own_side = view.own_side
     hosts = sum(len(each.addresses) for each in own_side.classes) + len(view.gateways)
@@ -161,7 +175,10 @@ def _check_seed_and_advertisements(view: HostView, settings: Mapping[str, str]) 
 
 
 def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
-    """Tables of a router that are too small for both networks."""
+    """Tables and queues of a router that are too small for both networks."""
+    devices = list(dict.fromkeys(device for router in fabric.routers
+                                 for device in (router.near_device, router.far_device) if device))  # fmt: skip
+    yield from find_setting_rule_faults(settings, "router", fabric.version, devices)
     for side in (fabric.near, fabric.far):
         hosts = sum(len(each.addresses) for each in side.classes) + len(fabric.routers)
         yield from _check_neighbor_table(settings, fabric.version, hosts)

@@ -14,7 +14,7 @@ from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
 from sonde.design.routes.host_view import HostView
 
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
-_LARGEST_DATAGRAM_MTU = 4092
+LARGEST_DATAGRAM_MTU = 4092
 _UNANSWERED = ("failed", "incomplete")
 _FIXED = ("permanent", "noarp")
 
@@ -131,10 +131,10 @@ def _find_mode_faults(device: str, network_mtu: int | None, tables: HostTables) 
         return
     mode = tables.transport_modes[device]
     yield CheckedItem("the mode of an IPoIB interface", device)
-    if mode == "datagram" and network_mtu > _LARGEST_DATAGRAM_MTU:
+    if mode == "datagram" and network_mtu > LARGEST_DATAGRAM_MTU:
         yield RouteFault(
             "datagram mode", device,
-            f"{device} is in datagram mode, whose packets have at most {_LARGEST_DATAGRAM_MTU} B; the network has"
+            f"{device} is in datagram mode, whose packets have at most {LARGEST_DATAGRAM_MTU} B; the network has"
             f" {network_mtu} B",
             f"echo connected > /sys/class/net/{device}/mode, then ip link set {device} mtu {network_mtu}",
         )  # fmt: skip

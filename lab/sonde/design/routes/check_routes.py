@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_limits import find_route_limits
 from sonde.design.routes.check_rules import table_leads_into_fabric
-from sonde.design.routes.fabric import is_covered, overlaps_range
+from sonde.design.routes.fabric import covers_range, is_covered, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -174,4 +174,18 @@ def _check_destination(view: HostView, views: Sequence[HostView], route: Observe
             f"{route.destination} is neither {view.other_side.network} ({', '.join(view.other_side.ranges)}) nor part"
             " of it",
             f"name {', '.join(view.other_side.ranges)}",
+        )  # fmt: skip
+    wider = (address_range for address_range in ranges if covers_range(route.destination, address_range))
+    if (
+        len(views) == 1
+        and route.table == _MAIN
+        and len(route.hops) > 1
+        and route.destination not in ("default", *ranges)
+        and (address_range := next(wider, ""))
+    ):
+        yield RouteFault(
+            "destination too wide", route.origin,
+            f"{route.destination} is wider than {address_range}, the range of {view.other_side.network}: the routers"
+            " also get packets to other networks",
+            f"name {', '.join(ranges)}",
         )  # fmt: skip

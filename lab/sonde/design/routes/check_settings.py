@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_address_faults, find_device_faults, find_port_faults
 from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
-from sonde.design.routes.check_links import find_mtu_faults
+from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU, find_mtu_faults
 from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_covered, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
@@ -31,7 +31,9 @@ def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFau
     """Faults of the settings of a host of one class."""
     if tables.options is not None:
         yield CheckedItem("kernel options", "kernel")
-        for name, feature in list_missing_options(tables.options):
+        mtu = view.own_side.mtu
+        is_large = view.host_class.device.startswith("ib") and mtu is not None and mtu > LARGEST_DATAGRAM_MTU
+        for name, feature in list_missing_options(tables.options, view.fabric.version, is_large):
             yield RouteFault(
                 "kernel option missing", name, f"the kernel lacks it: {feature} will not work", f"build with {name}=y"
             )

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 # Kinds of routes and actions of rules that drop packets.
 DISCARDING_KINDS = ("blackhole", "unreachable", "prohibit")
 # Attributes of routes that limit connections.
-LIMIT_NAMES = ("window", "initcwnd", "cwnd", "rto_min")
+LIMIT_NAMES = ("window", "initcwnd", "initrwnd", "cwnd", "rto_min", "hoplimit", "congctl", "expires")
 # Operational states (RFC 2863) of a link that carries nothing.
 _IDLE_STATES = ("DOWN", "LOWERLAYERDOWN", "DORMANT", "NOTPRESENT")
 _TABLE_NAMES = {"254": "main", "255": "local", "253": "default"}
@@ -46,7 +46,7 @@ class ObservedRoute:
     source: str = ""  # the preferred source address
     service: str = ""  # tos or dsfield: only packets with it take this route
     largest_segment: int | None = None  # advmss, bytes
-    limits: tuple[tuple[str, str], ...] = ()  # window, initcwnd, cwnd, rto_min as ip prints them
+    limits: tuple[tuple[str, str], ...] = ()  # those of LIMIT_NAMES as ip prints them
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,15 @@ class ObservedNeighbor:
 
 @dataclass(frozen=True)
 class LinkDetails:
-    """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline, its link address,
-    and whether it uses ARP."""
+    """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline and the length of
+    its queue in packets, its link address, whether it uses ARP, and whether a program switched it off (protodown)."""
 
     master: str = ""
     queue: str = ""
     link_address: str = ""
     uses_arp: bool = True
+    queue_length: int | None = None
+    is_switched_off: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,12 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
             details[str(row.get("ifname", ""))] = LinkDetails(
                 str(row.get("master", "")), str(row.get("qdisc", "")), str(row.get("address", "")),
                 "NOARP" not in row.get("flags", ()),
+                row["txqlen"] if isinstance(row.get("txqlen"), int) else None, bool(row.get("protodown")),
             )  # fmt: skip
             address_flags |= {
-                str(address["local"]): tuple(
-                    name for name in ("tentative", "dadfailed", "deprecated") if address.get(name)
+                str(address["local"]): (
+                    *(name for name in ("tentative", "dadfailed", "deprecated") if address.get(name)),
+                    f"scope-{address.get('scope', '')}",
                 )
                 for address in device_addresses
             }
@@ -147,6 +149,7 @@ def _parse_route(row: Mapping[str, Any], origin: str) -> ObservedRoute | None:
     if "gateway" in row or "via" in row:
         hops = [_parse_hop(row)]
     metrics = {name: value for hop in row.get("metrics", ()) for name, value in hop.items()}
+    metrics |= {"expires": row["expires"]} if "expires" in row else {}
     destination = str(row["dst"])
     if destination != "default":
         try:

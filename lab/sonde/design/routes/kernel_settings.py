@@ -20,6 +20,9 @@ REQUIRED_OPTIONS = {
     "CONFIG_IP_MULTIPLE_TABLES": "a table for each router",
     "CONFIG_IP_ROUTE_MULTIPATH": "routes with several next hops",
 }
+# What else IPv6 needs, and IPoIB with large packets.
+_IPV6_OPTION = ("CONFIG_IPV6_MULTIPLE_TABLES", "a table for each router")
+_CONNECTED_OPTION = ("CONFIG_INFINIBAND_IPOIB_CM", "connected mode, which packets above 4092 B need")
 # Sysctls that count pages (usually 4 KiB each), and the largest plausible count (a tebibyte).
 _PAGE_COUNTS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem")
 _MAX_PAGES = 2**40 // 4096
@@ -182,6 +185,13 @@ def select_valid_settings(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in refused}
 
 
-def list_missing_options(options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Kernel options that the plan needs and this kernel lacks: the name, and the feature that will not work."""
-    return [(name, feature) for name, feature in REQUIRED_OPTIONS.items() if options.get(name, "n") not in ("y", "m")]
+def list_missing_options(
+    options: Mapping[str, str], version: int = 4, needs_connected_mode: bool = False
+) -> list[tuple[str, str]]:
+    """Kernel options that a plan for this IP version needs and this kernel lacks: the name, and the feature that will
+    not work."""
+    required = [*REQUIRED_OPTIONS.items(), *([_IPV6_OPTION] if version == 6 else [])]
+    missing = [(name, feature) for name, feature in required if options.get(name, "n") not in ("y", "m")]
+    name, feature = _CONNECTED_OPTION
+    # a kernel without InfiniBand does not name it
+    return [*missing, (name, feature)] if needs_connected_mode and options.get(name) == "n" else missing

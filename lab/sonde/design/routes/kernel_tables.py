@@ -19,6 +19,7 @@ from sonde.design.routes.host_tables import (
     ObservedRule,
     describe_link_state,
 )
+from sonde.design.routes.setting_rules import list_setting_names
 from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import MachineError
 
@@ -32,7 +33,9 @@ _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: 
                     0x40: "noarp", 0x80: "permanent"}  # fmt: skip
 _ROUTE_KINDS = {1: "unicast", 2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 _RULE_ACTIONS = {1: "lookup", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
-_LIMITS = {"window": "RTAX_WINDOW", "initcwnd": "RTAX_INITCWND", "cwnd": "RTAX_CWND", "rto_min": "RTAX_RTO_MIN"}
+_LIMITS = {"window": "RTAX_WINDOW", "initcwnd": "RTAX_INITCWND", "initrwnd": "RTAX_INITRWND", "cwnd": "RTAX_CWND",
+           "rto_min": "RTAX_RTO_MIN", "hoplimit": "RTAX_HOPLIMIT", "congctl": "RTAX_CC_ALGO"}  # fmt: skip
+_SCOPES = {0: "global", 253: "link", 254: "host"}
 _SELECTORS = {"oif": "FRA_OIFNAME", "ipproto": "FRA_IP_PROTO", "sport": "FRA_SPORT_RANGE", "dport": "FRA_DPORT_RANGE",
               "uidrange": "FRA_UID_RANGE"}  # fmt: skip
 _INET, _INET6 = 2, 10
@@ -69,7 +72,8 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         rules=tuple(rules),
         routes=tuple(message for message in routes if message is not None and message.table != "default"),
         addresses=tuple(addresses),
-        settings=_read_settings([*_SETTINGS, *settings]) | _read_device_settings(("all", *names.values())),
+        settings=_read_settings([*_SETTINGS, *list_setting_names(tuple(names.values())), *settings])
+        | _read_device_settings(("all", *names.values())),
         options=_read_kernel_options(),
         mtus=mtus,
         links={
@@ -92,11 +96,13 @@ def _describe_link(message: Any, names: dict[int, str]) -> LinkDetails:
     return LinkDetails(
         names.get(message.get_attr("IFLA_MASTER") or 0, ""), str(message.get_attr("IFLA_QDISC") or ""),
         str(message.get_attr("IFLA_ADDRESS") or ""), not message["flags"] & _NO_ARP,
+        message.get_attr("IFLA_TXQLEN"), bool(message.get_attr("IFLA_PROTO_DOWN")),
     )  # fmt: skip
 
 
 def _list_flags(message: Any) -> tuple[str, ...]:
-    return tuple(name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit)
+    flags = tuple(name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit)
+    return (*flags, f"scope-{_SCOPES.get(message['scope'], '')}")
 
 
 def _read_transport_mode(device: str) -> str:

@@ -247,7 +247,11 @@ def _parse_addresses(text: str) -> HostTables:
     address_flags: dict[str, tuple[str, ...]] = {}
     details = {
         name: LinkDetails(
-            _find_word(more, "master"), _find_word(more, "qdisc"), uses_arp="NOARP" not in flags.split(",")
+            _find_word(more, "master"),
+            _find_word(more, "qdisc"),
+            uses_arp="NOARP" not in flags.split(","),
+            queue_length=int(length) if (length := _find_word(more, "qlen")).isdigit() else None,
+            is_switched_off=_find_word(more, "protodown") == "on",
         )
         for name, flags, more in heads
     }
@@ -261,7 +265,8 @@ def _parse_addresses(text: str) -> HostTables:
         elif address := re.match(r"\s+inet6? (\S+)(.*)", line):
             addresses.append(address[1])
             address_devices[address[1].partition("/")[0]] = device
-            address_flags[address[1].partition("/")[0]] = tuple(address[2].split())
+            flags = [*address[2].split(), f"scope-{_find_word(address[2], 'scope')}"]
+            address_flags[address[1].partition("/")[0]] = tuple(flags)
     return HostTables(
         addresses=tuple(addresses),
         mtus=mtus,

@@ -8,12 +8,14 @@ from random import Random
 
 import pytest
 from drawn_hosts import DrawnHost, draw_host
-from drawn_route_mistakes import ROUTE_MISTAKES, RouteMistake
+from drawn_interface_mistakes import INTERFACE_MISTAKES
+from drawn_route_mistakes import ROUTE_MISTAKES
 from drawn_router_mistakes import ROUTER_MISTAKES
+from drawn_setting_mistakes import SETTING_MISTAKES
 from fault_naming import require_only
-from later_route_mistakes import LATER_ROUTE_MISTAKES
+from route_mistake import RouteMistake
 
-MISTAKES = [*ROUTE_MISTAKES, *ROUTER_MISTAKES, *LATER_ROUTE_MISTAKES]
+MISTAKES = [*ROUTE_MISTAKES, *INTERFACE_MISTAKES, *SETTING_MISTAKES, *ROUTER_MISTAKES]
 SEEDS = (2613, 2614)
 KINDS = ("4", "6", "router4", "router6", "site")
 
@@ -62,4 +64,4 @@ def test_drawn_mistake_is_named_with_its_reason(mistake: RouteMistake, seed: int
 
 
 def test_mistakes_are_many_and_different() -> None:
-    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES) >= 80
+    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES) >= 101

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about single settings of the kernel: the range in which each is sound, and what another value costs.
+
+A further setting is a row of the table: hosts and routers are checked for it, and a live check reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.faults import RouteFault
+
+_BOTH = ("host", "router")
+
+
+@dataclass(frozen=True)
+class SettingRule:
+    """One setting and its sound values. DEVICE in its name stands for each planned device, FAMILY for ipv4 or ipv6."""
+
+    name: str
+    kind: str
+    reason: str
+    remedy: str
+    least: int | None = None
+    most: int | None = None
+    roles: Sequence[str] = _BOTH
+
+
+RULES: Sequence[SettingRule] = (
+    SettingRule(
+        "net.FAMILY.neigh.DEVICE.mcast_solicit", "neighbors not asked for",
+        "the kernel asks for no link address, so that new routers and hosts are not reached", "set it to 3", least=1,
+    ),
+    SettingRule(
+        "net.FAMILY.neigh.DEVICE.unres_qlen_bytes", "packets dropped early",
+        "packets are dropped while the link address of a router is asked for (unres_qlen)", "set it to 212992",
+        least=2048,
+    ),
+    SettingRule(
+        "net.ipv4.tcp_rto_min_us", "connections limited",
+        "a lost packet is sent again after a second at the earliest (rto_min)", "set it to 200000", most=999_999,
+        roles=("host",),
+    ),
+    SettingRule(
+        "net.ipv6.route.max_size", "table of routes too small", "the kernel refuses further routes (max_size)",
+        "set it to 4096 or more", least=1024,
+    ),
+    SettingRule(
+        "net.core.netdev_max_backlog", "short queue",
+        "packets are dropped when more than so many wait for the kernel (backlog)", "set it to 1000 or more",
+        least=300,
+    ),
+    SettingRule(
+        "net.core.rmem_max", "small TCP buffers", "programs cannot ask for a larger buffer (rmem_max)",
+        "set it to 16 MiB or more", least=65536, roles=("host",),
+    ),
+    SettingRule(
+        "net.core.wmem_max", "small TCP buffers", "programs cannot ask for a larger buffer (wmem_max)",
+        "set it to 16 MiB or more", least=65536, roles=("host",),
+    ),
+    SettingRule(
+        "net.ipv4.icmp_echo_ignore_all", "health checks not answered",
+        "it answers no echo request: sonde route watch on other hosts calls it dead", "set it to 0", most=0,
+    ),
+    SettingRule(
+        "net.ipv4.tcp_syn_retries", "connections give up early",
+        "a connection is given up before the failover of a router has ended", "set it to 6", least=2, roles=("host",),
+    ),
+    SettingRule(
+        "net.ipv4.conf.DEVICE.arp_ignore", "ARP not answered", "this interface answers no ARP request (arp_ignore)",
+        "set it to 0 or 1", most=2, roles=("router",),
+    ),
+)  # fmt: skip
+
+
+def list_setting_names(devices: Sequence[str]) -> list[str]:
+    """The settings that the rules read on a machine with these devices."""
+    return list(dict.fromkeys(name for rule in RULES for version in (4, 6) for name in _expand(rule, version, devices)))
+
+
+def find_setting_rule_faults(
+    settings: Mapping[str, str], role: str, version: int, devices: Sequence[str]
+) -> Iterator[RouteFault | CheckedItem]:
+    """The settings of a host or a router (`role`) that are out of the range of their rule."""
+    for rule in RULES:
+        for name in _expand(rule, version, devices) if role in rule.roles else ():
+            value = settings.get(name, "")
+            if not re.fullmatch(r"-?\d+", value):
+                continue
+            yield CheckedItem("a setting", name)
+            is_low, is_high = (
+                rule.least is not None and int(value) < rule.least,
+                rule.most is not None and int(value) > rule.most,
+            )
+            if is_low or is_high:
+                yield RouteFault(rule.kind, f"{name} = {value}", rule.reason, rule.remedy)
+
+
+def _expand(rule: SettingRule, version: int, devices: Sequence[str]) -> list[str]:
+    if rule.name.startswith("net.ipv6.") and version != 6:
+        return []
+    name = rule.name.replace("FAMILY", f"ipv{version}")
+    return [name.replace("DEVICE", device) for device in devices] if "DEVICE" in name else [name]

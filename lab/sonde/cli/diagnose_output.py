@@ -26,6 +26,7 @@ from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.run import read_run
 from sonde.model.units import counted
 from sonde.store.archive import Archive
+from sonde.store.events import read_archive_events
 from sonde.telemetry.phase_telemetry import find_run_interval
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
@@ -56,13 +57,14 @@ def add_evidence(
     if run_name:
         run, reference = find_run(archive, run_name), find_run(archive, reference_name)
         sentences += session.add_archive_runs(run, reference)
+        since, until = (find_run_interval(read_run(folder))[1] for folder in (reference, run))
+        sentences += session.add_events(read_archive_events(archive.root), since, until)
         if has_joint_changes:
             # The import of pyarrow takes longer than most commands.
             from sonde.trends.archive_survey import SurveyRequest, read_survey
 
             progress = partial(open_progress_bar, "watching histories")
             survey = read_survey(open_catalog(archive.root), SurveyRequest(), progress)
-            since, until = (find_run_interval(read_run(folder))[1] for folder in (reference, run))
             sentences.append(session.add_joint_change(survey, since, until))
     if logs:
         sentences.append(session.add_logs(logs))

@@ -14,6 +14,7 @@ import numpy as np
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
+from sonde.diagnose.event_evidence import EventEvidence
 from sonde.diagnose.experiment_plan import FittedExperiment, fit_experiment
 from sonde.diagnose.hypotheses import (
     CAUSE,
@@ -91,6 +92,7 @@ class DiagnosisModel:
     environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
     counters: CounterEvidence = field(default_factory=CounterEvidence)
     joint_change: JointChangeEvidence = field(default_factory=JointChangeEvidence)
+    events: EventEvidence = field(default_factory=EventEvidence)
 
     @property
     def free_evidence(self) -> Mapping[str, FreeEvidence]:
@@ -99,6 +101,7 @@ class DiagnosisModel:
             "facts of both runs": self.environment,
             "counters of both runs": self.counters,
             "joint changes of histories": self.joint_change,
+            "events between both runs": self.events,
         }
 
     def leave_out(self, fault: str) -> DiagnosisModel:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from sonde.diagnose.diagnosis_text import (
     list_evidence,
     list_free_evidence,
 )
+from sonde.diagnose.event_evidence import select_events
 from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
 from sonde.diagnose.joint_change_evidence import find_joint_change
 from sonde.diagnose.library import list_causes_for, list_experiments_for
@@ -42,6 +43,7 @@ from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, StatedMachine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_name
+from sonde.model.event import Event
 from sonde.model.record import RECORD_FILE, read_record
 from sonde.model.system import read_system
 from sonde.trends.survey import Survey
@@ -107,7 +109,11 @@ class DiagnosisSession:
     def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: MachineModel) -> None:
         self.state = state
         self.model = replace(
-            model, environment=state.environment, counters=state.counters, joint_change=state.joint_change
+            model,
+            environment=state.environment,
+            counters=state.counters,
+            joint_change=state.joint_change,
+            events=state.events,
         )
         self._simulator = simulator
 
@@ -213,6 +219,14 @@ class DiagnosisSession:
         self.state = replace(self.state, joint_change=change)
         self.model = replace(self.model, joint_change=change)
         return " ".join(change.describe(self.model.hypotheses)) or "No histories became slower together in that time."
+
+    def add_events(self, events: Iterable[Event], since: float, until: float) -> list[str]:
+        """Adds the events of an archive within an interval; returns those that count in sentences."""
+        system = read_system(find_system_file(self.state.system)) if self.state.system else None
+        evidence = select_events(events, since, until, system)
+        self.state = replace(self.state, events=evidence)
+        self.model = replace(self.model, events=evidence)
+        return evidence.describe(self.model.hypotheses)
 
     def add_logs(self, logs: Sequence[Path]) -> str:
         """Adds which kinds of messages the logs of all servers have; returns it in a sentence. Raises UserError."""

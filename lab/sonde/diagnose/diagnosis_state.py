@@ -11,6 +11,7 @@ from typing import Any
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS
+from sonde.diagnose.event_evidence import EventEvidence
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence
 from sonde.diagnose.library import list_causes, list_causes_for, list_experiments
@@ -73,6 +74,7 @@ class DiagnosisState:
     environment: EnvironmentEvidence = field(default_factory=EnvironmentEvidence)
     counters: CounterEvidence = field(default_factory=CounterEvidence)
     joint_change: JointChangeEvidence = field(default_factory=JointChangeEvidence)
+    events: EventEvidence = field(default_factory=EventEvidence)
     directory: str = ""  # a local one, instead of a system file
 
     @property
@@ -106,6 +108,7 @@ class DiagnosisState:
             "environment": self.environment.to_json(),
             "counters": self.counters.to_json(),
             "joint_change": self.joint_change.to_json(),
+            "events": self.events.to_json(),
             "directory": self.directory,
         }
 
@@ -134,6 +137,7 @@ class DiagnosisState:
             environment=EnvironmentEvidence.from_json(document.get("environment", {})),
             counters=CounterEvidence.from_json(document.get("counters", {})),
             joint_change=JointChangeEvidence.from_json(document.get("joint_change", {})),
+            events=EventEvidence.from_json(document.get("events", ())),
             directory=str(document.get("directory", "")),
         )
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events of the archive as evidence: what was noted between the run from when the machine was fast and the slow one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from math import log
+from typing import Any
+
+from sonde.diagnose.hypotheses import Hypothesis
+from sonde.model.errors import EventError
+from sonde.model.event import Event
+from sonde.model.event.times import Interval
+from sonde.model.system import System
+
+# Assumptions: a cause is noted as an event this often; an event is about a hypothesis for other reasons this often.
+# That nothing was noted says nothing: no site notes all.
+_NOTED_WITH_CAUSE, _NOTED_BY_CHANCE = 0.5, 0.05
+# Kinds of events after which a part may be slower, and those after which software or settings may be.
+_OF_PARTS = frozenset({"failure", "rebuild", "failover", "incident", "reboot", "maintenance", "change"})
+_OF_SETTINGS = frozenset({"upgrade", "reconfiguration", "maintenance", "change"})
+_MOST_PRINTED = 5
+
+
+@dataclass(frozen=True)
+class NotedEvent:
+    """An event with the ids of its parts, and the words of its title and of the names of what it changed."""
+
+    kind: str
+    title: str
+    parts: tuple[str, ...] = ()
+    title_words: tuple[str, ...] = ()
+
+    def is_about(self, hypothesis: Hypothesis) -> bool:
+        """Whether it happened to a part of the hypothesis, or changed what its cause names."""
+        if hypothesis.cause is not None:
+            return self.kind in _OF_SETTINGS and bool(set(hypothesis.cause.environment) & set(self.title_words))
+        return self.kind in _OF_PARTS and bool(set(hypothesis.members) & set(self.parts))
+
+
+@dataclass(frozen=True)
+class EventEvidence:
+    """Events after the reference and before the end of the slow run, in order of time."""
+
+    events: tuple[NotedEvent, ...] = ()
+
+    def compute_log_factor(self, hypothesis: Hypothesis) -> float:
+        """Logarithm of the factor on the probability of a hypothesis. Several events are one piece of evidence: logs
+        repeat what happened once."""
+        if any(event.is_about(hypothesis) for event in self.events):
+            return log(_NOTED_WITH_CAUSE / _NOTED_BY_CHANCE)
+        return 0.0
+
+    def describe(self, hypotheses: Sequence[Hypothesis]) -> list[str]:
+        """Returns the events that are about a hypothesis, and how many are about none, in sentences."""
+        if not self.events:
+            return []
+        related = [event for event in self.events if any(event.is_about(item) for item in hypotheses)]
+        titles = list(dict.fromkeys(f"{event.title} ({event.kind})" for event in related))
+        others = len(self.events) - len(related)
+        if not titles:
+            return [f"Of the {others} events between both runs none is about a hypothesis."]
+        more = f"; and {len(titles) - _MOST_PRINTED} more" if len(titles) > _MOST_PRINTED else ""
+        sentence = f"Noted between both runs: {'; '.join(titles[:_MOST_PRINTED])}{more}."
+        return [sentence, *([f"{others} other events are about no hypothesis."] if others else [])]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(event) for event in self.events]
+
+    @classmethod
+    def from_json(cls, documents: Iterable[Mapping[str, Any]]) -> EventEvidence:
+        return cls(
+            tuple(
+                NotedEvent(
+                    str(document["kind"]),
+                    str(document["title"]),
+                    tuple(map(str, document["parts"])),
+                    tuple(map(str, document["title_words"])),
+                )
+                for document in documents
+            )
+        )
+
+
+def select_events(events: Iterable[Event], since: float, until: float, system: System | None) -> EventEvidence:
+    """The events that may have happened after `since` and until `until`, seconds since 1970."""
+    interval = Interval(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC))
+    return EventEvidence(tuple(_note(event, system) for event in events if event.when.overlaps(interval)))
+
+
+def _note(event: Event, system: System | None) -> NotedEvent:
+    try:
+        parts = event.resolve_parts(system)
+    except EventError:  # parts of another system file
+        parts = event.parts
+    text = " ".join([event.title, *(event.changes or {})])
+    return NotedEvent(event.kind, event.title, parts, tuple(sorted(set(re.findall(r"[a-z]+", text.lower())))))

@@ -38,7 +38,7 @@ def print_outcome(console: Console, outcome: TuneOutcome) -> None:
     if not better:
         console.print("No value is known to be better than the present one; nothing is changed.")
     for setting in better:
-        console.print(_describe_use(setting, outcome), soft_wrap=True)
+        console.print(describe_use(setting, outcome), soft_wrap=True)
     for problem in outcome.problems:
         console.print(f"! {problem}", style="yellow", soft_wrap=True)
 
@@ -53,14 +53,17 @@ def format_ratio(ratio: RateRatio | None) -> str:
     return f"{text} [{100 * (ratio.low - 1):+.1f}, {100 * (ratio.high - 1):+.1f}]"
 
 
-def _describe_use(setting: TunedSetting, outcome: TuneOutcome) -> str:
+def describe_use(setting: TunedSetting, outcome: TuneOutcome) -> str:
+    """How to keep the best value of a setting, or that it is kept, and what it can do besides changing rates."""
     tunable, value = setting.tunable, setting.result.best or ""
     keep = f" Permanently: {tunable.permanent.replace('VALUE', value)}." if tunable.permanent else ""
     if tunable.id in outcome.applied:
-        return f"{tunable.id} is {value} now; `sonde tune --restore` sets {setting.present} again.{keep}"
-    if tunable.changes_system:
-        return f"{tunable.id} is {setting.present} again; --apply leaves {value} in place.{keep}"
-    return f"{tunable.id}: use {value}.{keep}"
+        use = f"{tunable.id} is {value} now; `sonde tune --restore` sets {setting.present} again."
+    elif tunable.changes_system:
+        use = f"{tunable.id} is {setting.present} again; --apply leaves {value} in place."
+    else:
+        use = f"{tunable.id}: use {value}."
+    return f"{use}{keep}{f' Caution: {tunable.caution}' if tunable.caution else ''}"
 
 
 def print_tunables(console: Console, tunables: dict[str, Tunable]) -> None:
@@ -71,6 +74,10 @@ def print_tunables(console: Console, tunables: dict[str, Tunable]) -> None:
     for tunable in tunables.values():
         table.add_row(tunable.id, tunable.title, ", ".join(tunable.values), _format_range(tunable), tunable.privilege)
     console.print(table)
+    cautions = dict.fromkeys(tunable.caution for tunable in tunables.values() if tunable.caution)
+    for caution in cautions:
+        names = ", ".join(tunable.id for tunable in tunables.values() if tunable.caution == caution)
+        console.print(f"{names}: {caution}", soft_wrap=True, highlight=False)
 
 
 def _format_range(tunable: Tunable) -> str:

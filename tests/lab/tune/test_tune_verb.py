@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from built_programs import needs_programs
+from rich.console import Console
 
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT
 from sonde.store.archive import Archive
 from sonde.tune.description import TUNABLES_FORMAT, read_tunables
 from sonde.tune.journal import find_journal_file
+from sonde.tune.search import BETTER, SearchResult
+from sonde.tune.tuning import TunedSetting, TuneOutcome
+from sonde.tune.tuning_text import describe_use, print_tunables
 
 HEAD = f'schema = "{TUNABLES_FORMAT}"\ntitle = "t"\n[[tunables]]\nid = "x"\ntitle = "x"\n'
 PLAN = """
@@ -158,3 +163,15 @@ def test_setting_that_this_machine_lacks_is_refused(sonde: Any, target: Path, ar
     answer = sonde("tune", "quick", "--on", target, "--try", "lustre-checksums")
     assert answer.code == EXIT_ENVIRONMENT
     assert "lustre-checksums cannot be tuned here" in answer.err
+
+
+def test_caution_of_dirty_memory_is_listed_and_told_with_result() -> None:
+    """The settings that bound dirty memory can make a node hang; the list and the result of a better value say so."""
+    tunables = read_tunables()
+    console = Console(width=400, record=True, file=StringIO())
+    print_tunables(console, tunables)
+    output = console.export_text()
+    assert "dirty-ratio, dirty-background-ratio: Memory settings of the kernel generally need no change" in output
+    for name, is_told in (("dirty-ratio", True), ("read-ahead", False)):
+        setting = TunedSetting(tunables[name], "20", SearchResult("5", None, BETTER))
+        assert ("Caution:" in describe_use(setting, TuneOutcome((setting,)))) is is_told

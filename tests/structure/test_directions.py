@@ -83,6 +83,7 @@ PRELOAD: dict[str, set[str]] = {
     "files": MODEL | {"cache", "guards", "modes", "workers"},
     "trace": {"system", "settings"},
     "starter": set(),
+    "include": set(),  # for programs, not for the library
     "intercept": MODEL | {"guards", "modes", "files", "trace"},
 }
 

@@ -13,12 +13,14 @@ from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.launch.preload import (
     check_program,
     check_settings,
+    find_include_folder,
     find_library,
     find_starter,
     make_preload_environment,
     require_visible_calls,
 )
 from sonde.model.errors import MachineError, UserError
+from sonde.model.shell import quote
 from sonde.model.trace import read_trace
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.screen import get_messages_console
@@ -37,6 +39,7 @@ CHOSEN_BY_MEASUREMENT = "*:auto"
 @click.option(
     "--starter", is_flag=True, help="Print where sonde-iobuf is: the same without Python, for small programs."
 )
+@click.option("--cflags", is_flag=True, help="Print the flags with which a C program with FFIO calls is compiled.")
 @click.option("--check", is_flag=True, help="Say whether the buffer sees all calls of PROGRAM, and do not start it.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the settings and do not start PROGRAM.")
 @click.argument("command_line", nargs=-1, metavar="-- PROGRAM [ARGUMENTS]...")
@@ -49,6 +52,7 @@ def command(
     report: bool,
     lines: str | None,
     starter: bool,
+    cflags: bool,
     check: bool,
     dry_run: bool,
     command_line: tuple[str, ...],
@@ -72,6 +76,9 @@ def command(
     """
     if starter:
         print_plain_text(str(find_starter()))
+        return 0
+    if cflags:
+        print_plain_text(f"-D_GNU_SOURCE -I{quote(str(find_include_folder()))}")
         return 0
     if sum(source is not None for source in (params, ffio, trace)) > 1:
         raise UserError("--params, --ffio and --from each choose the settings: give one of them.")

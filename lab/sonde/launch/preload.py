@@ -13,6 +13,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 
 from sonde.launch.components import Component, locate_component
@@ -45,6 +46,15 @@ def find_starter() -> Path:
         if path.is_file():
             return path
     raise MachineError(f"The program {STARTER} is not part of this installation; install sonde again.")
+
+
+def find_include_folder() -> Path:
+    """The folder with ffio.h: in the package, or in the source tree. Raises MachineError."""
+    packaged = Path(str(resources.files("sonde").joinpath("include")))
+    for folder in (packaged, Path(__file__).resolve().parents[3] / "preload" / "include"):
+        if (folder / "ffio.h").is_file():
+            return folder
+    raise MachineError("The header ffio.h is not part of this installation; install sonde again.")
 
 
 def make_preload_environment(library: Path, **variables: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ Of training input the answer is another one: the largest number of accelerators 
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from sonde.stats.ratio import RateRatio, compare_rates
 
 # Ratios of the best cell to this many others are printed: the next ones, and the slowest.
 _MOST_OTHERS = 3
+_SHOWN_BY_TWO_DIGITS = 0.095
 # Utilizations that the published definitions of training input demand (mlcommons/storage: unet3d and resnet50 90 %,
 # cosmoflow 70 %).
 _DEMANDED_UTILIZATIONS = (0.9, 0.7)
@@ -41,7 +43,20 @@ def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
                 continue
             ranked = sorted(_drop_constant_axes(cells), key=lambda cell: -cell.interval.value)
             sentences += [_describe_best(name, ranked), *_describe_others(ranked)]
-    return sentences
+    return _give_each_reason_once(sentences)
+
+
+def _give_each_reason_once(sentences: Sequence[str]) -> list[str]:
+    """The sentences; of several ratios without an interval for one reason only the first gives it."""
+    reasons: set[str] = set()
+    results = []
+    for sentence in sentences:
+        reason = re.search(r" \(an interval needs [^)]*\)", sentence)
+        if reason is not None and reason[0] in reasons:
+            sentence = sentence.replace(reason[0], " (no interval)")
+        reasons |= {reason[0]} if reason is not None else set()
+        results.append(sentence)
+    return results
 
 
 def _describe_fed_accelerators(phase: str, cells: Sequence[CellMedian]) -> list[str]:
@@ -116,7 +131,9 @@ def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
 
 def describe_ratio(first: CellMedian, second: CellMedian, ratio: RateRatio) -> str:
     """How many times as fast `first` is as `second`, with the 95 % interval, or why there is none."""
-    sentence = f"{name_cell(first)} is {ratio.value:.2g} times as fast as {name_cell(second)}"
+    # two digits would print a ratio near 1 as 1
+    digits = 2 if abs(ratio.value - 1) >= _SHOWN_BY_TWO_DIGITS else 3
+    sentence = f"{name_cell(first)} is {ratio.value:.{digits}g} times as fast as {name_cell(second)}"
     if ratio.low is None or ratio.high is None:
         return f"{sentence} ({ratio.why})."
     if not ratio.differs:

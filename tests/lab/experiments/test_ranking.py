@@ -64,9 +64,24 @@ def test_axis_with_one_value_is_not_printed(archive: Path, target: Path) -> None
 
 def test_too_few_repeats_give_no_interval(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9}, repeat={"min": 2, "seed": 5})
-    assert describe_ranking(compute_medians(results))[1] == (
-        "transfer=16KiB is 2 times as fast as transfer=8KiB (an interval needs 5 runs on each side; here are 2 and 2)."
-    )
+    assert describe_ranking(compute_medians(results))[1:] == [
+        "transfer=16KiB is 2 times as fast as transfer=8KiB (an interval needs 5 runs on each side; here are 2 and 2).",
+        "transfer=16KiB is 4 times as fast as transfer=4KiB (no interval).",
+    ]
+
+
+def test_ratio_near_one_is_not_printed_as_one(archive: Path, target: Path) -> None:
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 1.04e9, "16KiB": 1.04e9}, repeat={"min": 2, "seed": 5})
+    sentences = describe_ranking(compute_medians(results))
+    assert any("is 1.04 times as fast as transfer=4KiB" in sentence for sentence in sentences), sentences
+
+
+def test_page_of_sweep_without_claims_has_no_section_for_them(archive: Path, target: Path) -> None:
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9})
+    runs, verdicts = evaluate_results(results)
+    study = build_study(results, runs, verdicts)
+    assert study.lead == "This experiment has no claims; these are its results."
+    assert study.sections[0].title == "Ranking"
 
 
 def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path) -> None:

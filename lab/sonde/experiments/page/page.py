@@ -87,7 +87,7 @@ def write_experiment_page(
 def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:
     """Builds the page."""
     file = results.experiment.file
-    sections = [_verdict_section(verdicts)]
+    sections = [_verdict_section(verdicts)] if verdicts else []
     medians = compute_medians(results)
     figures = choose_figures(results.experiment, medians)
     if ranking := describe_ranking(medians):
@@ -172,7 +172,7 @@ def _verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
         "<thead><tr><th>Outcome</th><th>Claim</th><th>Result</th></tr></thead><tbody>{}</tbody></table>"
     ).format(rows)
     messages = ["Claims compare the confidence interval of the median: value [low, high] with 95 % confidence."]
-    return StudySection("Claims", messages if verdicts else ["Nothing."], [body] if verdicts else [])
+    return StudySection("Claims", messages, [body])
 
 
 def _reason_markup(label: str, text: str) -> Markup:

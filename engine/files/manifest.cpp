@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/manifest.hpp"
 
+#include "plan/json_io.hpp"
 #include "records/text.hpp"
 
 #include <fcntl.h>
@@ -182,7 +183,7 @@ std::string Manifest::to_text() const {
                    {"data", data.to_json()},
                    {"has_data", has_data},
                    {"trees", trees.to_json()}};
-    return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    return plan::serialize_json(out) + "\n";
 }
 
 void Manifest::save(const ConfinedDirectory& directory) const {
@@ -239,7 +240,7 @@ bool possible(const Manifest& m) {
 json parse_document(const std::string& text) {
     constexpr int deepest = 16;
     std::string key;
-    return json::parse(text, [&key](int depth, json::parse_event_t event, json& parsed) {
+    return plan::parse_json(text, [&key](int depth, json::parse_event_t event, json& parsed) {
         if (event == json::parse_event_t::key) {
             key = parsed.get<std::string>();
         }

@@ -4,6 +4,7 @@
 #include "layouts/ceph_placement.hpp"
 
 #include "layouts/ceph_format.hpp"
+#include "plan/json_io.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -34,7 +35,7 @@ json in_json(std::string_view text, char open, char close) {
     const std::size_t end = text.rfind(close);
     const json document = begin == std::string_view::npos || end == std::string_view::npos || end < begin
                               ? json()
-                              : json::parse(text.substr(begin, end - begin + 1), nullptr, false);
+                              : plan::parse_json_or_discard(text.substr(begin, end - begin + 1));
     if (document.is_discarded() || document.is_null()) {
         throw std::invalid_argument("what `ceph` says of its placement groups is not JSON");
     }
@@ -154,12 +155,12 @@ std::string CephPlacement::to_text() const {
             entry["first"].push_back({number, osd});
         }
     }
-    return all.dump(-1, ' ', false, json::error_handler_t::replace);
+    return plan::serialize_json(all);
 }
 
 CephPlacement CephPlacement::from_text(std::string_view text) {
     CephPlacement placement;
-    const json all = json::parse(text, nullptr, false);  // nothing comes of a team that is broken
+    const json all = plan::parse_json_or_discard(text);  // nothing comes of a team that is broken
     if (!all.is_object()) {
         return placement;
     }

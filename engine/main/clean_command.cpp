@@ -8,6 +8,7 @@
 #include "main/commands.hpp"
 #include "objects/store_settings.hpp"
 #include "phases/outcome.hpp"
+#include "plan/json_io.hpp"
 #include "plan/units.hpp"
 #include "records/text.hpp"
 
@@ -287,7 +288,7 @@ int command_clean(const CleanArguments& arguments) {
         return code;
     }
     if (arguments.json) {
-        std::cout << report.dump(2) << "\n";
+        std::cout << plan::serialize_json(report, plan::JsonEncoding::strict_utf8, 2) << "\n";
     } else {
         print_clean(report, arguments);
     }

@@ -5,6 +5,7 @@
 #include "main/launch_names.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
+#include "plan/json_io.hpp"
 #include "plan/parse.hpp"
 #include "ranks/team_factory.hpp"
 #include "records/text.hpp"
@@ -120,9 +121,9 @@ SondeOptions take_sonde_options(std::vector<std::string>& tool_arguments) {
 std::optional<std::string> next_plan(Session& session, const SondeOptions& own_options) {
     std::optional<std::string> text = session.next();
     if (text && !own_options.title.empty()) {
-        nlohmann::ordered_json plan = nlohmann::ordered_json::parse(*text);
+        nlohmann::ordered_json plan = plan::parse_ordered_json(*text);
         plan["title"] = own_options.title;
-        text = plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        text = plan::serialize_json(plan);
     }
     return text;
 }
@@ -141,8 +142,9 @@ nlohmann::json next_message(Session& session, const SondeOptions& own_options) {
 int show_plans(Session& session, const SondeOptions& own_options) {
     session.begin({});
     while (const std::optional<std::string> text = next_plan(session, own_options)) {
-        std::cout << nlohmann::ordered_json::parse(plan::parse_plan(*text, runs::capabilities()).canonical).dump(2)
-                  << "\n";
+        const nlohmann::ordered_json plan =
+            plan::parse_ordered_json(plan::parse_plan(*text, runs::capabilities()).canonical);
+        std::cout << plan::serialize_json(plan, plan::JsonEncoding::strict_utf8, 2) << "\n";
         session.ended(phases::exit_done);
     }
     return phases::exit_done;
@@ -161,8 +163,9 @@ int run_all(Session& session, const SondeOptions& own_options, const std::string
     phases::SharedArena ground;
     int worst = phases::exit_done;
     for (int number = 0;; ++number) {
-        const nlohmann::json message =
-            nlohmann::json::parse(team.broadcast(root ? next_message(session, own_options).dump() : std::string()));
+        const nlohmann::json message = plan::parse_json(team.broadcast(
+            root ? plan::serialize_json(next_message(session, own_options), plan::JsonEncoding::strict_utf8)
+                 : std::string()));
         if (!message.contains("plan")) {
             return std::max(worst, message.value("code", worst));
         }

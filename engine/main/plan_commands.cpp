@@ -7,6 +7,7 @@
 #include "phases/planned_accesses.hpp"
 #include "plan/choices.hpp"
 #include "plan/document.hpp"
+#include "plan/json_io.hpp"
 #include "plan/parse.hpp"
 #include "plan/resolved.hpp"
 #include "plan/schema.hpp"
@@ -72,8 +73,7 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
     if (!request.is_object() || !request.contains("plan")) {
         throw plan::PlanError("a request must be an object with the member plan");
     }
-    const plan::Plan plan =
-        plan::parse_plan(request.at("plan").dump(-1, ' ', false, json::error_handler_t::replace), runs::capabilities());
+    const plan::Plan plan = plan::parse_plan(plan::serialize_json(request.at("plan")), runs::capabilities());
     const auto processes = static_cast<int>(read_request_number(request, "processes", plan.tasks.processes, 1 << 24));
     const auto nodes = static_cast<int>(read_request_number(request, "nodes", 1, processes));
     const auto memory = static_cast<std::uint64_t>(read_request_number(
@@ -102,7 +102,7 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
 }
 
 void print_line(const ordered_json& line) {
-    std::cout << line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
+    std::cout << plan::serialize_json(line) << '\n';
 }
 
 int finish_output() {
@@ -191,7 +191,8 @@ int command_resolve(const ResolveArguments& arguments) {
 }
 
 int command_schema() {
-    std::cout << plan::build_schema(runs::capabilities()).dump(2) << '\n';
+    std::cout << plan::serialize_json(plan::build_schema(runs::capabilities()), plan::JsonEncoding::strict_utf8, 2)
+              << '\n';
     return finish_output();
 }
 

@@ -4,6 +4,7 @@
 #include "main/commands.hpp"
 #include "meters/clock.hpp"
 #include "phases/outcome.hpp"
+#include "plan/json_io.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
@@ -33,7 +34,7 @@ int command_backends(bool json, const std::string& directory) {
         }
     }
     if (json) {
-        std::cout << rows.dump(2) << "\n";
+        std::cout << plan::serialize_json(rows, plan::JsonEncoding::strict_utf8, 2) << "\n";
     }
     return phases::exit_done;
 }
@@ -47,7 +48,7 @@ int command_probe(const std::string& directory) {
     ordered_json out(records::describe_node(directory));
     out["clock"] = meters::Clock::calibrate().source();
     out["engine"] = records::engine_version();
-    std::cout << out.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+    std::cout << plan::serialize_json(out, plan::JsonEncoding::utf8, 2) << "\n";
     return phases::exit_done;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/collectives.hpp"
 
+#include "plan/json_io.hpp"
+
 #include <cstdio>
 
 namespace sonde::phases {
@@ -8,14 +10,14 @@ namespace sonde::phases {
 using nlohmann::json;
 
 json gather_list(ranks::Team& team, const json& own_list) {
-    const std::string joined = team.reduce_text(own_list.dump(-1, ' ', false, json::error_handler_t::replace),
-                                                [](const std::string& a, const std::string& b) {
-                                                    json list = json::parse(a);
-                                                    const json more = json::parse(b);
-                                                    list.insert(list.end(), more.begin(), more.end());
-                                                    return list.dump();
-                                                });
-    return team.location().is_root() ? json::parse(joined) : json::array();
+    const std::string joined =
+        team.reduce_text(plan::serialize_json(own_list), [](const std::string& a, const std::string& b) {
+            json list = plan::parse_json(a);
+            const json more = plan::parse_json(b);
+            list.insert(list.end(), more.begin(), more.end());
+            return plan::serialize_json(list, plan::JsonEncoding::strict_utf8);
+        });
+    return team.location().is_root() ? plan::parse_json(joined) : json::array();
 }
 
 bool have_no_complaint(RunContext& context, const std::string& phase, const std::string& complaint, int code) {

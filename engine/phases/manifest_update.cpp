@@ -6,6 +6,7 @@
 #include "phases/stages.hpp"
 #include "phases/tree_jobs.hpp"
 #include "plan/check_objects.hpp"
+#include "plan/json_io.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -71,11 +72,11 @@ void update_manifest(RunContext& context, std::size_t index, const results::Tota
         manifest.data.add(make_data_state(context, index, totals));
     }
     const std::string text = context.team.broadcast(
-        context.is_root() ? json::array({manifest.data.to_json(), manifest.trees.states_to_json(),
-                                         count_done_by_task(context, phase, totals)})
-                                .dump()
+        context.is_root() ? plan::serialize_json(json::array({manifest.data.to_json(), manifest.trees.states_to_json(),
+                                                              count_done_by_task(context, phase, totals)}),
+                                                 plan::JsonEncoding::strict_utf8)
                           : std::string());
-    const json parts = json::parse(text);
+    const json parts = plan::parse_json(text);
     if (!parts.at(2).empty()) {
         context.operations_done[phase.id] = parts.at(2).get<std::vector<std::uint64_t>>();
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/document.hpp"
 
+#include "plan/json_io.hpp"
 #include "plan/plan_error.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class DuplicateGuard {
         } else if (event == json::parse_event_t::object_end) {
             open_.pop_back();
         } else if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second) {
-            const std::string key = parsed.dump(-1, ' ', true, json::error_handler_t::replace);
+            const std::string key = serialize_json(parsed, JsonEncoding::ascii);
             throw PlanError("plan: " + key.substr(0, 60) + " is there twice in one object: keep one");
         }
         return true;
@@ -71,7 +72,7 @@ json parse_document(std::string_view text) {
                 throw PlanError("the plan is nested more than 64 levels deep: it is not a Sonde plan");
             }
         }
-        return json::parse(text, DuplicateGuard());
+        return parse_json(text, DuplicateGuard());
     } catch (const json::parse_error& error) {
         throw PlanError(explain_parse_error(text, error.byte));
     } catch (const json::out_of_range&) {

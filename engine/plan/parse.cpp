@@ -6,6 +6,7 @@
 #include "plan/declare_meta.hpp"
 #include "plan/declare_plan.hpp"
 #include "plan/document.hpp"
+#include "plan/json_io.hpp"
 #include "plan/overlay.hpp"
 #include "plan/table_reader.hpp"
 
@@ -106,7 +107,7 @@ Plan parse_plan(std::string_view json_text, const Capabilities& capabilities) {
         throw PlanError("the plan must be a JSON object with the members schema, id, target and phases");
     }
     Plan plan;
-    plan.canonical = document.dump(-1, ' ', false, json::error_handler_t::replace);
+    plan.canonical = serialize_json(document);
     const PhaseContext context{document.contains("data"), document.contains("meta"),
                                [&document](const Reader& in, Phase& phase, bool tree) {
                                    const json base = document.value(tree ? "meta" : "data", json::object());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/reader.hpp"
 
+#include "plan/json_io.hpp"
 #include "plan/plan_error.hpp"
 #include "plan/units.hpp"
 
@@ -49,7 +50,7 @@ bool needs_no_quotes(const std::string& key) {
 }  // namespace
 
 std::string Reader::quote(const nlohmann::json& value) {
-    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    std::string text = serialize_json(value, JsonEncoding::ascii);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 

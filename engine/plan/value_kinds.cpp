@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/value_kinds.hpp"
 
+#include "plan/json_io.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -152,7 +154,7 @@ std::uint32_t StatxFieldsKind::read(const Reader& in, const char* key) {
             std::begin(choices::fields), std::end(choices::fields),
             [&name](const auto& field) { return name.is_string() && name.get<std::string>() == field.name; });
         if (row == std::end(choices::fields)) {
-            in.fail(key, "holds " + name.dump() + ", which is none of " + names);
+            in.fail(key, "holds " + serialize_json(name, JsonEncoding::strict_utf8) + ", which is none of " + names);
         }
         mask |= row->value;
     }

@@ -2,6 +2,7 @@
 #include "records/writer.hpp"
 
 #include "meters/clock.hpp"
+#include "plan/json_io.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +29,7 @@ void Writer::line(const char* type, const nlohmann::ordered_json& content) {
     members["type"] = type;
     members["t"] = static_cast<double>((now_ ? now_() : meters::Clock::monotonic_ns()) - epoch_ns_) / 1e9;
     members.update(content);
-    const std::string text = members.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    const std::string text = plan::serialize_json(members) + "\n";
     if (begin_turn()) {
         unused_ = false;
         write_whole(text);

@@ -3,6 +3,7 @@
 
 #include "phases/phase.hpp"
 #include "phases/stages.hpp"
+#include "plan/json_io.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
 #include "runs/run_end.hpp"
@@ -29,7 +30,7 @@ void write_run_line(const phases::RunContext& context, const RunDescription& des
         line["stage"] = context.options.stage;
     }
     line.update(description.members);
-    line["plan"] = ordered_json::parse(context.plan.canonical);
+    line["plan"] = plan::parse_ordered_json(context.plan.canonical);
     context.root_state.record->line("run", line);
 }
 

@@ -6,6 +6,7 @@
 #include "phases/process_phase.hpp"
 #include "phases/stages.hpp"
 #include "plan/check_objects.hpp"
+#include "plan/json_io.hpp"
 #include "plan/plan_error.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
@@ -69,11 +70,12 @@ void adopt_root_state(phases::RunContext& context, const json& facts) {
     context.storage.stripes_files = facts.value("stripes_files", false);
     context.storage.directory = facts.at("directory");
     files::Manifest& manifest = context.manifest;
-    const json common = json::parse(context.team.broadcast(
-        context.is_root()
-            ? json{{"period", manifest.period}, {"data", manifest.data.to_json()}, {"trees", manifest.trees.to_json()}}
-                  .dump()
-            : std::string()));
+    const json common = plan::parse_json(
+        context.team.broadcast(context.is_root() ? plan::serialize_json(json{{"period", manifest.period},
+                                                                             {"data", manifest.data.to_json()},
+                                                                             {"trees", manifest.trees.to_json()}},
+                                                                        plan::JsonEncoding::strict_utf8)
+                                                 : std::string()));
     manifest.period = common.at("period");
     manifest.data = files::Dataset::from_json(common.at("data"));
     manifest.files = context.plan.data.files;
@@ -159,8 +161,7 @@ json ProcessVenue::open_record_and_inspect() {
         }
     }
     context_.root_state.record = writer_.get();
-    return json::parse(context_.team.broadcast(
-        context_.is_root() ? facts.dump(-1, ' ', false, json::error_handler_t::replace) : std::string()));
+    return plan::parse_json(context_.team.broadcast(context_.is_root() ? plan::serialize_json(facts) : std::string()));
 }
 
 /// Ends a run that did not begin. Returns the exit code.

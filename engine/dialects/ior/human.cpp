@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IOR's layout for people, column for column, because scripts read it.
 #include "dialects/ior/layout.hpp"
+#include "plan/json_io.hpp"
 
 #include <algorithm>
 #include <iomanip>
@@ -143,8 +144,9 @@ class Human final : public OutputLayout {
         for (const auto& [key, setting] : parameters.items()) {
             const bool letter = key == "data packet type";  // IOR names it by a letter here, by its first word in JSON
             print_field(key.c_str(), letter ? std::string(1, "gtoi"[static_cast<int>(test.settings->packet)])
-                                     : setting.is_string() ? setting.get<std::string>()
-                                                           : setting.dump());
+                                     : setting.is_string()
+                                         ? setting.get<std::string>()
+                                         : plan::serialize_json(setting, plan::JsonEncoding::strict_utf8));
         }
     }
 

@@ -2,6 +2,7 @@
 // IOR's results as JSON with IOR's member names; Sonde's own figures, when asked for, stand in members called "sonde".
 // The document is written when all is done, so that it is valid whatever else was printed before.
 #include "dialects/ior/layout.hpp"
+#include "plan/json_io.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -261,7 +262,7 @@ class Json final : public OutputLayout {
         if (complete) {
             document_["Finished"] = date_now();
         }
-        out_ << document_.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+        out_ << plan::serialize_json(document_, plan::JsonEncoding::utf8, 2) << "\n";
         out_.flush();
     }
 

@@ -12,16 +12,29 @@ function(sonde_unity target)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
-    cmake_path(GET source FILENAME name)
-    # Backends implement one interface with the same names, and have little to include. The main.cpp of tests asks the
-    # header of the test library for its implementation, which must not have been read before.
-    if(NOT folder STREQUAL "backends" AND NOT name STREQUAL "main.cpp")
+    # Backends implement one interface with the same names, and have little to include. The main.cpp of tests, in no
+    # folder, asks the header of the test library for its implementation, which must not have been read before.
+    if(NOT folder STREQUAL "backends" AND NOT source STREQUAL "main.cpp")
       string(MAKE_C_IDENTIFIER "together_${folder}" group)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
     endif()
   endforeach()
-  # Other parts of a class template, which they instantiate as the first does.
-  set_source_files_properties(workloads/moving.cpp workloads/plain_moves.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  # Other parts of a class template, which they instantiate as the first does; and the templates of the JSON library.
+  set_source_files_properties(workloads/moving.cpp workloads/plain_moves.cpp plan/json_io.cpp
+    PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# With SONDE_UNITY headers of others are read once for all files of a target, where they are most of what its files read.
+# GCC only: other compilers have not been measured. Not for releases, which are the same bytes everywhere.
+function(sonde_precompile target)
+  if(SONDE_UNITY AND NOT SONDE_PORTABLE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_source_files_properties(main.cpp core/main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)  # see above
+    if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")  # else it does not store what was compiled with such headers
+      set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CMAKE_CXX_COMPILER_LAUNCHER}")
+    endif()
+  endif()
 endfunction()
 
 # For code that runs once before or after what is measured: -O3 there buys nothing and costs a third of its build.

@@ -61,7 +61,8 @@ def compile_addition(build: Path, folder: Path, file: str) -> Path:
     copy = folder / Path(file).name
     copy.write_text(text.replace(before, addition + before), encoding="utf-8")
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    command = next(entry["command"] for entry in commands if "sonde_around.dir" in entry["command"])
+    of_engine = [entry for entry in commands if "sonde_around.dir" in entry["command"]]
+    command = next(entry["command"] for entry in of_engine if "cmake_pch" not in entry["file"])
     options = shlex.split(command)
     options = options[: options.index("-o")]
     result = copy.with_suffix(".o")

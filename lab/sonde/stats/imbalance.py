@@ -18,6 +18,8 @@ MIN_SLOWDOWN, MIN_DEVIATIONS = 1.15, 4.5
 # A larger fraction of slow members is a property of the run, not of stragglers.
 MAX_STRAGGLER_SHARE = 0.1
 _MIN_GAIN = 0.05
+# A node is slow when at least this fraction of its tasks is.
+_SLOW_TASK_SHARE = 0.75
 
 
 def compute_straggler_threshold(values: ArrayLike) -> float:
@@ -66,7 +68,10 @@ def find_stragglers(seconds: ArrayLike) -> Stragglers | None:
 
 @dataclass(frozen=True)
 class StragglerAttribution:
-    """`stragglers` are nodes when `is_of_nodes`, otherwise tasks. A node is a straggler when all its tasks are slow."""
+    """`stragglers` are nodes when `is_of_nodes`, otherwise tasks.
+
+    A node is a straggler when three quarters of its tasks are slow.
+    """
 
     is_of_nodes: bool
     stragglers: Stragglers
@@ -81,8 +86,11 @@ def attribute_slowness_to_nodes_or_tasks(seconds: ArrayLike, nodes: Sequence[int
     node_ids = np.unique(node_of_task)
     by_task = find_stragglers(times)
     slow_node_group = find_stragglers([np.median(times[node_of_task == node]) for node in node_ids])
-    if slow_node_group is not None:
-        slow_nodes = {int(node_ids[position]) for position in slow_node_group.members}
+    slow_nodes = {int(node_ids[position]) for position in slow_node_group.members} if slow_node_group else set()
+    # the median of few tasks is also large when only some of them are slow
+    limit = MIN_SLOWDOWN * float(np.median(times))
+    slow_nodes = {node for node in slow_nodes if np.mean(times[node_of_task == node] > limit) >= _SLOW_TASK_SHARE}
+    if slow_node_group is not None and slow_nodes:
         longest_remaining = float(np.max(times[~np.isin(node_of_task, list(slow_nodes))]))
         faster = float(times.max()) / max(longest_remaining, float(np.median(times))) - 1
         # a single slow task elsewhere would keep the run as long as it is

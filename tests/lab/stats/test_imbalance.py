@@ -191,3 +191,22 @@ def test_nodes_are_named_by_the_numbers_they_have() -> None:
     """Node 7 of 2, 4, 5 and 7 is slow, whichever place it has among them."""
     attribution = attribute_slowness_to_nodes_or_tasks([10.0, 10.0, 20.0, 10.0] * 4, [2, 4, 7, 5] * 4)
     assert attribution == StragglerAttribution(True, Stragglers((7,), near(1.0), near(2.0)))
+
+
+@pytest.mark.parametrize("factor", [2, 5, 10, 100, 1e4])
+@pytest.mark.parametrize(("node_count", "tasks_per_node"), [(4, 8), (16, 4), (48, 2)])
+def test_slow_task_and_slow_node_are_told_apart(node_count: int, tasks_per_node: int, factor: float) -> None:
+    """At any strength: one slow task of two on a node is not that node."""
+    random = np.random.default_rng([node_count, int(factor)])
+    nodes = np.repeat(np.arange(node_count), tasks_per_node)
+    node_list = nodes.tolist()
+    right_tasks = right_nodes = 0
+    for _ in range(100):
+        times, slow = random.lognormal(0, 0.05, nodes.size), int(random.integers(nodes.size))
+        result = attribute_slowness_to_nodes_or_tasks(
+            np.where(np.arange(nodes.size) == slow, factor, 1) * times, node_list
+        )
+        right_tasks += result is not None and not result.is_of_nodes and slow in result.stragglers.members
+        result = attribute_slowness_to_nodes_or_tasks(np.where(nodes == nodes[slow], factor, 1) * times, node_list)
+        right_nodes += result is not None and result.is_of_nodes and int(nodes[slow]) in result.stragglers.members
+    assert min(right_tasks, right_nodes) >= 98

@@ -50,9 +50,9 @@ $(VENV)/.done-package: $(VENV)/.done-build $(PACKAGE)
 	@$(call INSTALL,"Building all parts and installing Sonde into $(VENV)",)
 	@touch $@
 
-# What a first report needs. The preload library and the simulator are a third of the compiler's work: `make build` goes
-# on from here in the same tree.
-LATER := $(foreach part,PRELOAD SIMULATOR,--config-settings=cmake.define.SONDE_$(part)=OFF)
+# What a first report needs. The preload library, the simulator and the command lines of other tools are half of the
+# compiler's work: `make build` goes on from here in the same tree.
+LATER := $(foreach part,PRELOAD SIMULATOR DIALECTS,--config-settings=cmake.define.SONDE_$(part)=OFF)
 $(VENV)/.done-engine: $(VENV)/.done-build $(PACKAGE)
 	@$(call INSTALL,"Building the engine and installing Sonde into $(VENV)",$(LATER))
 	@touch $@
@@ -70,7 +70,7 @@ build: $(VENV)/.done-package  ## engine, library, simulator and lab, ready as .v
 demo: $(VENV)/.done-$(if $(wildcard $(VENV)/.done-package),package,engine)  ## measures the disk this folder is on and writes a report
 	@mkdir -p build/demo
 	$(BIN)/sonde check build/demo
-	@test -e $(VENV)/.done-package || echo "make build adds the preload library and the simulator to $(BIN)/sonde."
+	@test -e $(VENV)/.done-package || echo "make build adds the preload library, the simulator and the command lines of IOR, mdtest and md-workbench."
 
 test: build $(VENV)/.done-test $(VENV)/.done-reframe $(DONE)/tests  ## all tests; the last lines count them and say what was skipped
 	@$(BIN)/python tools/test.py build/package $(PYTEST)

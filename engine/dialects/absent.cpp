@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for all dialects in an engine that is built without them (SONDE_DIALECTS=OFF): each only says so.
+#include "dialects/dialect.hpp"
+#include "plan/plan_error.hpp"
+
+namespace sonde::dialects {
+namespace {
+
+std::unique_ptr<Session> refuse(const std::vector<std::string>& /*arguments*/) {
+    throw plan::PlanError("this engine was built without command lines of other tools: `make build` adds them");
+}
+
+constexpr std::string_view summary = "not in this build: `make build` adds it";
+
+}  // namespace
+
+extern const Dialect ior_dialect;
+const Dialect ior_dialect{.name = "ior", .summary = summary, .read = refuse};
+extern const Dialect mdtest_dialect;
+const Dialect mdtest_dialect{.name = "mdtest", .summary = summary, .read = refuse};
+extern const Dialect md_workbench_dialect;
+const Dialect md_workbench_dialect{.name = "md-workbench", .summary = summary, .read = refuse};
+
+}  // namespace sonde::dialects

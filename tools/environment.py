@@ -97,8 +97,7 @@ def main() -> None:
     if separate is not None:
         shutil.rmtree(separate, ignore_errors=True)
     # Python compiles a module when it is first imported. pip would compile all, a third of the time of `build`.
-    compiling = ["--no-compile"] if group == "build" else []
-    options = ["--progress-bar=off", *compiling]
+    options = ["--progress-bar=off", "--no-compile"]
     if separate is not None:
         options += ["--target", str(separate)]
     title = f"Installing into {(separate or VENV).relative_to(ROOT)} what '{group}' needs: {', '.join(wanted)}"

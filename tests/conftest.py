@@ -13,6 +13,7 @@ import shutil
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -28,7 +29,9 @@ SERIAL = (
     "lab/model/system/test_large_sites.py",
     "together/test_one_kind_of_read.py",
 )
-# A file is the work of one process: those that take longest come first, so that no core waits for one at the end.
+# Long files whose tests share nothing: each test may be the work of another process.
+DIVIDED = ("together/test_commands.py", "together/test_io500.py")
+# Any other file is the work of one process: those that take longest come first, so that no core waits for one at last.
 FIRST = (
     "together/test_slurm.py",  # mostly waits
     "lab/cli/test_with_engine.py",  # a whole check
@@ -64,6 +67,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.serial)
     turn = {test_path: FIRST.index(test_path) if test_path in FIRST else len(FIRST) for test_path in places}
     items.sort(key=lambda item: turn[item.path.relative_to(HERE).as_posix()])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`: hands out files, and those of DIVIDED test by test."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileOrTestScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            test_path = nodeid.split("::", 1)[0]
+            return nodeid if test_path.endswith(DIVIDED) else test_path
+
+    return FileOrTestScheduling(config, log)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -74,5 +74,5 @@ def test_the_files_that_the_order_of_tests_names_are_there() -> None:
     tree = ast.parse((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
     lists = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)]
     names_listed = [ast.literal_eval(element) for node in lists for element in node.value.elts]  # type: ignore[attr-defined]
-    assert len(lists) == 2
+    assert len(lists) == 3
     assert [name for name in names_listed if not (ROOT / "tests" / name).exists()] == []

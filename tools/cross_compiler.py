@@ -106,8 +106,8 @@ class CrossCompiler:
         for package in sorted((apt / "packages").glob("*.deb")):
             folder = self.system if package.name.startswith("libc6_") else target
             _run(["dpkg-deb", "-x", str(package), str(folder)], apt)
-        # An absolute link: it would lead to the library of this system.
-        for link in target.glob("usr/lib/*/libfuse3.so"):
+        # An absolute link: it would lead to the library of this system, or to none, and glob() leaves out such links.
+        for link in (folder / "libfuse3.so" for folder in target.glob("usr/lib/*-linux-gnu")):
             library = target / str(link.readlink()).lstrip("/") if link.readlink().is_absolute() else link.resolve()
             link.unlink()
             link.symlink_to(library)

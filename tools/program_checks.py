@@ -25,7 +25,7 @@ _GLIBC_LIBRARIES = frozenset(
 
 @dataclass(frozen=True)
 class ProgramRule:
-    """Which libraries a program may need besides glibc's, and which functions it must take from glibc."""
+    """Which libraries a program needs besides glibc's, and which functions it must take from glibc."""
 
     path: str
     libraries: frozenset[str] = frozenset()
@@ -91,6 +91,9 @@ def check_program(path: Path, rule: ProgramRule, machine: str, glibc: str) -> No
     foreign = sorted(facts.libraries - _GLIBC_LIBRARIES - rule.libraries)
     if foreign:
         raise ProgramError(f"{rule.path} of {machine} needs {', '.join(foreign)}; link it statically.")
+    contained = sorted(rule.libraries - facts.libraries)
+    if contained:
+        raise ProgramError(f"{rule.path} of {machine} does not need {', '.join(contained)}; link it dynamically.")
     for library, version in sorted(facts.versions):
         if library in _GLIBC_LIBRARIES and not _is_old_enough(version, glibc):
             raise ProgramError(f"{rule.path} of {machine} needs {version} of {library}; {glibc} is the newest allowed.")

@@ -117,16 +117,20 @@ def build_platform_wheel(machine: str, version: str, environment: Mapping[str, s
     definitions = [
         f"--config-settings=cmake.define.{key}={value}" for key, value in compiler.list_definitions().items()
     ]
-    options = [*definitions, f"--config-settings=build-dir=build/release-tree-{machine}"]
+    # One folder deeper than other trees: the lab and the tests take the newest program of build/*.
+    options = [*definitions, f"--config-settings=build-dir=build/release-tree/{machine}"]
     options.append("--config-settings=install.strip=false")  # the strip of this machine knows no other
     title = f"Building the platform wheel for {machine}"
     wheel = build_wheel(title, {**environment, **compiler.find_variables()}, WORK / machine, *options)
     folder = WORK / machine / "repaired"
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
-    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--only-plat", "-w", str(folder)]
+    # auto: it knows the names of this machine's platforms only, but finds that of the wheel.
+    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat", "-w", str(folder)]
     outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
     step(f"Checking the platform wheel for {machine}", [*command, *outside, str(wheel)], environment)
     (repaired,) = folder.glob("*.whl")
+    if not repaired.stem.endswith(f"-{platform}"):
+        raise ProgramError(f"{repaired.name} is not a wheel for {platform}.")
     programs = WORK / machine / "programs"
     check_wheel(repaired, machine, GLIBC, programs)
     emulator = find_emulator(machine, compiler.system)

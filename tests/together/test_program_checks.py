@@ -75,6 +75,12 @@ def test_other_library_is_rejected_unless_the_rule_has_it(tmp_path: Path) -> Non
     check_program(program, ProgramRule("bin/program", frozenset({"libstdc++.so.6"})), MACHINE, "2.28")
 
 
+def test_library_linked_statically_against_the_rule_is_rejected(tmp_path: Path) -> None:
+    program = link_program(tmp_path, "GLIBC_2.28")
+    with pytest.raises(ProgramError, match=r"does not need libfuse3.so.3; link it dynamically"):
+        check_program(program, ProgramRule("bin/program", frozenset({"libfuse3.so.3"})), MACHINE, "2.28")
+
+
 def test_own_memcpy_is_rejected(tmp_path: Path) -> None:
     program = link_program(tmp_path, "GLIBC_2.28", definitions="void memcpy(void) {}\n")
     with pytest.raises(ProgramError, match="does not take memcpy from glibc"):
@@ -90,10 +96,11 @@ def test_text_is_no_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize("absent", [rule.path for rule in PROGRAMS])
 def test_wheel_without_a_program_is_rejected(tmp_path: Path, absent: str) -> None:
     functions = "void memcpy(void);\nvoid exp(void);\nvoid log(void);\nvoid run(void) { memcpy(); exp(); log(); }\n"
-    program = link(tmp_path, functions, "program")
     wheel = tmp_path / "sonde.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for rule in PROGRAMS:
+            libraries = [link(tmp_path, "", name, f"-Wl,-soname,{name}").name for name in rule.libraries]
+            program = link(tmp_path, functions, "program", "-Wl,--no-as-needed", *libraries)
             archive.write(program, rule.path if rule.path != absent else "sonde/other")
     with pytest.raises(ProgramError, match=f"sonde.whl lacks {absent}"):
         check_wheel(wheel, MACHINE, "2.28", tmp_path / "programs")

@@ -7,7 +7,7 @@
 
 namespace sonde::buffer {
 
-void note_dirty(File& file, Page& page) noexcept {
+void mark_page_dirty(File& file, Page& page) noexcept {
     page.is_dirty = true;
     page.dirty_next = nullptr;
     page.dirty_before = file.dirty.last;
@@ -17,11 +17,12 @@ void note_dirty(File& file, Page& page) noexcept {
     state.undelivered.fetch_add(1, std::memory_order_relaxed);
     ++file.dirty.pages;
     if (file.dirty.pages == 1) {
-        ensure_workers();  // the data must reach storage, but not at once: the walks of the threads are frequent enough
+        ensure_worker_threads();  // the data must reach storage, but not at once: the walks of the threads are frequent
+                                  // enough
     }
 }
 
-void note_still_dirty(File& file, Page& page) noexcept {
+void requeue_dirty_page(File& file, Page& page) noexcept {
     page.is_dirty = true;
     page.dirty_before = nullptr;
     page.dirty_next = file.dirty.first;
@@ -31,7 +32,7 @@ void note_still_dirty(File& file, Page& page) noexcept {
     ++file.dirty.pages;
 }
 
-void forget_dirty(File& file, Page& page) noexcept {
+void mark_page_clean(File& file, Page& page) noexcept {
     (page.dirty_before != nullptr ? page.dirty_before->dirty_next : file.dirty.first) = page.dirty_next;
     (page.dirty_next != nullptr ? page.dirty_next->dirty_before : file.dirty.last) = page.dirty_before;
     page.dirty_before = page.dirty_next = nullptr;
@@ -54,7 +55,7 @@ bool take_error(File& file, Description& description, int& error) noexcept {
     return true;
 }
 
-void note_landed(File& file, std::uint64_t bytes, std::int64_t size) noexcept {
+void check_appended_size(File& file, std::uint64_t bytes, std::int64_t size) noexcept {
     file.appended.landed += static_cast<std::int64_t>(bytes);
     if (size != file.appended.landed) {
         file.appended.grew = true;

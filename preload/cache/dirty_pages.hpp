@@ -7,13 +7,13 @@
 
 namespace sonde::buffer {
 
-void note_dirty(File& file, Page& page) noexcept;
+void mark_page_dirty(File& file, Page& page) noexcept;
 /// What could not be written is the oldest again.
-void note_still_dirty(File& file, Page& page) noexcept;
-void forget_dirty(File& file, Page& page) noexcept;
+void requeue_dirty_page(File& file, Page& page) noexcept;
+void mark_page_clean(File& file, Page& page) noexcept;
 void store_error(File& file, int error) noexcept;
 bool take_error(File& file, Description& description, int& error) noexcept;
 /// With `appends`, after `bytes` were written, whereupon the kernel's file had `size`: that is ours alone, or it grew.
-void note_landed(File& file, std::uint64_t bytes, std::int64_t size) noexcept;
+void check_appended_size(File& file, std::uint64_t bytes, std::int64_t size) noexcept;
 
 }  // namespace sonde::buffer

@@ -48,7 +48,7 @@ bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t 
 void Job::begin_write(File& file) noexcept {
     Page& page = *file.dirty.first;
     state.undelivered.fetch_add(1, std::memory_order_relaxed);  // first: it must not look as if there were none
-    forget_dirty(file, page);
+    mark_page_clean(file, page);
     ranges_ = page.dirty;
     page.dirty.clear();
     page.busy = Busy::Writing;
@@ -108,7 +108,7 @@ void Job::done(ssize_t got) noexcept {
     } else if (got > 0) {
         place_ += static_cast<std::uint32_t>(got);
         bytes_ += static_cast<std::uint64_t>(got);
-        size_below_ = appends_ ? size_below(fd_) : -1;
+        size_below_ = appends_ ? read_size_from_kernel(fd_) : -1;
     } else if (got == 0 && !writes_) {
         // Past the end of what the kernel has, but before the end that the program made: zeros.
         std::memset(page_->data + place_, 0, part_.end - place_);
@@ -164,14 +164,14 @@ int Job::finish_write() noexcept {
     File& file = *file_;
     file.turns.writing = false;
     if (appends_ && bytes_ > 0) {
-        note_landed(file, bytes_, size_below_);
+        check_appended_size(file, bytes_, size_below_);
     }
     if (error_ != 0) {
         page_->dirty.add(place_, part_.end);
         for (std::uint32_t range = parts_; range < ranges_.count(); ++range) {
             page_->dirty.add(ranges_[range].begin, ranges_[range].end);
         }
-        note_still_dirty(file, *page_);
+        requeue_dirty_page(file, *page_);
         store_error(file, -error_);
         file.errors.retry_after_ns = system::now_ns() + retry_ns;
     }

@@ -26,7 +26,7 @@ Spare spares[64];
 std::size_t spare_count = 0;
 std::size_t spare_bytes = 0;
 
-char* take_buffer(std::size_t bytes) noexcept {
+char* take_spare_buffer(std::size_t bytes) noexcept {
     {
         system::Hold lock_guard(spare_lock);
         for (std::size_t i = spare_count; i > 0; --i) {
@@ -45,7 +45,7 @@ char* take_buffer(std::size_t bytes) noexcept {
     return data;
 }
 
-void give_buffer(char* data, std::size_t bytes) noexcept {
+void return_spare_buffer(char* data, std::size_t bytes) noexcept {
     {
         system::Hold lock_guard(spare_lock);
         if (spare_count < std::size(spares) && spare_bytes + bytes <= most_spare_bytes) {
@@ -57,38 +57,38 @@ void give_buffer(char* data, std::size_t bytes) noexcept {
     system::unmap_bytes(data, bytes);
 }
 
-Page** bucket(File& file, std::int64_t index) noexcept {
+Page** find_page_bucket(File& file, std::int64_t index) noexcept {
     return &file.pages.buckets[static_cast<std::uint64_t>(index) & file.pages.bucket_mask];
 }
 
-void unlink_use(File& file, Page& page) noexcept {
+void unlink_from_use_list(File& file, Page& page) noexcept {
     (page.newer != nullptr ? page.newer->older : file.pages.newest) = page.older;
     (page.older != nullptr ? page.older->newer : file.pages.oldest) = page.newer;
     page.newer = page.older = nullptr;
 }
 
-void link_newest(File& file, Page& page) noexcept {
+void link_as_newest(File& file, Page& page) noexcept {
     page.older = file.pages.newest;
     (file.pages.newest != nullptr ? file.pages.newest->newer : file.pages.oldest) = &page;
     file.pages.newest = &page;
 }
 
-void leave_bucket(File& file, Page& page) noexcept {
-    Page** link = bucket(file, page.index);
+void remove_from_bucket(File& file, Page& page) noexcept {
+    Page** link = find_page_bucket(file, page.index);
     while (*link != &page) {
         link = &(*link)->in_bucket;
     }
     *link = page.in_bucket;
 }
 
-void enter(File& file, Page& page, std::int64_t index) noexcept {
+void insert_page(File& file, Page& page, std::int64_t index) noexcept {
     page.index = index;
-    page.in_bucket = *bucket(file, index);
-    *bucket(file, index) = &page;
-    link_newest(file, page);
+    page.in_bucket = *find_page_bucket(file, index);
+    *find_page_bucket(file, index) = &page;
+    link_as_newest(file, page);
 }
 
-bool memory_for(File& file) noexcept {
+bool allocate_page_memory(File& file) noexcept {
     const std::uint64_t bytes = file.pages.page_size;
     if (state.memory_used.fetch_add(bytes, std::memory_order_relaxed) + bytes >
         state.memory_most.load(std::memory_order_relaxed)) {
@@ -98,12 +98,12 @@ bool memory_for(File& file) noexcept {
     return true;
 }
 
-Page* fresh_page(File& file) noexcept {
-    if (file.pages.count >= file.pages.limit || !memory_for(file)) {
+Page* make_unused_page(File& file) noexcept {
+    if (file.pages.count >= file.pages.limit || !allocate_page_memory(file)) {
         return nullptr;
     }
     Page* page = state.page_slab.take();
-    char* data = page != nullptr ? take_buffer(file.pages.page_size) : nullptr;
+    char* data = page != nullptr ? take_spare_buffer(file.pages.page_size) : nullptr;
     if (data == nullptr) {
         if (page != nullptr) {
             state.page_slab.give(page);
@@ -118,7 +118,7 @@ Page* fresh_page(File& file) noexcept {
 }
 
 /// The clean page that was not used for longest; nullptr when all are dirty or busy.
-Page* victim(File& file) noexcept {
+Page* choose_page_to_evict(File& file) noexcept {
     for (Page* page = file.pages.oldest; page != nullptr; page = page->newer) {
         if (!page->is_dirty && page->busy == Busy::No) {
             return page;
@@ -133,7 +133,7 @@ Page* victim(File& file) noexcept {
     return nullptr;
 }
 
-void forget(File& file, Page& page) noexcept {
+void remove_page(File& file, Page& page) noexcept {
     if (page.ahead) {
         page.ahead = false;
         count_unused_read_ahead(file);
@@ -149,11 +149,11 @@ void forget(File& file, Page& page) noexcept {
 
 }  // namespace
 
-void pages_after_fork() noexcept {
+void release_pages_of_parent() noexcept {
     spare_lock.reset();
 }
 
-bool make_buckets(File& file) noexcept {
+bool allocate_page_buckets(File& file) noexcept {
     constexpr std::uint32_t few = std::size(CachedPages{}.few_buckets);
     std::uint32_t buckets = few;  // no less: as many pages may be chosen later (choosing.cpp)
     while (buckets < file.pages.limit && buckets < (1U << 20U)) {
@@ -166,7 +166,7 @@ bool make_buckets(File& file) noexcept {
     return file.pages.buckets != nullptr;
 }
 
-void free_buckets(File& file) noexcept {
+void free_page_buckets(File& file) noexcept {
     if (file.pages.buckets != nullptr && file.pages.buckets != file.pages.few_buckets) {
         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
         system::unmap_bytes(static_cast<void*>(file.pages.buckets), (file.pages.bucket_mask + 1ULL) * sizeof(Page*));
@@ -178,46 +178,46 @@ Page* find_page(File& file, std::int64_t index) noexcept {
     if (file.pages.newest != nullptr && file.pages.newest->index == index) {
         return file.pages.newest;
     }
-    Page* page = file.pages.buckets != nullptr ? *bucket(file, index) : nullptr;
+    Page* page = file.pages.buckets != nullptr ? *find_page_bucket(file, index) : nullptr;
     while (page != nullptr && page->index != index) {
         page = page->in_bucket;
     }
     return page;
 }
 
-void touch(File& file, Page& page) noexcept {
+void mark_page_used(File& file, Page& page) noexcept {
     if (file.pages.newest != &page) {
-        unlink_use(file, page);
-        link_newest(file, page);
+        unlink_from_use_list(file, page);
+        link_as_newest(file, page);
     }
 }
 
-Page* reuse_page_behind(File& file, std::int64_t index, bool backward) noexcept {
+Page* reuse_page_behind_stream(File& file, std::int64_t index, bool backward) noexcept {
     constexpr std::uint32_t some = 2;
     Page* page = file.pages.count >= some ? find_page(file, index + (backward ? 1 : -1)) : nullptr;
     if (page == nullptr || page->is_dirty || page->busy != Busy::No) {
         return nullptr;
     }
-    forget(file, *page);
-    leave_bucket(file, *page);
-    unlink_use(file, *page);
-    enter(file, *page, index);
+    remove_page(file, *page);
+    remove_from_bucket(file, *page);
+    unlink_from_use_list(file, *page);
+    insert_page(file, *page, index);
     return page;
 }
 
-Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexcept {
+Page* allocate_page(File& file, std::int64_t index, bool& again, bool may_wait) noexcept {
     again = false;
-    Page* page = fresh_page(file);
+    Page* page = make_unused_page(file);
     if (page == nullptr) {
-        page = victim(file);
+        page = choose_page_to_evict(file);
         if (page != nullptr) {
-            forget(file, *page);
-            leave_bucket(file, *page);
-            unlink_use(file, *page);
+            remove_page(file, *page);
+            remove_from_bucket(file, *page);
+            unlink_from_use_list(file, *page);
         }
     }
     if (page != nullptr) {
-        enter(file, *page, index);
+        insert_page(file, *page, index);
         return page;
     }
     if (!may_wait || file.pages.count == 0) {
@@ -236,19 +236,19 @@ Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexc
 
 void drop_page(File& file, Page& page) noexcept {
     if (page.is_dirty) {
-        forget_dirty(file, page);
+        mark_page_clean(file, page);
     }
-    forget(file, page);
-    leave_bucket(file, page);
-    unlink_use(file, page);
-    give_buffer(page.data, file.pages.page_size);
+    remove_page(file, page);
+    remove_from_bucket(file, page);
+    unlink_from_use_list(file, page);
+    return_spare_buffer(page.data, file.pages.page_size);
     page.data = nullptr;
     state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
     --file.pages.count;
     state.page_slab.give(&page);
 }
 
-void drop_all(File& file) noexcept {
+void drop_all_pages(File& file) noexcept {
     while (file.pages.oldest != nullptr) {
         drop_page(file, *file.pages.oldest);
     }
@@ -258,7 +258,7 @@ namespace {
 
 /// Memory that nobody has touched costs about what it costs to fill it from the kernel's cache. That must not be taken
 /// for the time of storage, and all at once is cheaper (Linux 5.14; before, each page is made when it is met).
-void touch_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
+void touch_page_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
     constexpr std::uint32_t worth_it = 64U << 10U, most = 1U << 20U;
     constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers do not have
     if (page.touched || bytes < worth_it || file.pages.page_size > most) {
@@ -272,12 +272,12 @@ void touch_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
 
 }  // namespace
 
-int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
+int load_page_range(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
     Job job;
     if (!job.begin_load(file, page, begin, end)) {
         return 0;
     }
-    touch_memory(file, page, end - begin);
+    touch_page_memory(file, page, end - begin);
     UnlockedScope unlocked(file, program_waits ? &file.statistics.wait_ns : nullptr);
     job.do_all();
     unlocked.end();

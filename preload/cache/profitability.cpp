@@ -30,12 +30,12 @@ bool uses_direct_io(const File& file) noexcept {
     return file.ends.direct >= 0 || file.ends.direct_out >= 0;
 }
 
-bool is_fast(const File& file) noexcept {
+bool is_storage_fast(const File& file) noexcept {
     return file.payoff.best_rate > speed_of_memory && file.rule->stands_aside && !uses_direct_io(file);
 }
 
 /// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
-bool is_unknown(const File& file) noexcept {
+bool is_rate_unknown(const File& file) noexcept {
     return file.payoff.measured < least_transfers && file.pages.page_size >= most_of_a_small_call &&
            file.rule->stands_aside && !uses_direct_io(file);
 }
@@ -122,13 +122,13 @@ bool count_call(File& file, bool hit) noexcept {
         file.payoff.suspension_calls = 0;
         return false;
     }
-    file.payoff.suspension_calls = next_suspension(file);
+    file.payoff.suspension_calls = compute_next_suspension_calls(file);
     ++file.statistics.suspensions;
     file.payoff.guesses = 1;
     return true;
 }
 
-std::uint32_t next_suspension(const File& file) noexcept {
+std::uint32_t compute_next_suspension_calls(const File& file) noexcept {
     return std::min(file.payoff.suspension_calls == 0 ? 4 * window : file.payoff.suspension_calls * 2, longest_sleep);
 }
 

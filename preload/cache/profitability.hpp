@@ -17,14 +17,14 @@ void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Records that a transfer of `bytes` by the library took `ns`.
 void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Storage answers as fast as memory: see profitability.cpp.
-bool is_fast(const File& file) noexcept;
+bool is_storage_fast(const File& file) noexcept;
 /// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
-bool is_unknown(const File& file) noexcept;
+bool is_rate_unknown(const File& file) noexcept;
 /// How fast the kernel's cache is says nothing where we go around it.
 bool uses_direct_io(const File& file) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
 /// Calls of the next sleep of a file whose last one was followed by nothing better.
-std::uint32_t next_suspension(const File& file) noexcept;
+std::uint32_t compute_next_suspension_calls(const File& file) noexcept;
 
 }  // namespace sonde::buffer

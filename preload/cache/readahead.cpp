@@ -21,9 +21,9 @@ constexpr std::uint32_t most_probes = 4;  ///< the first transfer may be slow fo
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
 
 /// Queues [begin, end) of the page for the workers. False when there is no place for it now.
-bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32_t end) noexcept {
+bool queue_page_load(File& file, std::int64_t index, std::uint32_t begin, std::uint32_t end) noexcept {
     bool again = false;
-    Page* page = new_page(file, index, again, false);
+    Page* page = allocate_page(file, index, again, false);
     if (page == nullptr) {
         return false;
     }
@@ -38,12 +38,12 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
 
 }  // namespace
 
-Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
+Move classify_access(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
     Move move = follow_stream(stream, begin, end, file.pages.page_size);
     if (!file.rule->stands_aside) {
         move.local = true;
         move.reach = file.pages.page_size;
-    } else if (is_fast(file)) {
+    } else if (is_storage_fast(file)) {
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
@@ -53,7 +53,7 @@ Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noe
         ++file.payoff.probes;
         move.straight = true;
         move.local = false;
-    } else if (is_unknown(file)) {
+    } else if (is_rate_unknown(file)) {
         move.reach = std::min(move.reach, reach_in_memory);
     }
     return move;
@@ -93,9 +93,10 @@ Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::ui
     return move;
 }
 
-void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
+void queue_read_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin,
+                      std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.pages.prefetch, file.pages.limit > 1 ? file.pages.limit - 1 : 0);
-    if (most == 0 || file.pages.queued >= most || is_fast(file) || is_unknown(file) ||
+    if (most == 0 || file.pages.queued >= most || is_storage_fast(file) || is_rate_unknown(file) ||
         state.settings->limits.threads == 0) {
         return;
     }
@@ -119,7 +120,7 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
                 break;
             }
             if (find_page(file, index) == nullptr) {
-                if (!queue_page(file, index, 0, file.pages.page_size)) {
+                if (!queue_page_load(file, index, 0, file.pages.page_size)) {
                     break;
                 }
                 queued = true;
@@ -134,8 +135,8 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
                 break;
             }
             if (find_page(file, index) == nullptr) {
-                if (!queue_page(file, index, static_cast<std::uint32_t>(inside),
-                                static_cast<std::uint32_t>(inside + end - begin))) {
+                if (!queue_page_load(file, index, static_cast<std::uint32_t>(inside),
+                                     static_cast<std::uint32_t>(inside + end - begin))) {
                     break;
                 }
                 queued = true;

@@ -18,7 +18,8 @@ struct Move {
     std::uint64_t run = 0;    ///< bytes of the stream so far, this call included
 };
 Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept;
-void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept;
+void queue_read_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin,
+                      std::int64_t end) noexcept;
 /// What a call of [begin, end) through this description is part of.
-Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
+Move classify_access(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
 }  // namespace sonde::buffer

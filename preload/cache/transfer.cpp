@@ -19,7 +19,7 @@ namespace {
 
 // --- storage without a page in between ---
 
-ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset) noexcept {
+ssize_t read_past_pages(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset) noexcept {
     std::size_t done = 0;
     int error = 0;
     ++file.turns.in_flight;
@@ -47,7 +47,7 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
 }
 
 /// Drops pages of [at, at + bytes) that another thread loaded meanwhile: they may hold what was there before.
-void drop_range(File& file, std::int64_t offset, std::size_t bytes) noexcept {
+void drop_pages_in_range(File& file, std::int64_t offset, std::size_t bytes) noexcept {
     const std::int64_t last = (offset + static_cast<std::int64_t>(bytes) - 1) / file.pages.page_size;
     for (std::int64_t index = offset / file.pages.page_size; index <= last;) {
         Page* page = file.pages.count > 0 ? find_page(file, index) : nullptr;
@@ -64,7 +64,7 @@ void drop_range(File& file, std::int64_t offset, std::size_t bytes) noexcept {
     }
 }
 
-ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int64_t offset) noexcept {
+ssize_t write_past_pages(File& file, const char* from, std::size_t bytes, std::int64_t offset) noexcept {
     const int before = flush_file(file);  // what was written earlier arrives earlier
     if (before != 0) {
         return before;
@@ -78,18 +78,18 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
         got = state.storage.pwrite(fd, from, bytes, offset);
     } while (got < 0 && errno == EINTR);
     got = got < 0 ? -errno : got;
-    const std::int64_t size = appends && got > 0 ? size_below(fd) : -1;
+    const std::int64_t size = appends && got > 0 ? read_size_from_kernel(fd) : -1;
     unlocked.end();
     --file.turns.in_flight;
     ++file.statistics.write.storage_calls;
     if (appends && got > 0) {
-        note_landed(file, static_cast<std::uint64_t>(got), size);
+        check_appended_size(file, static_cast<std::uint64_t>(got), size);
     }
     file.statistics.write.storage_ns += unlocked.spent_ns;
     if (got > 0) {
         note_call(file, static_cast<std::uint64_t>(got), unlocked.spent_ns);
         file.statistics.write.storage_bytes += static_cast<std::uint64_t>(got);
-        drop_range(file, offset, static_cast<std::size_t>(got));
+        drop_pages_in_range(file, offset, static_cast<std::size_t>(got));
         file.size = std::max(file.size, offset + got);
     }
     return got;
@@ -97,7 +97,7 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
 
 /// Bytes from `offset` on that go straight: whole pages, or, when pages do not pay, all up to the next page that is
 /// held.
-std::size_t straight_run(File& file, std::int64_t offset, std::size_t bytes, bool pages_pay) noexcept {
+std::size_t count_bytes_past_pages(File& file, std::int64_t offset, std::size_t bytes, bool pages_pay) noexcept {
     std::size_t run = 0;
     while (run < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(run);
@@ -116,7 +116,7 @@ std::size_t straight_run(File& file, std::int64_t offset, std::size_t bytes, boo
 // --- reading ---
 
 /// The part of the page that is worth loading for a read of [begin, end) in it.
-Range worth_loading(const File& file, const Move& move, std::uint32_t begin, std::uint32_t end) noexcept {
+Range choose_range_to_load(const File& file, const Move& move, std::uint32_t begin, std::uint32_t end) noexcept {
     if (!move.local) {
         return {begin, end};
     }
@@ -133,7 +133,8 @@ Range worth_loading(const File& file, const Move& move, std::uint32_t begin, std
 
 }  // namespace
 
-ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset, bool& hit) noexcept {
+ssize_t read_through_pages(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset,
+                           bool& hit) noexcept {
     std::size_t done = 0;
     bool pay = move.local;
     while (done < bytes) {
@@ -146,16 +147,16 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
         if (page == nullptr) {
             hit = false;
             pay = pay || (!move.straight && is_page_worthwhile(file, index));
-            const std::size_t run = straight_run(file, position, bytes - done, pay);
+            const std::size_t run = count_bytes_past_pages(file, position, bytes - done, pay);
             if (run == 0) {
-                page = move.passes ? reuse_page_behind(file, index, move.backward) : nullptr;
-                page = page != nullptr ? page : new_page(file, index, again);
+                page = move.passes ? reuse_page_behind_stream(file, index, move.backward) : nullptr;
+                page = page != nullptr ? page : allocate_page(file, index, again);
             }
             if (again) {
                 continue;
             }
             if (page == nullptr) {  // also when there is no memory for it
-                const ssize_t got = read_straight(file, move, to + done, run > 0 ? run : part, position);
+                const ssize_t got = read_past_pages(file, move, to + done, run > 0 ? run : part, position);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }
@@ -174,8 +175,8 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
                 wait_for_change(file);
                 continue;
             }
-            const Range want = worth_loading(file, move, begin, begin + part);
-            const int error = load(file, *page, want.begin, want.end, true);
+            const Range want = choose_range_to_load(file, move, begin, begin + part);
+            const int error = load_page_range(file, *page, want.begin, want.end, true);
             if (error != 0) {
                 return done > 0 ? static_cast<ssize_t>(done) : error;
             }
@@ -185,7 +186,7 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
         }
         std::memcpy(to + done, page->data + begin, part);
         count_used_read_ahead(file, *page);
-        touch(file, *page);
+        mark_page_used(file, *page);
         done += part;
     }
     return static_cast<ssize_t>(done);
@@ -195,7 +196,7 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
 namespace {
 
 /// Room for [begin, end) in the page's lists; false when all was flushed to make some: look again.
-bool room_in(File& file, Page& page, int& error) noexcept {
+bool make_room_in_page(File& file, Page& page, int& error) noexcept {
     if (page.dirty.has_room() && page.valid.has_room()) {
         return true;
     }
@@ -207,15 +208,15 @@ bool room_in(File& file, Page& page, int& error) noexcept {
     return true;
 }
 
-void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::uint32_t part) noexcept {
+void copy_into_page(File& file, Page& page, const char* from, std::uint32_t begin, std::uint32_t part) noexcept {
     std::memcpy(page.data + begin, from, part);
     page.valid.add(begin, begin + part);
     page.dirty.add(begin, begin + part);
     if (!page.is_dirty) {
-        note_dirty(file, page);
+        mark_page_dirty(file, page);
     }
     count_used_read_ahead(file, page);
-    touch(file, page);
+    mark_page_used(file, page);
     file.size = std::max(file.size, page.index * file.pages.page_size + begin + part);
     const bool complete =
         page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.pages.page_size;
@@ -225,7 +226,7 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
     }
 }
 
-bool write_pays(File& file, const Move& move, std::int64_t offset) noexcept {
+bool is_page_write_worthwhile(File& file, const Move& move, std::int64_t offset) noexcept {
     const std::int64_t index = offset / file.pages.page_size;
     return move.local || (!move.straight && offset == file.size) ||
            (!move.straight && file.pages.count > 0 && find_page(file, index - 1) != nullptr) ||
@@ -234,11 +235,11 @@ bool write_pays(File& file, const Move& move, std::int64_t offset) noexcept {
 
 }  // namespace
 
-ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t offset,
-                  bool& hit) noexcept {
+ssize_t write_through_pages(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t offset,
+                            bool& hit) noexcept {
     if (file.write_through) {  // also where a page holds what was read before
         hit = false;
-        return write_straight(file, from, bytes, offset);
+        return write_past_pages(file, from, bytes, offset);
     }
     std::size_t done = 0;
     while (done < bytes) {
@@ -249,17 +250,17 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
-            const bool pays = write_pays(file, move, position);
-            const std::size_t run = straight_run(file, position, bytes - done, pays);
+            const bool pays = is_page_write_worthwhile(file, move, position);
+            const std::size_t run = count_bytes_past_pages(file, position, bytes - done, pays);
             if (run == 0) {
-                page = new_page(file, index, again);
+                page = allocate_page(file, index, again);
             }
             if (again) {
                 continue;
             }
             if (page == nullptr) {
                 hit = false;
-                const ssize_t got = write_straight(file, from + done, run > 0 ? run : part, position);
+                const ssize_t got = write_past_pages(file, from + done, run > 0 ? run : part, position);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }
@@ -280,13 +281,13 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
             --file.pages.queued;
         }
         int error = 0;
-        if (!room_in(file, *page, error)) {
+        if (!make_room_in_page(file, *page, error)) {
             if (error != 0) {
                 return done > 0 ? static_cast<ssize_t>(done) : error;
             }
             continue;
         }
-        accept(file, *page, from + done, begin, part);
+        copy_into_page(file, *page, from + done, begin, part);
         done += part;
     }
     return static_cast<ssize_t>(done);

@@ -15,7 +15,7 @@ constinit WorkerPool pool;
 namespace {
 
 /// The queue may forget a file when it is full: the walk over all files, a few times a second, finds it again.
-void put(File& file) noexcept {
+void append_file(File& file) noexcept {
     if (pool.count < std::size(pool.queue)) {
         pool.queue[(pool.first + pool.count++) % std::size(pool.queue)] = &file;
         file.on_list_of = pool.number;
@@ -46,7 +46,7 @@ File* next_file() noexcept {
     return file;
 }
 
-bool walk_is_due() noexcept {
+bool is_walk_due() noexcept {
     const std::uint64_t now = system::now_ns();
     if (now - pool.walked_ns < static_cast<std::uint64_t>(pool.nap_ns)) {
         return false;
@@ -61,17 +61,17 @@ void leave_pool() noexcept {
     pool.thread_ended.notify_all();
 }
 
-void note_walk(bool active) noexcept {
+void count_calm_walks(bool active) noexcept {
     system::Hold lock_guard(pool.lock);
     pool.calm = active ? 0 : pool.calm + 1;
 }
 
-std::uint32_t worker_threads() noexcept {
+std::uint32_t count_worker_threads() noexcept {
     const system::Hold lock_guard(pool.lock);
     return pool.started;
 }
 
-void ensure_workers() noexcept {
+void ensure_worker_threads() noexcept {
     const int saved_errno = errno;
     pool.lock.lock();
     pool.calm = 0;
@@ -89,7 +89,7 @@ void enqueue_file(File& file) noexcept {
     pool.calm = 0;
     start_workers();
     if (pool.started > 0) {
-        put(file);
+        append_file(file);
     }
     pool.lock.unlock();
     errno = saved_errno;

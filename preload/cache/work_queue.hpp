@@ -9,9 +9,9 @@ namespace sonde::buffer {
 
 void enqueue_file(File& file) noexcept;
 /// Threads of the pool that are there.
-std::uint32_t worker_threads() noexcept;
+std::uint32_t count_worker_threads() noexcept;
 /// Starts threads that walk over all files and write pages that have been dirty for too long. Wakes no thread.
-void ensure_workers() noexcept;
+void ensure_worker_threads() noexcept;
 
 struct WorkerPool {
     system::Lock lock;
@@ -43,8 +43,8 @@ inline constexpr std::uint32_t calm_walks = 3;
 /// Requires the lock of the pool. Returns the next file with work, or nullptr.
 File* next_file() noexcept;
 /// Returns whether walk_over_files() is due. Requires the lock of the pool.
-bool walk_is_due() noexcept;
-void note_walk(bool active) noexcept;
+bool is_walk_due() noexcept;
+void count_calm_walks(bool active) noexcept;
 /// Removes the calling thread from the pool before it ends. Requires the lock of the pool.
 void leave_pool() noexcept;
 

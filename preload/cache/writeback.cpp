@@ -60,7 +60,7 @@ struct Quota {  // struct if_dqblk
     std::uint32_t valid;
 };
 
-bool is_near_limit(const Quota& quota) noexcept {
+bool is_quota_near_limit(const Quota& quota) noexcept {
     constexpr std::uint64_t block = 1024;
     for (const std::uint64_t limit : {quota.hard_blocks, quota.soft_blocks}) {
         if (limit != 0 && limit * block < quota.bytes + reserve_bytes) {
@@ -81,10 +81,10 @@ bool is_folder_low(const File& file) noexcept {
         return true;
     }
     slash[1] = '\0';
-    return raw::call(SYS_statfs, raw::number(folder), raw::number(&about)) != 0 || space_is_low(about);
+    return raw::call(SYS_statfs, raw::number(folder), raw::number(&about)) != 0 || is_space_low(about);
 }
 
-bool quota_is_low(const File& file) noexcept {
+bool is_quota_low(const File& file) noexcept {
     const int fd = file.ends.writer;
     struct stat status {};
     if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
@@ -98,7 +98,7 @@ bool quota_is_low(const File& file) noexcept {
         Quota quota{};
         const long error = raw::call(quotactl_fd, fd, get_user_quota + kind, ids[kind], raw::number(&quota));
         // Other errors: no quota is in force, or this kernel does not tell.
-        if (error == 0 ? is_near_limit(quota) : kind == project && error == -EPERM && is_folder_low(file)) {
+        if (error == 0 ? is_quota_near_limit(quota) : kind == project && error == -EPERM && is_folder_low(file)) {
             return true;
         }
     }
@@ -107,7 +107,7 @@ bool quota_is_low(const File& file) noexcept {
 
 }  // namespace
 
-bool space_is_low(const struct statfs& about) noexcept {
+bool is_space_low(const struct statfs& about) noexcept {
     if (about.f_blocks == 0) {
         return false;  // the file system does not tell
     }
@@ -129,7 +129,7 @@ void check_space(File& file) noexcept {
     const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
     // Quota groups of btrfs show in no call that a user may make.
     const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->alone;
-    file.write_through = has_status && (hidden || space_is_low(about) || quota_is_low(file));
+    file.write_through = has_status && (hidden || is_space_low(about) || is_quota_low(file));
     if (file.write_through) {
         flush_file(file);
     }

@@ -21,7 +21,7 @@ namespace sonde::buffer {
 namespace {
 
 /// No offset that a buffered file reaches may be refused by the kernel later; ext4 ends at 16 TiB.
-constexpr std::int64_t farthest = 1LL << 43U;
+constexpr std::int64_t largest_buffered_offset = 1LL << 43U;
 /// Calls after which we look who else uses the file; our threads look by the clock.
 constexpr std::uint32_t calls_between_looks = 64;
 constexpr std::uint64_t space_check_bytes = 16U << 20U;
@@ -38,7 +38,7 @@ struct Call {
 };
 
 /// A call on a suspended file. True when the kernel does it, as call.answer says; false when it must be admitted anew.
-bool pass_suspended(Call& call, File& file, Description* description) noexcept {
+bool pass_call_of_suspended_file(Call& call, File& file, Description* description) noexcept {
     acquire_bypass_slot();  // for the calls that follow
     file.passing.fetch_add(1, std::memory_order_seq_cst);
     if (file.mode.load(std::memory_order_seq_cst) != Mode::Suspended) {
@@ -56,7 +56,7 @@ bool pass_suspended(Call& call, File& file, Description* description) noexcept {
         return true;
     }
     file.passing.fetch_sub(1, std::memory_order_seq_cst);
-    File* locked = file.watching ? nullptr : locked_file(call.fd, description);
+    File* locked = file.watching ? nullptr : lock_file_of_descriptor(call.fd, description);
     if (locked != nullptr) {
         resume_buffering(*locked);
         if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->retries_later) {
@@ -70,7 +70,7 @@ bool pass_suspended(Call& call, File& file, Description* description) noexcept {
 
 /// Returns true, with the lock of the file held, when the buffer must serve the call; false when call.answer has the
 /// result.
-bool admit(Call& call) noexcept {
+bool enter_buffered_call(Call& call) noexcept {
     while (true) {
         Description* description = table[call.fd].load(std::memory_order_acquire);
         File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
@@ -82,7 +82,7 @@ bool admit(Call& call) noexcept {
             return false;
         }
         if (mode == Mode::Suspended) {
-            if (pass_suspended(call, *file, description)) {
+            if (pass_call_of_suspended_file(call, *file, description)) {
                 return false;
             }
             continue;
@@ -118,7 +118,7 @@ bool admit(Call& call) noexcept {
     }
 }
 
-void leave(Call& call) noexcept {
+void leave_buffered_call(Call& call) noexcept {
     File& file = *call.file;
     --file.turns.running;
     if (call.moves) {
@@ -131,8 +131,8 @@ void leave(Call& call) noexcept {
 }
 
 /// Suspends the file for `calls` calls, of which the kernel executes this one.
-Answer suspend_and_pass(Call& call, std::int32_t calls) noexcept {
-    leave(call);
+Answer suspend_and_pass_call(Call& call, std::int32_t calls) noexcept {
+    leave_buffered_call(call);
     ++call.file->statistics.interruptions;
     suspend_for(*call.file, calls);
     const Mode mode = call.file->mode.load(std::memory_order_relaxed);
@@ -146,12 +146,12 @@ Answer suspend_and_pass(Call& call, std::int32_t calls) noexcept {
 
 /// The end of a call that was done here: `total` bytes from `start`, or a negative errno. `sleep`: buffering did not
 /// pay.
-Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcept {
+Answer finish_buffered_call(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcept {
     File& file = *call.file;
     if (call.moves && total > 0) {
         call.description->offset = start + total;
     }
-    leave(call);
+    leave_buffered_call(call);
     release_if_grown(file);
     if (file.payoff.window_calls % calls_between_looks == 0) {
         release_if_shared(file);
@@ -163,7 +163,7 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
     return {true, nullptr, total};
 }
 
-void count(TransferCounts& direction, const Stream& stream, std::int64_t offset, std::size_t bytes) noexcept {
+void count_transfer(TransferCounts& direction, const Stream& stream, std::int64_t offset, std::size_t bytes) noexcept {
     ++direction.calls;
     direction.bytes += bytes;
     ++direction.sizes[system::size_class(bytes)];
@@ -171,7 +171,7 @@ void count(TransferCounts& direction, const Stream& stream, std::int64_t offset,
     direction.unaligned += offset % 4096 != 0 ? 1 : 0;
 }
 
-std::size_t sum(const IoPart* parts, std::size_t number) noexcept {
+std::size_t sum_part_bytes(const IoPart* parts, std::size_t number) noexcept {
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < number; ++i) {
         bytes += parts[i].bytes;
@@ -180,14 +180,15 @@ std::size_t sum(const IoPart* parts, std::size_t number) noexcept {
 }
 
 /// Everything the kernel would refuse, or do in a way that is not ours: it shall do it, and see what the program sees.
-bool unusual(const IoPart* parts, std::size_t number, std::size_t bytes, std::int64_t offset) noexcept {
+bool must_kernel_do_call(const IoPart* parts, std::size_t number, std::size_t bytes, std::int64_t offset) noexcept {
     for (std::size_t i = 0; i < number; ++i) {
         const auto address = reinterpret_cast<std::uintptr_t>(parts[i].data);
         if (parts[i].bytes > 0 && (address < 65536 || address > (~std::uintptr_t{0} >> 1U))) {
             return true;  // EFAULT
         }
     }
-    return bytes == 0 || bytes > (1ULL << 31U) - 4096 || offset > farthest - static_cast<std::int64_t>(bytes);
+    return bytes == 0 || bytes > (1ULL << 31U) - 4096 ||
+           offset > largest_buffered_offset - static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace
@@ -195,7 +196,9 @@ bool unusual(const IoPart* parts, std::size_t number, std::size_t bytes, std::in
 void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
-    File* file = result >= 0 && in_table(answer.watched) ? locked_file(answer.watched, description) : nullptr;
+    File* file = result >= 0 && is_registered_descriptor(answer.watched)
+                     ? lock_file_of_descriptor(answer.watched, description)
+                     : nullptr;
     if (file == nullptr) {
         return;
     }
@@ -210,7 +213,7 @@ void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t 
         }
         const std::int64_t start = answer.offset == here ? description->offset : answer.offset;
         TransferCounts& direction = writes ? file->statistics.write : file->statistics.read;
-        count(direction, description->stream, start, bytes);
+        count_transfer(direction, description->stream, start, bytes);
         ++direction.storage_calls;
         direction.storage_bytes += bytes;
         direction.storage_ns += ns;
@@ -228,17 +231,17 @@ void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t 
 Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
     Call call{.fd = fd, .writes = false, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 0}};
-    if (!admit(call)) {
+    if (!enter_buffered_call(call)) {
         return call.answer;
     }
     File& file = *call.file;
     Description& description = *call.description;
-    std::size_t bytes = sum(parts, number);
+    std::size_t bytes = sum_part_bytes(parts, number);
     const std::int64_t start = offset == here ? description.offset : offset;
-    if (!description.reads || unusual(parts, number, bytes, start)) {
-        return suspend_and_pass(call, 1);
+    if (!description.reads || must_kernel_do_call(parts, number, bytes, start)) {
+        return suspend_and_pass_call(call, 1);
     }
-    count(file.statistics.read, description.stream, start, bytes);
+    count_transfer(file.statistics.read, description.stream, start, bytes);
     if (start + static_cast<std::int64_t>(bytes) > file.size) {
         if (file.guard != Guard::Lease) {
             update_size_from_kernel(file);  // another process may have appended
@@ -251,11 +254,11 @@ Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset
     bool sleep = false;
     if (bytes > 0) {
         const std::int64_t end = start + static_cast<std::int64_t>(bytes);
-        const Move move = judge(file, description.stream, start, end);
-        plan_ahead(file, description.stream, move, start, end);
+        const Move move = classify_access(file, description.stream, start, end);
+        queue_read_ahead(file, description.stream, move, start, end);
         for (std::size_t i = 0; i < number && static_cast<std::size_t>(total) < bytes; ++i) {
             const std::size_t part = std::min(parts[i].bytes, bytes - static_cast<std::size_t>(total));
-            const ssize_t got = part > 0 ? read_run(file, move, parts[i].data, part, start + total, hit) : 0;
+            const ssize_t got = part > 0 ? read_through_pages(file, move, parts[i].data, part, start + total, hit) : 0;
             if (got < 0 && total == 0) {
                 total = got;
             }
@@ -267,26 +270,26 @@ Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset
         file.statistics.read.hits += hit ? 1 : 0;
         sleep = count_call(file, hit || bytes >= file.pages.page_size);
     }
-    return finish(call, start, total, sleep);
+    return finish_buffered_call(call, start, total, sleep);
 }
 
 Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
     Call call{.fd = fd, .writes = true, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 1}};
-    if (!admit(call)) {
+    if (!enter_buffered_call(call)) {
         return call.answer;
     }
     File& file = *call.file;
     Description& description = *call.description;
-    const std::size_t bytes = sum(parts, number);
+    const std::size_t bytes = sum_part_bytes(parts, number);
     const std::int64_t position = offset == here ? description.offset : offset;
     const std::int64_t start = description.appends ? file.size : position;
     const std::int64_t end = start + static_cast<std::int64_t>(bytes);
-    if (!description.writes || unusual(parts, number, bytes, std::max(start, position)) ||
+    if (!description.writes || must_kernel_do_call(parts, number, bytes, std::max(start, position)) ||
         static_cast<std::uint64_t>(end) > state.size_limit.load(std::memory_order_relaxed)) {
-        return suspend_and_pass(call, 1);
+        return suspend_and_pass_call(call, 1);
     }
-    count(file.statistics.write, description.stream, start, bytes);
+    count_transfer(file.statistics.write, description.stream, start, bytes);
     int earlier = 0;
     ssize_t total = 0;
     bool hit = true;
@@ -298,10 +301,11 @@ Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offse
             file.space_checked_ns = 0;
             check_space(file);
         }
-        const Move move = judge(file, description.stream, start, end);
+        const Move move = classify_access(file, description.stream, start, end);
         for (std::size_t i = 0; i < number; ++i) {
-            const ssize_t got =
-                parts[i].bytes > 0 ? write_run(file, move, parts[i].data, parts[i].bytes, start + total, hit) : 0;
+            const ssize_t got = parts[i].bytes > 0
+                                    ? write_through_pages(file, move, parts[i].data, parts[i].bytes, start + total, hit)
+                                    : 0;
             if (got < 0) {
                 total = total == 0 ? got : total;
                 break;
@@ -317,13 +321,13 @@ Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offse
     }
     file.statistics.write.hits += hit ? 1 : 0;
     const bool sleep = count_call(file, hit || bytes >= file.pages.page_size);
-    return finish(call, start, total, sleep);
+    return finish_buffered_call(call, start, total, sleep);
 }
 
 Answer seek(int fd, std::int64_t offset, int whence) noexcept {
     const system::Critical critical;
     Call call{.fd = fd, .writes = false, .moves = true};
-    if (!admit(call)) {
+    if (!enter_buffered_call(call)) {
         return call.answer;
     }
     File& file = *call.file;
@@ -333,19 +337,19 @@ Answer seek(int fd, std::int64_t offset, int whence) noexcept {
     }
     const std::int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? description.offset : file.size;
     if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) {
-        return suspend_and_pass(call, 1);  // data and holes are the kernel's to know
+        return suspend_and_pass_call(call, 1);  // data and holes are the kernel's to know
     }
     std::int64_t target = 0;
     ssize_t result = -EINVAL;
     if (!__builtin_add_overflow(base, offset, &target) && target >= 0) {
-        if (target > farthest) {
-            return suspend_and_pass(call, 1);
+        if (target > largest_buffered_offset) {
+            return suspend_and_pass_call(call, 1);
         }
         description.offset = target;
         result = target;
     }
     ++file.statistics.seeks;
-    leave(call);
+    leave_buffered_call(call);
     file.lock.unlock();
     return {true, nullptr, result};
 }

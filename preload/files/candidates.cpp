@@ -21,7 +21,7 @@ constexpr std::uint64_t slow_call_ns = 10'000;  ///< and a nanosecond a byte
 /// are not counted, and move the offset of the descriptor after the library has read it.
 bool is_only_thread_of_program() noexcept {
     struct stat threads {};
-    const std::uint64_t own_threads = 1 + worker_threads() + (has_lease_thread() ? 1 : 0);
+    const std::uint64_t own_threads = 1 + count_worker_threads() + (has_lease_thread() ? 1 : 0);
     constexpr std::uint64_t links_of_an_empty_folder = 2;
     return raw::call(SYS_newfstatat, AT_FDCWD, raw::number("/proc/self/task"), raw::number(&threads), 0) == 0 &&
            threads.st_nlink <= links_of_an_empty_folder + own_threads;
@@ -35,7 +35,7 @@ void adopt_candidate(int fd, std::uint32_t calls_state) noexcept {
     const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
     if (flags >= 0) {
         settings::Rule& rule = state.settings->rules[(calls_state >> rule_shift) & rule_mask];
-        adopt({.fd = fd, .flags = static_cast<int>(flags), .rule = &rule, .just_opened = false});
+        adopt_descriptor({.fd = fd, .flags = static_cast<int>(flags), .rule = &rule, .just_opened = false});
     }
 }
 
@@ -50,15 +50,15 @@ CallRoute count_candidate_call(int fd) noexcept {
     const system::Critical critical;
     const std::uint32_t calls_state = candidate_state(fd);
     if (calls_state < first_candidate_state) {
-        look_at_unseen(fd);
-        return in_table(fd) ? CallRoute::Buffer : CallRoute::Pass;
+        consider_unseen_descriptor(fd);
+        return is_registered_descriptor(fd) ? CallRoute::Buffer : CallRoute::Pass;
     }
     const std::uint32_t calls = ((calls_state >> calls_shift) & calls_mask) + 1;
     const bool is_slow = (calls_state & slow_bit) != 0;
     const std::uint32_t needed = calls_on_fast_storage();
     if (calls > (is_slow ? calls_on_slow_storage * (needed / least_calls_on_fast_storage) : needed)) {
         adopt_candidate(fd, calls_state);
-        return in_table(fd) ? CallRoute::Buffer : CallRoute::Pass;
+        return is_registered_descriptor(fd) ? CallRoute::Buffer : CallRoute::Pass;
     }
     std::uint32_t expected = calls_state;
     candidates[fd].state.compare_exchange_strong(expected, calls_state + one_call, std::memory_order_relaxed);
@@ -72,29 +72,29 @@ void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept {
     }
 }
 
-void look_at_unseen(int fd) noexcept {
+void consider_unseen_descriptor(int fd) noexcept {
     if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors || candidate_state(fd) != unseen ||
-        unguarded_files.load(std::memory_order_relaxed) == 0 || in_table(fd)) {
+        unguarded_files.load(std::memory_order_relaxed) == 0 || is_registered_descriptor(fd)) {
         return;
     }
     const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
     if (flags >= 0) {
         set_candidate_state(fd, pass_through);
-        adopt({.fd = fd,
-               .flags = static_cast<int>(flags),
-               .reason = "reached by a descriptor whose opening was not seen",
-               .just_opened = false,
-               .only_if_known = true});
+        adopt_descriptor({.fd = fd,
+                          .flags = static_cast<int>(flags),
+                          .reason = "reached by a descriptor whose opening was not seen",
+                          .just_opened = false,
+                          .only_if_known = true});
     }
 }
 
-void consider(int fd, int flags, const char* path, const char* reason) noexcept {
+void consider_opened_descriptor(int fd, int flags, const char* path, const char* reason) noexcept {
     if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
         return;
     }
     const system::Critical critical;
-    if (in_table(fd)) {
-        forget_stale(fd);
+    if (is_registered_descriptor(fd)) {
+        forget_stale_descriptor(fd);
     }
     const bool must_know = unguarded_files.load(std::memory_order_relaxed) != 0;
     set_candidate_state(fd, pass_through);
@@ -110,14 +110,14 @@ void consider(int fd, int flags, const char* path, const char* reason) noexcept 
         return;
     }
     if (!must_know && number >= 0 && !is_single_threaded() && process.settings->rules[number].automatic &&
-        skips_file()) {
+        is_file_skipped()) {
         return;
     }
     const bool at_once = must_know || number < 0 ||
                          is_adopted_at_once(process.settings->rules[static_cast<unsigned>(number)]) ||
                          (!is_single_threaded() && !is_only_thread_of_program());
     if (at_once) {
-        adopt({.fd = fd, .flags = flags, .path = path != nullptr ? path : "", .reason = reason});
+        adopt_descriptor({.fd = fd, .flags = flags, .path = path != nullptr ? path : "", .reason = reason});
     } else if (reason == nullptr && fd > 2 && (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0) {
         set_candidate_state(fd, new_candidate_state(static_cast<std::uint32_t>(number)));
     }

@@ -17,10 +17,10 @@ enum class CallRoute : unsigned char {
 CallRoute count_candidate_call(int fd) noexcept;
 void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept;
 /// Adopts the descriptor when it is not known and may lead to a file that is buffered without a lease.
-void look_at_unseen(int fd) noexcept;
+void consider_unseen_descriptor(int fd) noexcept;
 
 /// `fd` has just been opened with `flags` as `path`. With a `reason` its file is not buffered.
-void consider(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+void consider_opened_descriptor(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
 /// Before `made` becomes known as a duplicate of `fd`.
 void duplicate_candidate(int fd, int duplicate) noexcept;
 }  // namespace sonde::buffer

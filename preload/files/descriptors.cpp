@@ -28,7 +28,7 @@ namespace sonde::buffer {
 
 namespace {
 
-bool sole_writer(const File& file, const Description& description) noexcept {
+bool is_only_writer(const File& file, const Description& description) noexcept {
     for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
         if (other != &description && other->writes) {
             return false;
@@ -37,7 +37,7 @@ bool sole_writer(const File& file, const Description& description) noexcept {
     return true;
 }
 
-void note_descriptor(int fd) noexcept {
+void raise_highest_descriptor(int fd) noexcept {
     int most = highest.load(std::memory_order_relaxed);
     while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
     }
@@ -63,18 +63,18 @@ void remove_description(File& file, Description& description) noexcept {
     state.description_slab.give(&description);
 }
 
-bool appends_with(int flags) noexcept {
+bool do_flags_append(int flags) noexcept {
     return (flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
-bool flags_allow(int flags) noexcept {
+bool do_flags_allow_buffering(int flags) noexcept {
     return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0;
 }
 
 /// Some append and some do not: what is held then has no one place in the file.
-bool mixes(const File& file, int flags) noexcept {
+bool mixes_append_and_write(const File& file, int flags) noexcept {
     for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
-        if (other->writes && (flags & O_ACCMODE) != O_RDONLY && other->appends != appends_with(flags)) {
+        if (other->writes && (flags & O_ACCMODE) != O_RDONLY && other->appends != do_flags_append(flags)) {
             return true;
         }
     }
@@ -83,16 +83,16 @@ bool mixes(const File& file, int flags) noexcept {
 
 }  // namespace
 
-void forget_stale(int fd) noexcept {
+void forget_stale_descriptor(int fd) noexcept {
     system::Hold lock_guard(state.files_lock);
     Description* description = nullptr;
-    File* file = locked_file(fd, description);
+    File* file = lock_file_of_descriptor(fd, description);
     if (file == nullptr) {
         return;
     }
     close_gate(*file);
     const bool loses_data = file->dirty.first != nullptr;
-    drop_all(*file);
+    drop_all_pages(*file);
     if (file->lease.fd == fd) {
         forget_lease(*file);
     }
@@ -109,12 +109,12 @@ void forget_stale(int fd) noexcept {
     } else if (description->fd == fd) {
         find_other_descriptor(*description);
     }
-    choose_descriptors(*file);
+    choose_file_descriptors(*file);
     if (file->ends.descriptions == nullptr) {
         if (loses_data) {
             report_lost_error(*file, EIO);
         }
-        unmake_file(*file);
+        destroy_file(*file);
     } else {
         file->lock.unlock();
     }
@@ -123,7 +123,7 @@ void forget_stale(int fd) noexcept {
 namespace {
 
 /// Joins a new description to its file, both locked.
-void join(File& file, Description& description, const OpenedDescriptor& opening) noexcept {
+void add_description(File& file, Description& description, const OpenedDescriptor& opening) noexcept {
     const int fd = opening.fd;
     const int flags = opening.flags;
     description.fd = fd;
@@ -133,10 +133,10 @@ void join(File& file, Description& description, const OpenedDescriptor& opening)
                              : 0;  // fopen() goes to the end
     description.reads = (flags & O_ACCMODE) != O_WRONLY;
     description.writes = (flags & O_ACCMODE) != O_RDONLY;
-    description.appends = appends_with(flags);
+    description.appends = do_flags_append(flags);
     description.offset_busy = false;
     if (description.appends && !file.appended.all && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        file.appended.landed = size_below(fd);
+        file.appended.landed = read_size_from_kernel(fd);
         file.size = std::max(file.size, file.appended.landed);
     }
     if (file.guard == Guard::Lease && (description.writes || file.ends.writer >= 0)) {
@@ -147,13 +147,13 @@ void join(File& file, Description& description, const OpenedDescriptor& opening)
     description.next = file.ends.descriptions;
     file.ends.descriptions = &description;
     description.file.store(&file, std::memory_order_release);
-    choose_descriptors(file);
+    choose_file_descriptors(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         if (file.rule->direct && !file.locked_in_parts) {  // opening takes a close, and that would take the locks
             add_direct(file, fd, description.reads, description.writes && !description.appends);
         }
     }
-    note_descriptor(fd);
+    raise_highest_descriptor(fd);
     table[fd].store(&description, std::memory_order_release);
 }
 
@@ -161,7 +161,7 @@ void join(File& file, Description& description, const OpenedDescriptor& opening)
 
 namespace {
 
-void read_path(int fd, char (&absolute)[1024]) noexcept {
+void read_absolute_path(int fd, char (&absolute)[1024]) noexcept {
     const DescriptorName name(fd);
     const long length =
         raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
@@ -171,7 +171,7 @@ void read_path(int fd, char (&absolute)[1024]) noexcept {
 }  // namespace
 
 settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept {
-    read_path(fd, absolute);
+    read_absolute_path(fd, absolute);
     return settings::rule_for(settings, path, absolute);
 }
 
@@ -183,19 +183,19 @@ settings::Rule* find_rule(const OpenedDescriptor& opening, char (&absolute)[1024
         settings::Rule* const rule = rule_of(*state.settings, opening.fd, opening.path, absolute);
         return opening.only_if_known ? nullptr : rule;
     }
-    read_path(opening.fd, absolute);
+    read_absolute_path(opening.fd, absolute);
     const bool is_system = settings::is_system_path(absolute) && opening.rule->pattern[0] != '/';
     return is_system ? nullptr : opening.rule;
 }
 
 /// Why the file must not be buffered because of this descriptor, or nullptr.
-const char* objection(const OpenedDescriptor& opening, const File& file, const Description* description,
-                      const char* path) noexcept {
+const char* find_objection(const OpenedDescriptor& opening, const File& file, const Description* description,
+                           const char* path) noexcept {
     if (opening.reason != nullptr) {
         return opening.reason;
     }
     if (opening.mpi != nullptr) {
-        if (const char* const reason = unfit(*opening.mpi, opening.flags, *file.rule)) {
+        if (const char* const reason = describe_mpi_objection(*opening.mpi, opening.flags, *file.rule)) {
             return reason;
         }
     }
@@ -208,10 +208,10 @@ const char* objection(const OpenedDescriptor& opening, const File& file, const D
     if (std::strncmp(path, "/memfd:", 7) == 0) {
         return "a file in memory (memfd)";
     }
-    if (!flags_allow(opening.flags)) {
+    if (!do_flags_allow_buffering(opening.flags)) {
         return "opened with O_DIRECT or O_SYNC";
     }
-    return mixes(file, opening.flags) ? "open for writing with O_APPEND and without" : nullptr;
+    return mixes_append_and_write(file, opening.flags) ? "open for writing with O_APPEND and without" : nullptr;
 }
 
 bool is_unchanged(const struct stat& before, int fd) noexcept {
@@ -229,7 +229,7 @@ void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
         if (const char* const reason = establish_guard(file)) {
             release_file(file, reason);
         } else if (!is_unchanged(status, fd)) {  // before the guard was there
-            drop_all(file);
+            drop_all_pages(file);
             update_size_from_kernel(file);
         }
     }
@@ -237,37 +237,37 @@ void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
 
 }  // namespace
 
-void adopt(const OpenedDescriptor& opening) noexcept {
+void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     const system::Critical critical;
     const int fd = opening.fd;
-    if (in_table(fd)) {
-        forget_stale(fd);
+    if (is_registered_descriptor(fd)) {
+        forget_stale_descriptor(fd);
     }
     const bool ended = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
     struct stat status {};
-    if (state.settings == nullptr || (ended && !any()) || (opening.flags & O_PATH) != 0 ||
+    if (state.settings == nullptr || (ended && !has_registered_descriptors()) || (opening.flags & O_PATH) != 0 ||
         (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors ||
         raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return;
     }
     char absolute[1024];
     settings::Rule* const rule = find_rule(opening, absolute);
-    if (rule == nullptr && !any()) {
+    if (rule == nullptr && !has_registered_descriptors()) {
         state.strangers.store(true, std::memory_order_relaxed);
         return;
     }
     const char* const path = absolute[0] == '/' ? absolute : opening.path;
     const bool writes = (opening.flags & O_ACCMODE) != O_RDONLY;
     system::Hold lock_guard(state.files_lock);
-    File* file = known_or_new_file(fd, status, ended ? nullptr : rule, path, !writes);
+    File* file = find_or_create_file(fd, status, ended ? nullptr : rule, path, !writes);
     if (file == nullptr) {
         return;
     }
     Description* description = state.description_slab.take();
-    const char* const reason = objection(opening, *file, description, path);
+    const char* const reason = find_objection(opening, *file, description, path);
     // Ranks may also open one file each for itself (MPI_COMM_SELF).
     if (opening.mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {
-        share(*file, *opening.mpi);
+        share_among_ranks(*file, *opening.mpi);
     } else if (file->shared) {
         release_file(*file, why_opened_again);
     }
@@ -277,7 +277,7 @@ void adopt(const OpenedDescriptor& opening) noexcept {
     }
     if (description != nullptr) {
         file->inherited = opening.path[0] == 0 && opening.rule == nullptr;
-        join(*file, *description, opening);
+        add_description(*file, *description, opening);
         guard_or_release(*file, status, fd);
     }
     file->lock.unlock();
@@ -289,8 +289,8 @@ namespace {
 void flush_before_detaching(File& file, Description& description, int fd, bool last) noexcept {
     close_gate(file);
     flush_file(file);
-    if (last && description.writes && file.dirty.first != nullptr && sole_writer(file, description)) {
-        drop_all(
+    if (last && description.writes && file.dirty.first != nullptr && is_only_writer(file, description)) {
+        drop_all_pages(
             file);  // storage refused the data, the program gets the error, and the pages cannot be written any more
         struct stat now {};
         file.size = raw::call(SYS_fstat, fd, raw::number(&now)) == 0 ? now.st_size : file.size;
@@ -302,30 +302,30 @@ void flush_before_detaching(File& file, Description& description, int fd, bool l
 }
 
 /// After the last close of a file, which is locked, as is the table of files.
-void end_file(File& file) noexcept {
+void destroy_file_after_close(File& file) noexcept {
     constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
     for (int waits = 0; file.passing.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
         file.changed.wait(file.lock, 1'000'000);
     }
-    unmake_file(file);
+    destroy_file(file);
 }
 
 }  // namespace
 
-int detach(int fd) noexcept {
+int detach_descriptor(int fd) noexcept {
     const system::Critical critical;
-    if (!in_table(fd)) {
+    if (!is_registered_descriptor(fd)) {
         return 0;
     }
     Description* description = nullptr;
-    File* file = locked_file(fd, description);
+    File* file = lock_file_of_descriptor(fd, description);
     if (file != nullptr) {  // the long part, while others may open and close
         flush_file(*file);
         file->lock.unlock();
     }
     // The table of files first: the last close takes the file out of it.
     system::Hold lock_guard(state.files_lock);
-    file = locked_file(fd, description);
+    file = lock_file_of_descriptor(fd, description);
     if (file == nullptr) {
         return 0;
     }
@@ -348,20 +348,20 @@ int detach(int fd) noexcept {
         find_other_descriptor(*description);
         file->lease.fd = held_lease ? description->fd : file->lease.fd;
     }
-    choose_descriptors(*file);
+    choose_file_descriptors(*file);
     if (held_lease && last && file->ends.descriptions != nullptr) {
         resume_buffering(*file);  // with a lease on another descriptor
     }
     file->changed.notify_all();
     if (file->ends.descriptions == nullptr) {
-        end_file(*file);
+        destroy_file_after_close(*file);
     } else {
         file->lock.unlock();
     }
     return error;
 }
 
-void duplicated(int fd, int duplicate) noexcept {
+void register_duplicate(int fd, int duplicate) noexcept {
     const system::Critical critical;
     forget_candidate(duplicate);
     if (static_cast<unsigned>(duplicate) >= most_descriptors || duplicate < 3) {
@@ -371,23 +371,23 @@ void duplicated(int fd, int duplicate) noexcept {
         }
     }
     Description* description = nullptr;
-    File* file = locked_file(fd, description);
+    File* file = lock_file_of_descriptor(fd, description);
     if (file == nullptr) {
         return;
     }
     ++description->references;
-    note_descriptor(duplicate);
+    raise_highest_descriptor(duplicate);
     table[duplicate].store(description, std::memory_order_release);
     file->lock.unlock();
 }
 
-void flags_change(int fd, int flags) noexcept {
+void apply_flag_change(int fd, int flags) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
-    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
+    if (File* file = is_registered_descriptor(fd) ? lock_file_of_descriptor(fd, description) : nullptr) {
         const int access = description->writes ? O_RDWR : O_RDONLY;
         const bool changes = description->writes && description->appends != ((flags & O_APPEND) != 0);
-        if (changes || !flags_allow((flags & ~O_ACCMODE) | access)) {
+        if (changes || !do_flags_allow_buffering((flags & ~O_ACCMODE) | access)) {
             release_file(*file, "O_APPEND, O_DIRECT or O_SYNC is set or taken away");
         }
         file->lock.unlock();

@@ -23,16 +23,16 @@ struct OpenedDescriptor {
     bool only_if_known = false;        ///< no new file is made for it
 };
 /// Adopts the descriptor when a rule covers its file, or when its file is known already.
-void adopt(const OpenedDescriptor& opening) noexcept;
+void adopt_descriptor(const OpenedDescriptor& opening) noexcept;
 /// The kernel gave out this number anew: its former owner was closed where the library does not see it.
-void forget_stale(int fd) noexcept;
+void forget_stale_descriptor(int fd) noexcept;
 /// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
 settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept;
 /// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
-int detach(int fd) noexcept;
+int detach_descriptor(int fd) noexcept;
 /// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is released.
-void duplicated(int fd, int duplicate) noexcept;
+void register_duplicate(int fd, int duplicate) noexcept;
 /// fcntl(F_SETFL) is about to change the flags.
-void flags_change(int fd, int flags) noexcept;
+void apply_flag_change(int fd, int flags) noexcept;
 
 }  // namespace sonde::buffer

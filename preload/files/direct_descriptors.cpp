@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t least_share_left = 16;
 constinit std::atomic<int> open_ones{0};
 
-bool plenty(int fd) noexcept {
+bool has_spare_descriptors(int fd) noexcept {
     struct rlimit limit {};
     return raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::number(&limit)) == 0 &&
            static_cast<std::uint64_t>(fd) < limit.rlim_cur / 2 &&
@@ -41,7 +41,7 @@ int open_direct(int fd, int access) noexcept {
     return static_cast<int>(high >= 0 ? high : -1);
 }
 
-void close_one(int& fd) noexcept {
+void close_direct_descriptor(int& fd) noexcept {
     if (fd >= 0) {
         unmark_own_descriptor(fd);
         raw::call(SYS_close, fd);
@@ -57,7 +57,7 @@ int count_direct() noexcept {
 }
 
 void add_direct(File& file, int fd, bool reads, bool writes) noexcept {
-    if (!plenty(fd)) {
+    if (!has_spare_descriptors(fd)) {
         return;
     }
     file.ends.direct_align = 4096;
@@ -66,8 +66,8 @@ void add_direct(File& file, int fd, bool reads, bool writes) noexcept {
 }
 
 void remove_direct(File& file) noexcept {
-    close_one(file.ends.direct);
-    close_one(file.ends.direct_out);
+    close_direct_descriptor(file.ends.direct);
+    close_direct_descriptor(file.ends.direct_out);
 }
 
 }  // namespace sonde::buffer

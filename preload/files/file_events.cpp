@@ -12,11 +12,11 @@ namespace sonde::buffer {
 
 void release_file_of_descriptor(int fd, const char* reason) noexcept {
     const system::Critical critical;
-    if (!in_table(fd)) {
+    if (!is_registered_descriptor(fd)) {
         return;
     }
     Description* description = nullptr;
-    if (File* file = locked_file(fd, description)) {
+    if (File* file = lock_file_of_descriptor(fd, description)) {
         release_file(*file, reason);
         file->lock.unlock();
     }
@@ -30,28 +30,28 @@ void release_file_of_inode(dev_t device, ino_t inode, const char* reason) noexce
     }
 }
 
-void note_lock(int fd) noexcept {
+void note_lock_of_file(int fd) noexcept {
     const system::Critical critical;
-    Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
+    Description* description = is_registered_descriptor(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
     const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
     if (file == nullptr || file->locked_in_parts.load(std::memory_order_relaxed)) {
         return;  // databases lock at each step: the first time is enough
     }
-    if (File* locked = locked_file(fd, description)) {
+    if (File* locked = lock_file_of_descriptor(fd, description)) {
         locked->locked_in_parts = true;
         locked->lock.unlock();
     }
 }
 
-void lock_taken(int fd) noexcept {
+void read_again_after_lock(int fd) noexcept {
     const system::Critical critical;
     const int saved_errno = errno;
     Description* description = nullptr;
-    if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
+    if (File* file = is_active(fd) ? lock_file_of_descriptor(fd, description) : nullptr) {
         if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
             ++file->statistics.interruptions;
             if (file->guard != Guard::Lease) {  // somebody else can have changed it
-                forget_what_was_read(*file);
+                drop_pages_read_before(*file);
                 release_if_grown(*file);
             }
         }

@@ -10,8 +10,8 @@ namespace sonde::buffer {
 void release_file_of_descriptor(int fd, const char* reason) noexcept;
 void release_file_of_inode(dev_t device, ino_t inode, const char* reason) noexcept;
 /// The program locks a part of the file for its process.
-void note_lock(int fd) noexcept;
+void note_lock_of_file(int fd) noexcept;
 /// The program has got a lock on the file or a part of it, and must find what others wrote before.
-void lock_taken(int fd) noexcept;
+void read_again_after_lock(int fd) noexcept;
 
 }  // namespace sonde::buffer

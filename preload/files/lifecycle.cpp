@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::uint32_t largest_read = 1U << 20U;  ///< bytes
 
-File* make_file(const struct stat& got, settings::Rule& rule, const char* path, bool only_read) noexcept {
+File* create_file(const struct stat& got, settings::Rule& rule, const char* path, bool only_read) noexcept {
     File* file = state.file_slab.take();
     if (file == nullptr) {
         return nullptr;
@@ -46,7 +46,7 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
     file->pages.limit = rule.count * pieces;
     file->pages.prefetch = rule.prefetch * pieces;
     file->block = static_cast<std::uint64_t>(got.st_blksize);
-    if (!make_buckets(*file)) {
+    if (!allocate_page_buckets(*file)) {
         file->lock.unlock();
         state.file_slab.give(file);
         return nullptr;
@@ -61,7 +61,7 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
     file->retries_later = file->watching;
     file->calls_until_retry.store(0, std::memory_order_relaxed);
     file->mode.store(file->watching ? Mode::Suspended : Mode::Active, std::memory_order_relaxed);
-    File** bucket = &state.files[bucket_of(file->device, file->inode)];
+    File** bucket = &state.files[compute_file_bucket(file->device, file->inode)];
     file->in_bucket = *bucket;
     *bucket = file;
     files_known.fetch_add(1, std::memory_order_relaxed);
@@ -70,7 +70,7 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
 
 }  // namespace
 
-bool file_system_allows(int fd, struct statfs& about) noexcept {
+bool does_file_system_allow_buffering(int fd, struct statfs& about) noexcept {
     if (raw::call(SYS_fstatfs, fd, raw::number(&about)) != 0) {
         return false;
     }
@@ -93,14 +93,14 @@ bool is_local_file_system(const struct statfs& about) noexcept {
 namespace {
 
 /// Calls that needed none below, each at the price of one of those that were made.
-std::uint64_t gained_ns(const TransferCounts& direction) noexcept {
+std::uint64_t compute_gained_ns(const TransferCounts& direction) noexcept {
     return direction.storage_calls > 0 ? direction.hits * (direction.storage_ns / direction.storage_calls) : 0;
 }
 
 }  // namespace
 
-void unmake_file(File& file) noexcept {
-    File** link = &state.files[bucket_of(file.device, file.inode)];
+void destroy_file(File& file) noexcept {
+    File** link = &state.files[compute_file_bucket(file.device, file.inode)];
     while (*link != &file) {
         link = &(*link)->in_bucket;
     }
@@ -110,10 +110,10 @@ void unmake_file(File& file) noexcept {
         file.why_released = why_grown;
     }
     report_file(file);
-    note_benefit(gained_ns(file.statistics.read) + gained_ns(file.statistics.write));
+    note_benefit(compute_gained_ns(file.statistics.read) + compute_gained_ns(file.statistics.write));
     release_guard(file);
-    drop_all(file);
-    free_buckets(file);
+    drop_all_pages(file);
+    free_page_buckets(file);
     remove_direct(file);
     file.mode.store(Mode::Gone, std::memory_order_relaxed);
     file.device = 0;
@@ -145,14 +145,15 @@ void unmake_file(File& file) noexcept {
     }
 }
 
-File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
-                        bool only_read) noexcept {
-    File* file = known_file(got.st_dev, got.st_ino);
+File* find_or_create_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
+                          bool only_read) noexcept {
+    File* file = find_locked_file(got.st_dev, got.st_ino);
     if (file != nullptr) {
         return file;
     }
     struct statfs about {};
-    file = rule != nullptr && file_system_allows(fd, about) ? make_file(got, *rule, path, only_read) : nullptr;
+    file = rule != nullptr && does_file_system_allow_buffering(fd, about) ? create_file(got, *rule, path, only_read)
+                                                                          : nullptr;
     if (file != nullptr) {
         file->is_local = is_local_file_system(about);
     }

@@ -10,12 +10,12 @@ namespace sonde::buffer {
 
 /// Both with the table of files locked. The file of an open descriptor, locked; made when a rule covers it.
 /// `only_read`: through this descriptor nothing can be written.
-File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
-                        bool only_read) noexcept;
+File* find_or_create_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
+                          bool only_read) noexcept;
 /// Back to the state of a fresh object, and unlocked.
-void unmake_file(File& file) noexcept;
+void destroy_file(File& file) noexcept;
 /// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
-bool file_system_allows(int fd, struct statfs& about) noexcept;
+bool does_file_system_allow_buffering(int fd, struct statfs& about) noexcept;
 /// PoolWithoutThreads but the kernel of this node changes its files, so that the kernel's leases tell of everybody.
 bool is_local_file_system(const struct statfs& about) noexcept;
 

@@ -12,7 +12,7 @@
 
 namespace sonde::buffer {
 
-bool release_descriptors() noexcept {
+bool give_up_own_descriptor() noexcept {
     const system::Critical critical;
     const int before = count_direct();
     if (before > 0) {
@@ -29,10 +29,10 @@ bool release_descriptors() noexcept {
         return true;
     }
     disable_buffering("the program uses all descriptors that it may have");
-    return forget_node_locks();
+    return close_node_locks();
 }
 
-void move_private(int fd) noexcept {
+void move_own_descriptor(int fd) noexcept {
     const system::Critical critical;
     const long duplicate = system::high_duplicate(static_cast<int>(fd));
     if (duplicate < 0) {
@@ -45,7 +45,7 @@ void move_private(int fd) noexcept {
     to = static_cast<int>(duplicate);
     state.report = state.report == from ? to : state.report;
     state.lines = state.lines == from ? to : state.lines;
-    node_locks_moved(from, to);
+    note_moved_lock_file(from, to);
     for_each_file([](File& file) {
         file.ends.direct = file.ends.direct == from ? to : file.ends.direct;
         file.ends.direct_out = file.ends.direct_out == from ? to : file.ends.direct_out;

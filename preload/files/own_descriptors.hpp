@@ -6,8 +6,8 @@ namespace sonde::buffer {
 
 /// The program has no number left. True when we had one, which it may have now: those with O_DIRECT first; then all
 /// buffering ends, and with it the need for any.
-bool release_descriptors() noexcept;
+bool give_up_own_descriptor() noexcept;
 /// The program needs the number of one of our descriptors: moves that descriptor to another number.
-void move_private(int fd) noexcept;
+void move_own_descriptor(int fd) noexcept;
 
 }  // namespace sonde::buffer

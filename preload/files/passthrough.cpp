@@ -14,9 +14,9 @@ namespace sonde::buffer {
 
 PassThrough::PassThrough(int fd) noexcept {
     const system::Critical critical;
-    look_at_unseen(fd);
+    consider_unseen_descriptor(fd);
     Description* description = nullptr;
-    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    File* file = is_registered_descriptor(fd) ? lock_file_of_descriptor(fd, description) : nullptr;
     enter(file);
 }
 

@@ -25,7 +25,7 @@ namespace {
 /// Calls that go straight through before buffering is tried again after a call that was not for us.
 constexpr std::int32_t short_sleep = 64;
 
-bool stays_closed_in_child(const File& file) noexcept {
+bool is_closed_in_child(const File& file) noexcept {
     for (int fd = 0; fd <= highest.load(std::memory_order_relaxed); ++fd) {
         const Description* description = table[fd].load(std::memory_order_relaxed);
         if (description != nullptr && description->file.load(std::memory_order_relaxed) == &file &&
@@ -41,9 +41,9 @@ bool stays_closed_in_child(const File& file) noexcept {
 void before_child(Child kind) noexcept {
     const system::Critical critical;
     if (kind != Child::Vanishing) {
-        note_child(kind == Child::Copy);
+        disqualify_after_fork(kind == Child::Copy);
     }
-    if (!any()) {
+    if (!has_registered_descriptors()) {
         return;
     }
     system::Hold lock_guard(state.files_lock);
@@ -53,7 +53,7 @@ void before_child(Child kind) noexcept {
             break;
         case Child::Program:
             for_each_file([](File& file) {
-                if (stays_closed_in_child(file)) {
+                if (is_closed_in_child(file)) {
                     flush_file(file);
                 } else {
                     release_file(file, "a child process inherited it");
@@ -72,13 +72,13 @@ void before_child(Child kind) noexcept {
     }
 }
 
-void fork_prepare() noexcept {
-    ++system::thread_state.depth;  // until fork_done(), in both processes
+void prepare_fork_of_files() noexcept {
+    ++system::thread_state.depth;  // until resume_after_fork(), in both processes
     before_child(Child::Copy);
     state.files_lock.lock();
 }
 
-void fork_done(bool child) noexcept {
+void resume_after_fork(bool child) noexcept {
     if (child) {
         // Other threads of the parent may have held any of these locks; all files are released, so the guarded data is
         // consistent.
@@ -86,7 +86,7 @@ void fork_done(bool child) noexcept {
         state.file_slab.reset_lock();
         state.description_slab.reset_lock();
         state.page_slab.reset_lock();
-        pages_after_fork();
+        release_pages_of_parent();
         for (File* first : state.files) {
             for (File* file = first; file != nullptr; file = file->in_bucket) {
                 file->lock.reset();
@@ -100,7 +100,7 @@ void fork_done(bool child) noexcept {
         }
         state.few.files = state.few.calls = state.few.bytes = 0;
         clear_summary();
-        choosing_after_fork();
+        reset_watching_after_fork();
         bypass_after_fork();
         node_locks_after_fork();
         workers_after_fork();
@@ -131,7 +131,7 @@ void finish() noexcept {
     }
     state.ended.store(true);
     constexpr std::int64_t patience_ns = 2'000'000'000;
-    if (!any() || !state.files_lock.try_lock(patience_ns)) {
+    if (!has_registered_descriptors() || !state.files_lock.try_lock(patience_ns)) {
         return;
     }
     for_each_file(

@@ -12,8 +12,8 @@ enum class Child {
 /// Flushes all, gives offsets to the kernel, lets go of what the child will share.
 void before_child(Child kind) noexcept;
 /// Before and after fork(): between these two no other thread opens or closes. `child` is true in the new process.
-void fork_prepare() noexcept;
-void fork_done(bool child) noexcept;
+void prepare_fork_of_files() noexcept;
+void resume_after_fork(bool child) noexcept;
 /// Releases all files and buffers no file from now on, since an I/O ring of the program may access files unnoticed.
 void disable_buffering(const char* reason) noexcept;
 /// The process is about to end: flush, and write through from now on. Does not wait long for locks that others hold.

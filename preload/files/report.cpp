@@ -24,7 +24,7 @@ namespace {
 
 using system::Text;
 
-void direction_line(Text& text, const char* name, const TransferCounts& counts) noexcept {
+void append_direction_line(Text& text, const char* name, const TransferCounts& counts) noexcept {
     text << "  " << name << "  program " << counts.calls << " calls, ";
     text.decimal(counts.bytes / 1000) << " MB -> storage " << counts.storage_calls << " calls, ";
     text.decimal(counts.storage_bytes / 1000) << " MB in ";
@@ -43,7 +43,8 @@ constexpr std::uint64_t few_calls = 16;
 
 /// Files of few calls: all of them in one line at the end, and a line for each whose calls were no longer seen. True
 /// when that is all that will be told.
-bool told_in_brief(const settings::Rule& rule, const char* path, const Statistics& counted, const char* why) noexcept {
+bool report_in_brief(const settings::Rule& rule, const char* path, const Statistics& counted,
+                     const char* why) noexcept {
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
     if (!rule.brief || calls >= few_calls) {
         return false;
@@ -62,7 +63,7 @@ bool told_in_brief(const settings::Rule& rule, const char* path, const Statistic
 }
 
 /// What was gained, as far as one run can tell. `call_ns`: a small call that was made as it is, 0 when there was none.
-void gain_text(Text& text, const Statistics& counted, std::uint64_t call_ns) noexcept {
+void append_gain(Text& text, const Statistics& counted, std::uint64_t call_ns) noexcept {
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
     const std::uint64_t below = counted.read.storage_calls + counted.write.storage_calls;
     if (calls < few_calls) {
@@ -92,7 +93,7 @@ void gain_text(Text& text, const Statistics& counted, std::uint64_t call_ns) noe
 }
 
 /// One sentence, or nothing when there is nothing to do better.
-const char* advice(const File& file) noexcept {
+const char* choose_advice(const File& file) noexcept {
     const Statistics& counted = file.statistics;
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
     if (file.shared && counted.write.calls > 64 && counted.write.storage_calls * 2 > counted.write.calls) {
@@ -124,7 +125,7 @@ const char* advice(const File& file) noexcept {
     return nullptr;
 }
 
-void direction_json(Text& text, const char* name, const TransferCounts& counts) noexcept {
+void append_direction_json(Text& text, const char* name, const TransferCounts& counts) noexcept {
     text << ",\"" << name << "\":{\"calls\":" << counts.calls << ",\"bytes\":" << counts.bytes
          << ",\"storage_calls\":" << counts.storage_calls << ",\"storage_bytes\":" << counts.storage_bytes
          << ",\"storage_s\":";
@@ -138,7 +139,7 @@ void direction_json(Text& text, const char* name, const TransferCounts& counts) 
 }
 
 /// One file a process: <folder>/buffer-<pid>.ndjson.
-void open_lines() noexcept {
+void open_json_lines_file() noexcept {
     const long pid = raw::call(SYS_getpid);
     if (state.lines >= 0 && state.lines_pid == pid) {
         return;
@@ -157,17 +158,17 @@ void open_lines() noexcept {
 
 /// With option auto: what was chosen, or what the choice would be so far.
 Choice choice_of(const File& file) noexcept {
-    return file.choice.why != nullptr ? file.choice : choose(file.watch, file.block);
+    return file.choice.why != nullptr ? file.choice : choose_settings(file.watch, file.block);
 }
 
-void choice_json(Text& text, const File& file) noexcept {
+void append_choice_json(Text& text, const File& file) noexcept {
     const Choice choice = choice_of(file);
     text << ",\"auto\":{\"buffered\":" << (choice.pays ? "true" : "false")
          << ",\"prefetch\":" << std::uint64_t{choice.ahead} << ",\"why\":";
     text.json(choice.why) << "}";
 }
 
-void choice_text(Text& text, const File& file) noexcept {
+void append_choice(Text& text, const File& file) noexcept {
     const Choice choice = choice_of(file);
     if (choice.pays) {
         text << "  chosen by its first " << std::uint64_t{calls_of_a_watch} << " calls: " << std::uint64_t{choice.pages}
@@ -178,12 +179,12 @@ void choice_text(Text& text, const File& file) noexcept {
     }
 }
 
-const char* guard_name(Guard guard) noexcept {
+const char* get_guard_name(Guard guard) noexcept {
     constexpr const char* names[] = {"none", "lease", "node table", "your word"};
     return names[static_cast<unsigned>(guard)];
 }
 
-const char* guard_sentence(Guard guard) noexcept {
+const char* get_guard_sentence(Guard guard) noexcept {
     switch (guard) {
         case Guard::None:
             break;
@@ -198,13 +199,13 @@ const char* guard_sentence(Guard guard) noexcept {
     return "";
 }
 
-void head_json(Text& text, const File& file) noexcept {
+void append_json_head(Text& text, const File& file) noexcept {
     const Statistics& counted = file.statistics;
     text << "{\"type\":\"buffer\",\"path\":";
     text.json(file.path) << ",\"pattern\":";
     text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.pages.page_size}
                                   << ",\"pages\":" << std::uint64_t{file.pages.limit} << ",\"guard\":\""
-                                  << guard_name(file.last_guard) << "\",\"open_s\":";
+                                  << get_guard_name(file.last_guard) << "\",\"open_s\":";
     text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
     text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
                                   << ",\"ahead_started\":" << counted.ahead_started
@@ -214,7 +215,7 @@ void head_json(Text& text, const File& file) noexcept {
                                   << ",\"suspensions\":" << counted.suspensions;
 }
 
-void tail_json(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
+void append_json_tail(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
     if (why != nullptr) {
         text << ",\"release_reason\":";
         text.json(why);
@@ -223,31 +224,31 @@ void tail_json(Text& text, const char* why, const char* sentence, const Statisti
         text << ",\"advice\":";
         text.json(sentence);
     }
-    direction_json(text, "read", counted.read);
-    direction_json(text, "write", counted.write);
+    append_direction_json(text, "read", counted.read);
+    append_direction_json(text, "write", counted.write);
     text << "}\n";
 }
 
-void report_json(const File& file, int fd) noexcept {
+void write_json_report(const File& file, int fd) noexcept {
     Text text(fd);
-    head_json(text, file);
+    append_json_head(text, file);
     if (file.rule->automatic) {
-        choice_json(text, file);
+        append_choice_json(text, file);
     }
-    tail_json(text, file.why_released, advice(file), file.statistics);
+    append_json_tail(text, file.why_released, choose_advice(file), file.statistics);
     text.flush();
 }
 
-void directions_text(Text& text, const Statistics& counted) noexcept {
+void append_directions(Text& text, const Statistics& counted) noexcept {
     if (counted.read.calls > 0) {
-        direction_line(text, "read ", counted.read);
+        append_direction_line(text, "read ", counted.read);
     }
     if (counted.write.calls > 0) {
-        direction_line(text, "write", counted.write);
+        append_direction_line(text, "write", counted.write);
     }
 }
 
-void sentences_text(Text& text, const char* before, const char* why, const char* sentence) noexcept {
+void append_sentences(Text& text, const char* before, const char* why, const char* sentence) noexcept {
     if (why != nullptr) {
         text << before << why << "\n";
     }
@@ -256,24 +257,24 @@ void sentences_text(Text& text, const char* before, const char* why, const char*
     }
 }
 
-void report_text(const File& file, int fd) noexcept {
+void write_text_report(const File& file, int fd) noexcept {
     Text text(fd);
     const Statistics& counted = file.statistics;
     text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.pages.limit}
          << " buffers of " << std::uint64_t{file.pages.page_size} << " bytes)\n";
-    directions_text(text, counted);
+    append_directions(text, counted);
     text << "  was open for ";
     text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
     text.decimal(counted.wait_ns / 1'000'000)
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
         << counted.interruptions << "\n";
-    gain_text(text, counted, file.payoff.small_call_ns);
+    append_gain(text, counted, file.payoff.small_call_ns);
     if (file.rule->automatic) {
-        choice_text(text, file);
+        append_choice(text, file);
     }
-    text << guard_sentence(file.last_guard);
-    sentences_text(text, "  no longer buffered: ", file.why_released, advice(file));
+    text << get_guard_sentence(file.last_guard);
+    append_sentences(text, "  no longer buffered: ", file.why_released, choose_advice(file));
     text.flush();
 }
 
@@ -286,12 +287,13 @@ void report_file(File& file) noexcept {
         return;
     }
     add_to_summary(file);
-    if (file.rule->verbose && state.report >= 0 && !told_in_brief(*file.rule, file.path, counted, file.why_released)) {
-        report_text(file, state.report);
+    if (file.rule->verbose && state.report >= 0 &&
+        !report_in_brief(*file.rule, file.path, counted, file.why_released)) {
+        write_text_report(file, state.report);
     }
     if (state.lines_folder != nullptr) {
-        open_lines();
-        report_json(file, state.lines);
+        open_json_lines_file();
+        write_json_report(file, state.lines);
     }
 }
 

@@ -25,7 +25,7 @@ struct Mapped {
     bool operator==(const Mapped&) const = default;
 };
 
-bool identify(int fd, Mapped& file) noexcept {
+bool read_identity(int fd, Mapped& file) noexcept {
     struct statx status {};
     if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&status)) == 0) {
         file = {(std::uint64_t{status.stx_dev_major} << 32U) | status.stx_dev_minor, status.stx_ino, 0, 0};
@@ -62,7 +62,7 @@ void note_shared_map(int fd) noexcept {
         shares_nameless.store(true, std::memory_order_relaxed);
     }
     Mapped file;
-    if (fd < 0 || !identify(fd, file)) {
+    if (fd < 0 || !read_identity(fd, file)) {
         return;
     }
     system::Hold lock_guard(mapped_lock);
@@ -77,7 +77,7 @@ void note_range_lock(int fd) noexcept {
     }
     const system::Critical critical;
     Mapped file;
-    if (!identify(fd, file)) {
+    if (!read_identity(fd, file)) {
         return;
     }
     bool is_mapped = false;

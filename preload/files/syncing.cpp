@@ -11,18 +11,18 @@
 
 namespace sonde::buffer {
 
-int flush(int fd, bool& quiet) noexcept {
+int flush_descriptor(int fd, bool& quiet) noexcept {
     const system::Critical critical;
     quiet = false;
     Description* description = nullptr;
-    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    File* file = is_registered_descriptor(fd) ? lock_file_of_descriptor(fd, description) : nullptr;
     if (file == nullptr) {
         return 0;
     }
     int error = 0;
     ++file->statistics.syncs;
     if (file->shared) {
-        forget_what_was_read(*file);
+        drop_pages_read_before(*file);
     } else if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(*file);
         release_if_grown(*file);
@@ -33,11 +33,11 @@ int flush(int fd, bool& quiet) noexcept {
     return error;
 }
 
-void hand_to_kernel(int fd) noexcept {
+void flush_to_kernel(int fd) noexcept {
     const system::Critical critical;
-    look_at_unseen(fd);
+    consider_unseen_descriptor(fd);
     Description* description = nullptr;
-    if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
+    if (File* file = is_active(fd) ? lock_file_of_descriptor(fd, description) : nullptr) {
         flush_file(*file);
         release_if_grown(*file);
         file->lock.unlock();
@@ -59,16 +59,16 @@ void flush_all() noexcept {
     for_each_file([](File& file) { flush_file(file); });
 }
 
-void recheck_space() noexcept {
+void require_space_check() noexcept {
     const system::Critical critical;
     system::Hold lock_guard(state.files_lock);
     for_each_file([](File& file) { file.space_checked_ns = 0; });
 }
 
-bool holds_dirty(int fd) noexcept {
+bool has_dirty_pages(int fd) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
-    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    File* file = is_registered_descriptor(fd) ? lock_file_of_descriptor(fd, description) : nullptr;
     if (file == nullptr) {
         return false;
     }
@@ -77,7 +77,7 @@ bool holds_dirty(int fd) noexcept {
     return dirty;
 }
 
-bool holds_any_dirty() noexcept {
+bool has_any_dirty_file() noexcept {
     return state.undelivered.load(std::memory_order_acquire) != 0;
 }
 
@@ -91,10 +91,10 @@ bool is_registered_inode(dev_t device, ino_t inode) noexcept {
     return true;
 }
 
-void give_offset_to_kernel(int fd) noexcept {
+void set_kernel_offset(int fd) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
-    File* file = is_active(fd) ? locked_file(fd, description) : nullptr;
+    File* file = is_active(fd) ? lock_file_of_descriptor(fd, description) : nullptr;
     if (file != nullptr) {
         if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
             raw::call(SYS_lseek, fd, description->offset, SEEK_SET);

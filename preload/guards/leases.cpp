@@ -26,7 +26,7 @@ constexpr const char* why_no_thread = "no thread can wait for the kernel to take
 constexpr unsigned name_places = 256;
 constinit std::atomic<std::uint16_t> leased_names[name_places];
 
-std::atomic<std::uint16_t>& place_of_name(const char* path) noexcept {
+std::atomic<std::uint16_t>& find_leased_name_counter(const char* path) noexcept {
     const char* slash = std::strrchr(path, '/');
     return leased_names[(system::hash_of(slash != nullptr ? slash + 1 : path) >> 32U) % name_places];
 }
@@ -70,7 +70,7 @@ int take_lease(File& file) noexcept {
     file.lease.type = static_cast<int>(type);
     file.guard = file.last_guard = Guard::Lease;
     leases_held.fetch_add(1, std::memory_order_seq_cst);
-    place_of_name(file.path).fetch_add(1, std::memory_order_relaxed);
+    find_leased_name_counter(file.path).fetch_add(1, std::memory_order_relaxed);
     return 0;
 }
 
@@ -83,13 +83,13 @@ void count_unguarded(File& file, Guard guard) noexcept {
 }
 
 /// The user's word, and what the node's table knows of other processes under the library.
-const char* use_node_table(File& file) noexcept {
+const char* claim_instead_of_lease(File& file) noexcept {
     if (file.appended.all && !file.rule->alone) {
         return "opened with O_APPEND, and no lease keeps others from appending";
     }
     // Ranks that share a file do not mind each other, only those who are not among them.
     const bool only_one = !file.shared && file.ends.writer >= 0;
-    if (!claim(file, only_one)) {
+    if (!claim_file_on_node(file, only_one)) {
         return "another process on this node uses it too";
     }
     count_unguarded(file, state.others_unseen ? Guard::UserWord : Guard::NodeTable);
@@ -115,7 +115,7 @@ const char* establish_guard(File& file) noexcept {
                : error == ESRCH  ? why_no_thread
                                  : why_no_lease;
     }
-    return use_node_table(file);
+    return claim_instead_of_lease(file);
 }
 
 void release_lease(File& file) noexcept {
@@ -132,7 +132,7 @@ void forget_lease(File& file) noexcept {
         file.lease.fd = -1;
         file.guard = Guard::None;
         leases_held.fetch_sub(1, std::memory_order_relaxed);
-        place_of_name(file.path).fetch_sub(1, std::memory_order_relaxed);
+        find_leased_name_counter(file.path).fetch_sub(1, std::memory_order_relaxed);
     }
 }
 
@@ -142,12 +142,12 @@ void release_guard(File& file) noexcept {
         unguarded_files.fetch_sub(1, std::memory_order_relaxed);
         file.guard = Guard::None;
     }
-    disclaim(file);
+    withdraw_claim(file);
 }
 
 bool may_break_own_lease(const char* path) noexcept {
     return leases_held.load(std::memory_order_relaxed) != 0 && path != nullptr &&
-           place_of_name(path).load(std::memory_order_relaxed) != 0;
+           find_leased_name_counter(path).load(std::memory_order_relaxed) != 0;
 }
 
 bool is_lease_broken(const File& file) noexcept {

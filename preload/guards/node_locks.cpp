@@ -45,7 +45,7 @@ long open_lock_file() noexcept {
 }
 
 /// -1 without shared memory: then other processes are not noticed.
-int locks() noexcept {
+int open_lock_file_once() noexcept {
     if (tried.load(std::memory_order_acquire)) {
         return lock_file.load(std::memory_order_relaxed);
     }
@@ -68,59 +68,61 @@ constexpr off64_t to_sign = all_places;
 
 /// Files that were made one after the other have neighboring places: the kernel keeps neighboring locks as one, and
 /// goes through all that there are with each call. Two files in one place make each other unbuffered, no more.
-off64_t place_of(const File& file) noexcept {
+off64_t compute_record_offset(const File& file) noexcept {
     const std::uint64_t begin = static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL;
     return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % all_places);
 }
 
-bool ask(int command, short type, off64_t offset, struct flock64& answer) noexcept {
+bool call_record_lock(int command, short type, off64_t offset, struct flock64& answer) noexcept {
     answer = {};
     answer.l_type = type;
     answer.l_whence = SEEK_SET;
     answer.l_start = offset;
     answer.l_len = 1;
-    return raw::call(SYS_fcntl, locks(), command, raw::number(&answer)) == 0;
+    return raw::call(SYS_fcntl, open_lock_file_once(), command, raw::number(&answer)) == 0;
 }
 
 }  // namespace
 
-bool claim(File& file, bool writes) noexcept {
+bool claim_file_on_node(File& file, bool writes) noexcept {
     struct flock64 answer {};
-    const off64_t position = place_of(file);
-    if (locks() < 0) {
+    const off64_t position = compute_record_offset(file);
+    if (open_lock_file_once() < 0) {
         return true;
     }
-    if (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, position, answer)) {
+    if (!is_claimed_by_others(file) && call_record_lock(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, position, answer)) {
         file.claimed = true;
         return true;
     }
-    file.sign = ask(F_OFD_SETLK, F_RDLCK, position + to_sign, answer);
+    file.sign = call_record_lock(F_OFD_SETLK, F_RDLCK, position + to_sign, answer);
     return false;
 }
 
-void disclaim(const File& file) noexcept {
+void withdraw_claim(const File& file) noexcept {
     struct flock64 answer {};
     if (file.claimed) {
-        ask(F_OFD_SETLK, F_UNLCK, place_of(file), answer);
+        call_record_lock(F_OFD_SETLK, F_UNLCK, compute_record_offset(file), answer);
     }
     if (file.sign) {
-        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + to_sign, answer);
+        call_record_lock(F_OFD_SETLK, F_UNLCK, compute_record_offset(file) + to_sign, answer);
     }
 }
 
-bool visited(const File& file) noexcept {
+bool is_claimed_by_others(const File& file) noexcept {
     struct flock64 answer {};
-    return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + to_sign, answer) && answer.l_type != F_UNLCK;
+    return open_lock_file_once() >= 0 &&
+           call_record_lock(F_OFD_GETLK, F_WRLCK, compute_record_offset(file) + to_sign, answer) &&
+           answer.l_type != F_UNLCK;
 }
 
-void node_locks_moved(int from, int to) noexcept {
+void note_moved_lock_file(int from, int to) noexcept {
     system::Hold lock_guard(opening);
     if (lock_file == from) {
         lock_file = to;
     }
 }
 
-bool forget_node_locks() noexcept {
+bool close_node_locks() noexcept {
     system::Hold lock_guard(opening);
     if (lock_file < 0) {
         return false;

@@ -30,7 +30,7 @@ struct Known {
 constinit Known registry;
 
 /// Only from front to back: one that both reads and writes, or is mapped, seeks.
-bool fits(const char* mode) noexcept {
+bool is_mode_enlargeable(const char* mode) noexcept {
     for (const char* letter = mode; *letter != 0 && *letter != ','; ++letter) {
         if (*letter == '+' || *letter == 'm') {
             return false;
@@ -48,7 +48,7 @@ const settings::Rule* rule_of_stream(int fd, const char* path) noexcept {
     return rule != nullptr && rule->stdio_alone && regular ? rule : nullptr;
 }
 
-Enlarged* place_of(const FILE* stream) noexcept {
+Enlarged* find_stream_slot(const FILE* stream) noexcept {
     for (Enlarged& entry : registry.streams) {
         if (entry.stream == stream) {
             return &entry;
@@ -66,7 +66,7 @@ void start_c_streams(settings::Settings& settings) noexcept {
 }
 
 bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
-    if (registry.settings == nullptr || !fits(mode)) {
+    if (registry.settings == nullptr || !is_mode_enlargeable(mode)) {
         return false;
     }
     const int saved_errno = errno;
@@ -74,10 +74,10 @@ bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
     bool done = false;
     if (const settings::Rule* rule = rule_of_stream(fileno(stream), path)) {
         system::Hold lock_guard(registry.lock);
-        if (const Enlarged* again = place_of(stream)) {  // freopen()
+        if (const Enlarged* again = find_stream_slot(stream)) {  // freopen()
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
         }
-        Enlarged* const entry = place_of(nullptr);
+        Enlarged* const entry = find_stream_slot(nullptr);
         const std::size_t bytes = rule->size;
         void* const buffer = entry != nullptr && registry.memory + bytes <= registry.settings->limits.memory
                                  ? system::map_bytes(bytes)
@@ -100,7 +100,7 @@ Closing::Closing(FILE* stream) noexcept {
     }
     const system::Critical critical;
     system::Hold lock_guard(registry.lock);
-    if (Enlarged* entry = place_of(stream)) {
+    if (Enlarged* entry = find_stream_slot(stream)) {
         buffer_ = entry->buffer;
         bytes_ = entry->bytes;
         registry.memory -= bytes_;

@@ -15,7 +15,7 @@ struct Search {
     bool is_found;
 };
 
-bool holds(const dl_phdr_info& object, std::uintptr_t address) noexcept {
+bool contains_address(const dl_phdr_info& object, std::uintptr_t address) noexcept {
     for (int i = 0; i < object.dlpi_phnum; ++i) {
         const ElfW(Phdr)& part = object.dlpi_phdr[i];
         const std::uintptr_t begin = object.dlpi_addr + part.p_vaddr;
@@ -27,7 +27,7 @@ bool holds(const dl_phdr_info& object, std::uintptr_t address) noexcept {
 }
 
 /// Its names of functions, with their zeros around them.
-bool names(const dl_phdr_info& object, const char* function, std::size_t bytes) noexcept {
+bool has_dynamic_string(const dl_phdr_info& object, const char* function, std::size_t bytes) noexcept {
     const ElfW(Dyn)* entry = nullptr;
     for (int i = 0; i < object.dlpi_phnum; ++i) {
         if (object.dlpi_phdr[i].p_type == PT_DYNAMIC) {
@@ -47,16 +47,16 @@ bool names(const dl_phdr_info& object, const char* function, std::size_t bytes) 
     return memmem(reinterpret_cast<const void*>(text), length, function, bytes) != nullptr;
 }
 
-int look_at(dl_phdr_info* object, std::size_t, void* data) noexcept {
+int search_object(dl_phdr_info* object, std::size_t, void* data) noexcept {
     auto* search = static_cast<Search*>(data);
-    if (!holds(*object, search->address)) {
+    if (!contains_address(*object, search->address)) {
         return 0;
     }
     const char* slash = std::strrchr(object->dlpi_name, '/');
     const char* name = slash != nullptr ? slash + 1 : object->dlpi_name;
     // There is a way to build libstdc++ so that it uses C's streams; then it has no need of these two.
-    search->is_found =
-        std::strncmp(name, "libstdc++.so", 12) == 0 && names(*object, "\0writev", 8) && names(*object, "\0lseek64", 9);
+    search->is_found = std::strncmp(name, "libstdc++.so", 12) == 0 && has_dynamic_string(*object, "\0writev", 8) &&
+                       has_dynamic_string(*object, "\0lseek64", 9);
     return 1;
 }
 
@@ -64,7 +64,7 @@ int look_at(dl_phdr_info* object, std::size_t, void* data) noexcept {
 
 bool is_cxx_stream(const void* caller) noexcept {
     Search search{reinterpret_cast<std::uintptr_t>(caller), false};
-    dl_iterate_phdr(look_at, &search);
+    dl_iterate_phdr(search_object, &search);
     return search.is_found;
 }
 

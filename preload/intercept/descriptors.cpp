@@ -18,29 +18,29 @@ using namespace sonde;
 constexpr unsigned close_range_unshare = 1U << 1U;
 constexpr unsigned close_range_cloexec = 1U << 2U;
 
-int highest() noexcept {
+int get_highest_descriptor() noexcept {
     return std::max({buffer::highest_descriptor(), buffer::highest_candidate(), trace::highest_descriptor()});
 }
 
 template <class Real>
-int close_one(int fd, Real real) {
-    if (intercept::is_ours(fd)) [[unlikely]] {
+int close_descriptor(int fd, Real real) {
+    if (intercept::is_library_descriptor(fd)) [[unlikely]] {
         errno = EBADF;  // to the program it is not open
         return -1;
     }
-    if ((buffer::watched(fd) || trace::watched(fd)) && intercept::in_borrowed_memory()) [[unlikely]] {
+    if ((buffer::is_watched_descriptor(fd) || trace::watched(fd)) && intercept::in_borrowed_memory()) [[unlikely]] {
         return real();
     }
-    if (buffer::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         pthread_testcancel();
-        const int error = buffer::detach(fd);
+        const int error = buffer::detach_descriptor(fd);
         const int done = real();
         return intercept::result_of_flush(done, error);
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
-        trace::closed(fd, began);
+        trace::record_close(fd, began);
         return done;
     }
     if (buffer::candidate_state(fd) != buffer::pass_through && !intercept::in_borrowed_memory()) {
@@ -51,16 +51,16 @@ int close_one(int fd, Real real) {
 
 /// Everything of ours in [first, last] is brought in order before the kernel closes it; our own descriptors stay open.
 template <class Real>
-int close_many(unsigned first, unsigned last, Real real) {
+int close_descriptor_range(unsigned first, unsigned last, Real real) {
     const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::most_descriptors - 1)));
     const bool note = !intercept::in_borrowed_memory();
-    for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end))); note && fd <= end && fd <= highest();
-         ++fd) {
+    for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end)));
+         note && fd <= end && fd <= get_highest_descriptor(); ++fd) {
         buffer::forget_candidate(fd);
-        if (buffer::watched(fd)) {
-            buffer::detach(fd);
+        if (buffer::is_watched_descriptor(fd)) {
+            buffer::detach_descriptor(fd);
         } else if (trace::watched(fd)) {
-            trace::closed(fd, system::ticks());
+            trace::record_close(fd, system::ticks());
         }
     }
     return real();
@@ -72,23 +72,23 @@ int duplicate_to(int fd, int to, Real real) {
     if (intercept::in_borrowed_memory()) {
         return real();
     }
-    if (fd != to && (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to)) &&
+    if (fd != to && (buffer::is_watched_descriptor(to) || trace::watched(to) || intercept::is_library_descriptor(to)) &&
         raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
-        if (intercept::is_ours(to)) {
-            intercept::give_number(to);
+        if (intercept::is_library_descriptor(to)) {
+            intercept::move_descriptor_off_number(to);
         }
-        if (buffer::watched(to)) {
-            buffer::detach(to);
+        if (buffer::is_watched_descriptor(to)) {
+            buffer::detach_descriptor(to);
         } else if (trace::watched(to)) {
-            trace::closed(to, system::ticks());
+            trace::record_close(to, system::ticks());
         }
     }
     const int duplicate = real();
     if (duplicate >= 0 && duplicate != fd) {
-        if (buffer::watched(fd)) [[unlikely]] {
-            buffer::duplicated(fd, duplicate);
+        if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
+            buffer::register_duplicate(fd, duplicate);
         } else if (trace::watched(fd)) [[unlikely]] {
-            trace::duplicated(fd, duplicate);
+            trace::record_duplicate(fd, duplicate);
         } else {
             buffer::duplicate_candidate(fd, duplicate);
         }
@@ -100,12 +100,12 @@ bool is_lock(int command) noexcept {
     return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
-bool asks_for_lock(int command) noexcept {
+bool is_lock_request(int command) noexcept {
     return command == F_GETLK || command == F_OFD_GETLK;
 }
 
 /// Calls by which a program has leases and signals of its own on a file, where ours would be in the way.
-bool is_about_leases(int command) noexcept {
+bool is_lease_command(int command) noexcept {
     return command == F_SETLEASE || command == F_GETLEASE || command == F_SETSIG || command == F_GETSIG ||
            command == F_SETOWN || command == F_GETOWN || command == F_SETOWN_EX || command == F_GETOWN_EX;
 }
@@ -117,19 +117,19 @@ bool is_duplicate(int command) noexcept {
 /// Before a lock is given away, others must find our data; after one was taken, we must find theirs.
 template <class Real>
 int lock_file(int fd, bool unlock, Real real) {
-    buffer::hand_to_kernel(fd);
+    buffer::flush_to_kernel(fd);
     const int done = real();
     if (done == 0 && !unlock) {
-        buffer::lock_taken(fd);
+        buffer::read_again_after_lock(fd);
     }
     return done;
 }
 
 /// lockf() counts from the offset of the descriptor on, which the kernel must know.
 template <class Real>
-int lock_from_here(int fd, int command, Real real) {
-    buffer::note_lock(fd);
-    if (!buffer::watched(fd)) {
+int lock_range_from_offset(int fd, int command, Real real) {
+    buffer::note_lock_of_file(fd);
+    if (!buffer::is_watched_descriptor(fd)) {
         return real();
     }
     const int done = [&] {
@@ -137,14 +137,14 @@ int lock_from_here(int fd, int command, Real real) {
         return real();
     }();
     if (done == 0 && (command == F_LOCK || command == F_TLOCK)) {
-        buffer::lock_taken(fd);
+        buffer::read_again_after_lock(fd);
     }
     return done;
 }
 
 template <class Real>
-int control(int fd, int command, long argument, Real real) {
-    if (intercept::is_ours(fd)) [[unlikely]] {
+int control_descriptor(int fd, int command, long argument, Real real) {
+    if (intercept::is_library_descriptor(fd)) [[unlikely]] {
         errno = EBADF;  // for programs that try all numbers
         return -1;
     }
@@ -154,38 +154,38 @@ int control(int fd, int command, long argument, Real real) {
     if (is_lock(command)) [[unlikely]] {
         buffer::note_range_lock(fd);
     }
-    if (buffer::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         if (is_lock(command)) {
-            buffer::note_lock(fd);
+            buffer::note_lock_of_file(fd);
             const auto* lock = reinterpret_cast<const struct flock*>(argument);
             if (lock != nullptr && lock->l_whence == SEEK_CUR) {
-                buffer::give_offset_to_kernel(fd);
+                buffer::set_kernel_offset(fd);
             }
             return lock_file(fd, lock != nullptr && lock->l_type == F_UNLCK, real);
         }
-        if (asks_for_lock(command)) {
+        if (is_lock_request(command)) {
             const buffer::PassThrough around(fd);
             return real();
         }
-        if (is_about_leases(command)) {
+        if (is_lease_command(command)) {
             buffer::release_file_of_descriptor(fd, "the program has leases or signals of its own on it");
         }
         if (command == F_SETFL) {  // before: what is written after O_APPEND is set goes to the end, wherever it belongs
-            buffer::flags_change(fd, static_cast<int>(argument));
+            buffer::apply_flag_change(fd, static_cast<int>(argument));
         }
         const int done = real();
         if (done >= 0 && is_duplicate(command)) {
-            buffer::duplicated(fd, done);
+            buffer::register_duplicate(fd, done);
         }
         return done;
     }
-    if (is_about_leases(command)) {
+    if (is_lease_command(command)) {
         buffer::disqualify(fd);
     }
     const int done = real();
     if (done >= 0 && is_duplicate(command)) {
         if (trace::watched(fd)) [[unlikely]] {
-            trace::duplicated(fd, done);
+            trace::record_duplicate(fd, done);
         } else {
             buffer::duplicate_candidate(fd, done);
         }
@@ -194,7 +194,7 @@ int control(int fd, int command, long argument, Real real) {
 }
 
 /// A descriptor that travels to another process takes its offset with it.
-void let_go_of_passed(const struct msghdr* message) noexcept {
+void release_passed_descriptors(const struct msghdr* message) noexcept {
     if (message == nullptr || message->msg_controllen == 0 || buffer::candidates == nullptr) {
         return;
     }
@@ -215,10 +215,10 @@ void let_go_of_passed(const struct msghdr* message) noexcept {
 }  // namespace
 
 int wrap_close(int fd) {
-    return close_one(fd, [=] { return NEXT(close)(fd); });
+    return close_descriptor(fd, [=] { return NEXT(close)(fd); });
 }
 int wrap___close(int fd) {
-    return close_one(fd, [=] { return NEXT(__close)(fd); });
+    return close_descriptor(fd, [=] { return NEXT(__close)(fd); });
 }
 int wrap_close_range(unsigned first, unsigned last, int flags) {
     if ((static_cast<unsigned>(flags) & close_range_cloexec) != 0 || first > last) {
@@ -228,11 +228,11 @@ int wrap_close_range(unsigned first, unsigned last, int flags) {
         buffer::disable_buffering("the program split its table of descriptors");
     }
     // In pieces around our own.
-    return close_many(first, last, [=] {
+    return close_descriptor_range(first, last, [=] {
         unsigned from = first;
         int done = 0;
         for (unsigned fd = first; fd <= last && fd < 4096 && done == 0; ++fd) {
-            if (intercept::is_ours(static_cast<int>(fd))) {
+            if (intercept::is_library_descriptor(static_cast<int>(fd))) {
                 done = fd > from ? NEXT(close_range)(from, fd - 1, flags) : 0;
                 from = fd + 1;
             }
@@ -256,27 +256,28 @@ int wrap_dup3(int fd, int to, int flags) {
     return duplicate_to(fd, to, [=] { return NEXT(dup3)(fd, to, flags); });
 }
 int wrap_fcntl(int fd, int command, long argument) {
-    return control(fd, command, argument, [=] { return NEXT(fcntl)(fd, command, argument); });
+    return control_descriptor(fd, command, argument, [=] { return NEXT(fcntl)(fd, command, argument); });
 }
 int wrap___fcntl(int fd, int command, long argument) {
-    return control(fd, command, argument, [=] { return NEXT(__fcntl)(fd, command, argument); });
+    return control_descriptor(fd, command, argument, [=] { return NEXT(__fcntl)(fd, command, argument); });
 }
 int wrap_fcntl64(int fd, int command, long argument) {
-    return control(fd, command, argument, [=] { return NEXT(fcntl64)(fd, command, argument); });
+    return control_descriptor(fd, command, argument, [=] { return NEXT(fcntl64)(fd, command, argument); });
 }
 int wrap_flock(int fd, int operation) {
     constexpr int unlock = 8;  // LOCK_UN
-    return buffer::watched(fd) ? lock_file(fd, (operation & unlock) != 0, [=] { return NEXT(flock)(fd, operation); })
-                               : NEXT(flock)(fd, operation);
+    return buffer::is_watched_descriptor(fd)
+               ? lock_file(fd, (operation & unlock) != 0, [=] { return NEXT(flock)(fd, operation); })
+               : NEXT(flock)(fd, operation);
 }
 int wrap_lockf(int fd, int command, off64_t bytes) {
-    return lock_from_here(fd, command, [=] { return NEXT(lockf)(fd, command, bytes); });
+    return lock_range_from_offset(fd, command, [=] { return NEXT(lockf)(fd, command, bytes); });
 }
 int wrap_lockf64(int fd, int command, off64_t bytes) {
-    return lock_from_here(fd, command, [=] { return NEXT(lockf64)(fd, command, bytes); });
+    return lock_range_from_offset(fd, command, [=] { return NEXT(lockf64)(fd, command, bytes); });
 }
 int wrap_ioctl(int fd, unsigned long request, long argument) {
-    if (buffer::watched(fd)) {
+    if (buffer::is_watched_descriptor(fd)) {
         const buffer::PassThrough around(fd);
         // FICLONE and FICLONERANGE name a second file.
         constexpr unsigned long clone = 0x40049409UL;
@@ -291,12 +292,12 @@ int wrap_ioctl(int fd, unsigned long request, long argument) {
     return NEXT(ioctl)(fd, request, argument);
 }
 ssize_t wrap_sendmsg(int fd, const struct msghdr* message, int flags) {
-    let_go_of_passed(message);
+    release_passed_descriptors(message);
     return NEXT(sendmsg)(fd, message, flags);
 }
 int wrap_sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags) {
     for (unsigned i = 0; messages != nullptr && i < count; ++i) {
-        let_go_of_passed(&messages[i].msg_hdr);
+        release_passed_descriptors(&messages[i].msg_hdr);
     }
     return NEXT(sendmmsg)(fd, messages, count, flags);
 }

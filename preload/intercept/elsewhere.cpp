@@ -18,12 +18,12 @@ void leave_path_to_stdio(Path path) noexcept {
     ino_t inode = 0;
     const bool may_be_known =
         buffer::may_break_own_lease(path) || buffer::unguarded_files.load(std::memory_order_relaxed) != 0;
-    if (may_be_known && intercept::behind_path(AT_FDCWD, path, true, device, inode)) {
+    if (may_be_known && intercept::find_inode_of_path(AT_FDCWD, path, true, device, inode)) {
         buffer::release_file_of_inode(device, inode, "also opened by the C library's streams");
     }
 }
 
-int flags_of(const char* mode) noexcept {
+int convert_mode_to_flags(const char* mode) noexcept {
     const bool both = __builtin_strchr(mode, '+') != nullptr;
     return both ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
 }
@@ -31,7 +31,7 @@ int flags_of(const char* mode) noexcept {
 /// A file that a stream of C++ opens: like any other, because it moves data by the descriptor only.
 template <class Real>
 FILE* open_cxx_stream(Path path, const char* mode, Real real) {
-    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     const auto open = [&] {
         FILE* stream = real();
         if (stream != nullptr) {
@@ -50,44 +50,45 @@ FILE* open_cxx_stream(Path path, const char* mode, Real real) {
 
 template <class Real>
 FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
-    if ((buffer::table != nullptr || trace::on()) && path != nullptr && mode != nullptr &&
+    if ((buffer::table != nullptr || trace::is_tracing()) && path != nullptr && mode != nullptr &&
         intercept::is_cxx_stream(caller)) [[unlikely]] {
         return open_cxx_stream(path, mode, real);
     }
     leave_path_to_stdio(path);
-    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     FILE* stream = real();
     if (stream != nullptr && buffer::table != nullptr && mode != nullptr && path != nullptr &&
         !intercept::in_borrowed_memory()) [[unlikely]] {
         const char* const reason = intercept::enlarge(stream, path, mode)
                                        ? "a stream of the C library, which got a larger buffer (stdio=alone)"
                                        : "opened by the C library's streams";
-        buffer::consider(fileno(stream), flags_of(mode), path, reason);
+        buffer::consider_opened_descriptor(fileno(stream), convert_mode_to_flags(mode), path, reason);
     }
-    if (stream != nullptr && trace::on() && mode != nullptr && path != nullptr) [[unlikely]] {
-        trace::opened(fileno(stream), flags_of(mode), path, began);  // what the stream does itself is not seen
+    if (stream != nullptr && trace::is_tracing() && mode != nullptr && path != nullptr) [[unlikely]] {
+        trace::record_open(fileno(stream), convert_mode_to_flags(mode), path,
+                           began);  // what the stream does itself is not seen
     }
     return stream;
 }
 
 /// The error of a delayed write that closing it must report, or 0.
-int leave_stream(FILE* stream) noexcept {
+int detach_stream(FILE* stream) noexcept {
     const int fd = stream != nullptr ? fileno(stream) : -1;
     if (intercept::in_borrowed_memory()) {
         return 0;
     }
-    if (buffer::watched(fd)) {
-        return buffer::detach(fd);
+    if (buffer::is_watched_descriptor(fd)) {
+        return buffer::detach_descriptor(fd);
     }
     buffer::forget_candidate(fd);
     if (trace::watched(fd)) {
-        trace::closed(fd, system::ticks());
+        trace::record_close(fd, system::ticks());
     }
     return 0;
 }
 
 template <class Real>
-auto with_rings(Real real) {
+auto disable_buffering_for_rings(Real real) {
     buffer::disable_buffering("the program uses I/O rings, which work without calls that could be seen");
     return real();
 }
@@ -101,11 +102,11 @@ FILE* wrap_fopen64(Path path, const char* mode) {
     return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(fopen64)(path, mode); });
 }
 FILE* wrap_freopen(Path path, const char* mode, FILE* stream) {
-    leave_stream(stream);
+    detach_stream(stream);
     return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(freopen)(path, mode, stream); });
 }
 FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
-    leave_stream(stream);
+    detach_stream(stream);
     return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(freopen64)(path, mode, stream); });
 }
 FILE* wrap_fdopen(int fd, const char* mode) {
@@ -114,13 +115,13 @@ FILE* wrap_fdopen(int fd, const char* mode) {
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
-    // Files of C streams are released in any case, those of C++ are not. adopt() finds out which file gets a descriptor
-    // number next.
+    // Files of C streams are released in any case, those of C++ are not. adopt_descriptor() finds out which file gets a
+    // descriptor number next.
     buffer::disable_buffering("all streams are closed at once");
     return NEXT(fcloseall)();
 }
 int wrap_fclose(FILE* stream) {
-    const int error = leave_stream(stream);
+    const int error = detach_stream(stream);
     const intercept::Closing closing(stream);
     const int done = NEXT(fclose)(stream);
     if (error != 0 && done == 0) {
@@ -142,25 +143,25 @@ FILE* wrap__ZNSt12__basic_fileIcE4fileEv(void* self) {
 
 int wrap_io_setup(int events, void* context) {
     auto* const real = NEXT_OF_CALLER(io_setup);
-    return with_rings([=] { return real(events, context); });
+    return disable_buffering_for_rings([=] { return real(events, context); });
 }
 int wrap_io_queue_init(int events, void* context) {
     auto* const real = NEXT_OF_CALLER(io_queue_init);
-    return with_rings([=] { return real(events, context); });
+    return disable_buffering_for_rings([=] { return real(events, context); });
 }
 int wrap_io_uring_setup(unsigned entries, void* parameters) {
     auto* const real = NEXT_OF_CALLER(io_uring_setup);
-    return with_rings([=] { return real(entries, parameters); });
+    return disable_buffering_for_rings([=] { return real(entries, parameters); });
 }
 int wrap_io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
     auto* const real = NEXT_OF_CALLER(io_uring_queue_init);
-    return with_rings([=] { return real(entries, ring, flags); });
+    return disable_buffering_for_rings([=] { return real(entries, ring, flags); });
 }
 int wrap_io_uring_queue_init_params(unsigned entries, void* ring, void* parameters) {
     auto* const real = NEXT_OF_CALLER(io_uring_queue_init_params);
-    return with_rings([=] { return real(entries, ring, parameters); });
+    return disable_buffering_for_rings([=] { return real(entries, ring, parameters); });
 }
 int wrap_io_uring_queue_init_mem(unsigned entries, void* ring, void* parameters, void* memory, size_t bytes) {
     auto* const real = NEXT_OF_CALLER(io_uring_queue_init_mem);
-    return with_rings([=] { return real(entries, ring, parameters, memory, bytes); });
+    return disable_buffering_for_rings([=] { return real(entries, ring, parameters, memory, bytes); });
 }

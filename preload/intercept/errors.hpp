@@ -31,14 +31,14 @@ inline int result_of_flush(int done, int error) noexcept {
 }
 
 /// While buffered files are known: the file behind a path, for calls that name it.
-bool behind_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept;
+bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept;
 
 /// A call that makes a descriptor: the program may use all numbers that it has, also those that we took.
 template <class Real>
 int with_all_numbers(Real real) noexcept(noexcept(real())) {
     int fd = real();
     while (fd < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::inside() &&
-           !in_borrowed_memory() && buffer::release_descriptors()) {
+           !in_borrowed_memory() && buffer::give_up_own_descriptor()) {
         fd = real();
     }
     return fd;
@@ -60,11 +60,11 @@ class PassThroughPath {
 };
 
 /// Descriptors of our own (reports), which the program must neither close nor see.
-inline bool is_ours(int fd) noexcept {
+inline bool is_library_descriptor(int fd) noexcept {
     return fd >= buffer::lowest_private.load(std::memory_order_relaxed) && fd > 2 && buffer::is_private(fd);
 }
 /// The program takes such a number for itself, as it may: what is behind it gets another one.
-void give_number(int fd) noexcept;
+void move_descriptor_off_number(int fd) noexcept;
 
 /// Before a file is opened: it may be one that is buffered.
 inline bool opens_buffered_file(const char* path, int flags) noexcept {
@@ -72,7 +72,7 @@ inline bool opens_buffered_file(const char* path, int flags) noexcept {
            ((flags & O_TRUNC) != 0 && buffer::unguarded_files.load(std::memory_order_relaxed) != 0);
 }
 /// After a call that made another descriptor for a file that is known.
-int opened_again(int fd, int flags, const char* path) noexcept;
+int adopt_reopened_file(int fd, int flags, const char* path) noexcept;
 /// After any call that made a descriptor for a path.
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 

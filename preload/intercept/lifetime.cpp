@@ -56,7 +56,7 @@ void buffer_standard_output() noexcept {
     }
 }
 
-std::size_t events_wanted() noexcept {
+std::size_t read_trace_event_limit() noexcept {
     std::uint64_t events = 0;
     const char* text = variable("SONDE_TRACE_EVENTS");
     return text != nullptr && settings::read_size(text, std::strlen(text), events) ? events : 65536;
@@ -99,11 +99,11 @@ __attribute__((constructor)) void begin() {
         return;
     }
     if (const char* folder = variable("SONDE_TRACE")) {
-        trace::start(folder, events_wanted());
+        trace::start(folder, read_trace_event_limit());
     } else {
         start_buffer();
     }
-    if (trace::on() || buffer::table != nullptr) {
+    if (trace::is_tracing() || buffer::table != nullptr) {
         __register_atfork(
             prepare_fork, [] { after_fork(false); }, [] { after_fork(true); }, __dso_handle);
         // without it quick_exit() loses what a plain _exit() does not
@@ -120,14 +120,14 @@ __attribute__((destructor)) void finish() {
 
 }  // namespace
 
-void give_number(int fd) noexcept {
-    buffer::move_private(fd);
+void move_descriptor_off_number(int fd) noexcept {
+    buffer::move_own_descriptor(fd);
 }
 
 void prepare_fork() noexcept {
     write_out_streams();
     if (buffer::table != nullptr) {
-        buffer::fork_prepare();
+        buffer::prepare_fork_of_files();
     }
 }
 
@@ -138,16 +138,16 @@ void after_fork(bool child) noexcept {
         c_streams_after_fork();
     }
     if (buffer::table != nullptr) {
-        buffer::fork_done(child);
+        buffer::resume_after_fork(child);
         buffer::shared_memory_after_fork(child);
     }
-    if (child && trace::on()) {
-        trace::forked_child();
+    if (child && trace::is_tracing()) {
+        trace::restart_trace_in_child();
     }
 }
 
 void before_exec() noexcept {
-    if (trace::on() && !in_borrowed_memory()) {
+    if (trace::is_tracing() && !in_borrowed_memory()) {
         trace::write_out();
     }
 }
@@ -161,7 +161,7 @@ void at_end() noexcept {
     if (buffer::table != nullptr) {
         buffer::report_at_end();
     }
-    if (trace::on()) {
+    if (trace::is_tracing()) {
         trace::write_out();
     }
     errno = saved_errno;

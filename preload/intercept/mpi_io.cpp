@@ -28,7 +28,7 @@ struct MpiOpen {
 };
 constinit thread_local MpiOpen* opening __attribute__((tls_model("initial-exec"))) = nullptr;
 
-const char* last_part(const char* path) noexcept {
+const char* get_file_name(const char* path) noexcept {
     const char* slash = std::strrchr(path, '/');
     const char* name = slash != nullptr ? slash + 1 : path;
     const char* colon = std::strchr(name, ':');  // "ufs:data"
@@ -46,7 +46,7 @@ bool identity(int fd, dev_t& device, ino_t& inode) noexcept {
 }
 
 /// What the descriptors are taken for that are still what they were when they were opened.
-void take_on(const MpiOpen& done, const buffer::OpenedByMpi& mpi) noexcept {
+void adopt_mpi_descriptors(const MpiOpen& done, const buffer::OpenedByMpi& mpi) noexcept {
     for (int i = 0; i < done.count; ++i) {
         const MpiOpen::Opened& file = done.files[i];
         dev_t device = 0;
@@ -60,18 +60,18 @@ void take_on(const MpiOpen& done, const buffer::OpenedByMpi& mpi) noexcept {
         }
         const char* const reason = file.is_the_file ? nullptr : "MPI-IO has it for itself";
         const char* const path = done.name != nullptr ? done.name : "?";
-        buffer::adopt({.fd = file.fd, .flags = file.flags, .path = path, .reason = reason, .mpi = &mpi});
+        buffer::adopt_descriptor({.fd = file.fd, .flags = file.flags, .path = path, .reason = reason, .mpi = &mpi});
     }
 }
 
 /// A function of the MPI that the caller uses.
 template <class Function>
-Function* beside(const char* name, const void* caller) noexcept {
-    return reinterpret_cast<Function*>(look_up_beside(name, caller));
+Function* look_up_mpi_function(const char* name, const void* caller) noexcept {
+    return reinterpret_cast<Function*>(look_up_in_caller_libraries(name, caller));
 }
 
 /// Ranks of the group that opened a file; 0 when that cannot be found out.
-int ranks_of(long handle, const void* caller) noexcept {
+int count_ranks_of_file(long handle, const void* caller) noexcept {
     auto* const group_of = beside<int(long, long*)>("PMPI_File_get_group", caller);
     auto* const size_of = beside<int(long, int*)>("PMPI_Group_size", caller);
     auto* const free_group = beside<int(long*)>("PMPI_Group_free", caller);
@@ -109,7 +109,7 @@ class Inside {
         opening = opening_.outer;
         if (opening_.count > 0) {
             const int saved_errno = errno;
-            take_on(opening_, mpi_);
+            adopt_mpi_descriptors(opening_, mpi_);
             errno = saved_errno;
         }
     }
@@ -119,7 +119,7 @@ class Inside {
     /// MPI_File_open went well.
     void made(long handle, const void* caller) noexcept {
         if (opening_.count > 0) {
-            mpi_ = {.ranks = ranks_of(handle, caller), .handle = pointer(handle)};
+            mpi_ = {.ranks = count_ranks_of_file(handle, caller), .handle = pointer(handle)};
         }
     }
 
@@ -146,8 +146,8 @@ constexpr const char* why_atomic = "MPI-IO is in atomic mode";
 
 /// A collective call: each rank releases the file before it.
 template <class Real>
-long together(long handle, const char* reason, Real real) {
-    if (buffer::any()) [[unlikely]] {
+long release_shared_before_call(long handle, const char* reason, Real real) {
+    if (buffer::has_registered_descriptors()) [[unlikely]] {
         buffer::release_shared(pointer(handle), reason);
     }
     const Inside inside(nullptr);
@@ -157,8 +157,8 @@ long together(long handle, const char* reason, Real real) {
 template <class Real>
 long set_view(long handle, long type, const void* caller, Real real) {
     const long done = real();
-    if (static_cast<int>(done) == 0 && buffer::any() && buffer::is_shared(pointer(handle)) && has_holes(type, caller))
-        [[unlikely]] {
+    if (static_cast<int>(done) == 0 && buffer::has_registered_descriptors() && buffer::is_shared(pointer(handle)) &&
+        has_holes(type, caller)) [[unlikely]] {
         buffer::release_shared(pointer(handle), why_holes);
     }
     return done;
@@ -166,7 +166,7 @@ long set_view(long handle, long type, const void* caller, Real real) {
 
 template <class Real>
 long set_atomicity(long handle, long flag, Real real) {
-    if (static_cast<int>(flag) != 0 && buffer::any()) [[unlikely]] {
+    if (static_cast<int>(flag) != 0 && buffer::has_registered_descriptors()) [[unlikely]] {
         buffer::release_shared(pointer(handle), why_atomic);
     }
     return real();
@@ -176,7 +176,7 @@ long set_atomicity(long handle, long flag, Real real) {
 /// afterwards.
 template <class Real>
 long synchronize(long handle, Real real) {
-    if (!buffer::any()) [[likely]] {
+    if (!buffer::has_registered_descriptors()) [[likely]] {
         return real();
     }
     buffer::sync_shared(pointer(handle));
@@ -187,7 +187,7 @@ long synchronize(long handle, Real real) {
 
 }  // namespace
 
-bool left_to_mpi_io(int fd, int flags, const char* path) noexcept {
+bool is_left_to_mpi_io(int fd, int flags, const char* path) noexcept {
     if (opening == nullptr) [[likely]] {
         return false;
     }
@@ -196,8 +196,8 @@ bool left_to_mpi_io(int fd, int flags, const char* path) noexcept {
     if (!identity(fd, device, inode)) {
         return true;
     }
-    const bool is_the_file =
-        opening->name != nullptr && path != nullptr && std::strcmp(last_part(path), last_part(opening->name)) == 0;
+    const bool is_the_file = opening->name != nullptr && path != nullptr &&
+                             std::strcmp(get_file_name(path), get_file_name(opening->name)) == 0;
     if (opening->count < MpiOpen::most) {
         opening->files[opening->count++] = {fd, flags, device, inode, is_the_file};
     }
@@ -212,10 +212,10 @@ using sonde::intercept::set_view;
 using sonde::intercept::synchronize;
 using sonde::intercept::together;
 
-#define SONDE_TOGETHER(name, reason)                                                          \
-    long wrap_##name(long a, long b, long c, long d, long e, long f) {                        \
-        auto* const real = NEXT_OF_CALLER(name);                                              \
-        return together(a, sonde::intercept::reason, [=] { return real(a, b, c, d, e, f); }); \
+#define SONDE_TOGETHER(name, reason)                                                                            \
+    long wrap_##name(long a, long b, long c, long d, long e, long f) {                                          \
+        auto* const real = NEXT_OF_CALLER(name);                                                                \
+        return release_shared_before_call(a, sonde::intercept::reason, [=] { return real(a, b, c, d, e, f); }); \
     }
 #define SONDE_COLLECTIVE(result, name, parameters) SONDE_TOGETHER(name, why_collective)
 #define SONDE_SHARED_OFFSET(result, name, parameters) SONDE_TOGETHER(name, why_shared_offset)

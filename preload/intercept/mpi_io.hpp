@@ -6,6 +6,6 @@ namespace sonde::intercept {
 
 /// A descriptor opened inside MPI_File_open and its kin: what becomes of it is decided when that returns, because only
 /// then one can ask how many ranks share it. False outside.
-bool left_to_mpi_io(int fd, int flags, const char* path) noexcept;
+bool is_left_to_mpi_io(int fd, int flags, const char* path) noexcept;
 
 }  // namespace sonde::intercept

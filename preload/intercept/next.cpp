@@ -23,12 +23,12 @@ constexpr const char* names[] = {
 #undef SONDE_NAME
 };
 
-long not_there() {
+long fail_with_enosys() {
     errno = ENOSYS;
     return -1;
 }
 
-long answer(long result) noexcept {
+long convert_raw_result(long result) noexcept {
     if (result < 0) {
         errno = static_cast<int>(-result);
         return -1;
@@ -38,23 +38,23 @@ long answer(long result) noexcept {
 
 // Programs reach these by syscall() before libc has a function of the name.
 int openat2_of_kernel(int dirfd, const char* path, const void* how, std::size_t bytes) {
-    return static_cast<int>(
-        answer(raw::call(SYS_openat2, dirfd, raw::number(path), raw::number(how), static_cast<long>(bytes))));
+    return static_cast<int>(convert_raw_result(
+        raw::call(SYS_openat2, dirfd, raw::number(path), raw::number(how), static_cast<long>(bytes))));
 }
 
 int close_range_of_kernel(unsigned first, unsigned last, int flags) {
-    return static_cast<int>(answer(raw::call(SYS_close_range, first, last, flags)));
+    return static_cast<int>(convert_raw_result(raw::call(SYS_close_range, first, last, flags)));
 }
 
 /// For a call that no library behind us has.
-void* stand_in_for(Name name) noexcept {
+void* choose_fallback_function(Name name) noexcept {
     switch (name) {
         case Name::call_openat2:
             return reinterpret_cast<void*>(&openat2_of_kernel);
         case Name::call_close_range:
             return reinterpret_cast<void*>(&close_range_of_kernel);
         default:
-            return reinterpret_cast<void*>(&not_there);
+            return reinterpret_cast<void*>(&fail_with_enosys);
     }
 }
 
@@ -67,13 +67,13 @@ void* look_up(Name name) noexcept {
     void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
     errno = saved_errno;
     if (got == nullptr) {
-        return stand_in_for(name);  // not kept: a library that is loaded later may bring it
+        return choose_fallback_function(name);  // not kept: a library that is loaded later may bring it
     }
     __atomic_store_n(&next_functions[static_cast<unsigned>(name)], got, __ATOMIC_RELAXED);
     return got;
 }
 
-void* look_up_beside(const char* name, const void* caller) noexcept {
+void* look_up_in_caller_libraries(const char* name, const void* caller) noexcept {
     const int saved_errno = errno;
     void* got = dlsym(RTLD_NEXT, name);
     Dl_info object{};
@@ -88,8 +88,8 @@ void* look_up_beside(const char* name, const void* caller) noexcept {
 }
 
 void* look_up_for(Name name, const void* caller) noexcept {
-    void* const got = look_up_beside(names[static_cast<unsigned>(name)], caller);
-    return got != nullptr ? got : reinterpret_cast<void*>(&not_there);
+    void* const got = look_up_in_caller_libraries(names[static_cast<unsigned>(name)], caller);
+    return got != nullptr ? got : reinterpret_cast<void*>(&fail_with_enosys);
 }
 
 void look_up_early() noexcept {

@@ -20,7 +20,7 @@ void* look_up(Name name) noexcept;
 /// of Python): also looks where the object of the `caller` would have found it.
 void* look_up_for(Name name, const void* caller) noexcept;
 /// The same for a function that we do not stand in front of; nullptr where there is none.
-void* look_up_beside(const char* name, const void* caller) noexcept;
+void* look_up_in_caller_libraries(const char* name, const void* caller) noexcept;
 /// Looks up at start the functions that a program may first call where a lookup is not allowed: in a signal handler, in
 /// the child of vfork, while a thread ends.
 void look_up_early() noexcept;

@@ -9,8 +9,8 @@
 
 namespace sonde::intercept {
 
-bool behind_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept {
-    if (path == nullptr || !buffer::any()) {
+bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept {
+    if (path == nullptr || !buffer::has_registered_descriptors()) {
         return false;
     }
     struct stat got {};
@@ -26,7 +26,7 @@ bool behind_path(int dirfd, const char* path, bool follow_stream, dev_t& device,
 PassThroughPath::PassThroughPath(int dirfd, const char* path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (behind_path(dirfd, path, follow_stream, device, inode)) {
+    if (find_inode_of_path(dirfd, path, follow_stream, device, inode)) {
         new (place_) buffer::PassThrough(device, inode);
         made_ = true;
     }
@@ -38,10 +38,10 @@ PassThroughPath::~PassThroughPath() {
     }
 }
 
-int opened_again(int fd, int flags, const char* path) noexcept {
-    if (fd >= 0 && !system::Critical::inside() && !in_borrowed_memory() && !left_to_mpi_io(fd, flags, path)) {
+int adopt_reopened_file(int fd, int flags, const char* path) noexcept {
+    if (fd >= 0 && !system::Critical::inside() && !in_borrowed_memory() && !is_left_to_mpi_io(fd, flags, path)) {
         const int saved_errno = errno;
-        buffer::adopt({.fd = fd, .flags = flags, .path = path});
+        buffer::adopt_descriptor({.fd = fd, .flags = flags, .path = path});
         errno = saved_errno;
     }
     return fd;
@@ -51,13 +51,13 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     if (fd < 0 || system::Critical::inside() || in_borrowed_memory()) {
         return fd;
     }
-    if (trace::on()) [[unlikely]] {
-        trace::opened(fd, flags, path, began);
+    if (trace::is_tracing()) [[unlikely]] {
+        trace::record_open(fd, flags, path, began);
         return fd;
     }
     const int saved_errno = errno;
-    if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
-        buffer::consider(fd, flags, path);
+    if (!is_left_to_mpi_io(fd, flags, path)) [[likely]] {
+        buffer::consider_opened_descriptor(fd, flags, path);
     }
     errno = saved_errno;
     return fd;
@@ -71,20 +71,20 @@ using namespace sonde;
 
 template <class Real>
 int open_at(int dirfd, Path path, int flags, Real real) {
-    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     if (intercept::opens_buffered_file(path, flags)) [[unlikely]] {
         // What was written before must not arrive after the file was emptied, and a lease must be given up first.
         const intercept::PassThroughPath around(dirfd, path, true);
         const int fd = intercept::with_all_numbers(real);
-        return fd >= 0 && around.found() ? intercept::opened_again(fd, flags, path)
+        return fd >= 0 && around.found() ? intercept::adopt_reopened_file(fd, flags, path)
                                          : intercept::opened(fd, flags, path, began);
     }
     const int fd = intercept::with_all_numbers(real);
-    if (fd < 0 && errno == EWOULDBLOCK && buffer::any()) [[unlikely]] {
+    if (fd < 0 && errno == EWOULDBLOCK && buffer::has_registered_descriptors()) [[unlikely]] {
         // O_NONBLOCK, and perhaps our own lease on a file of which this is another name. It may be given up already.
         const intercept::PassThroughPath around(dirfd, path, true);
         if (around.found()) {
-            return intercept::opened_again(real(), flags, path);
+            return intercept::adopt_reopened_file(real(), flags, path);
         }
         errno = EWOULDBLOCK;
     }
@@ -100,7 +100,7 @@ constexpr int temporary = O_RDWR | O_CREAT | O_EXCL;
 
 template <class Real>
 int make_temporary(const char* path, int flags, Real real) {
-    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     const int fd = real();
     return intercept::opened(fd, flags | temporary, path, began);  // now the path has its final name
 }
@@ -149,7 +149,7 @@ int wrap_creat64(Path path, mode_t mode) {
     return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [=] { return NEXT(creat64)(path, mode); });
 }
 int wrap_open_by_handle_at(int mount, struct file_handle* handle, int flags) {
-    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     return intercept::opened(NEXT(open_by_handle_at)(mount, handle, flags), flags, "", began);
 }
 int wrap_mkstemp(char* path) {

@@ -20,36 +20,36 @@ template <class Real>
 __attribute__((noinline)) int sync_buffered(int fd, Real real) {
     pthread_testcancel();
     bool quiet = false;
-    const int error = buffer::flush(fd, quiet);
+    const int error = buffer::flush_descriptor(fd, quiet);
     const int done = quiet ? 0 : real();
     return intercept::result_of_flush(done, error);
 }
 
 template <class Real>
-int sync_one(int fd, Real real) {
+int sync_descriptor(int fd, Real real) {
     if (buffer::candidate_state(fd) == buffer::unseen && buffer::counts_calls(fd)) [[unlikely]] {
-        buffer::hand_to_kernel(fd);
+        buffer::flush_to_kernel(fd);
     }
-    if (buffer::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         return sync_buffered(fd, real);
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
-        trace::called(fd, Kind::Sync, began);
+        trace::record_call(fd, Kind::Sync, began);
         return done;
     }
     return real();
 }
 
 template <class Real>
-void* map(int fd, int protection, int flags, Real real) {
+void* map_file(int fd, int protection, int flags, Real real) {
     intercept::before_map(fd, protection, flags);
     if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
         if (trace::watched(fd)) [[unlikely]] {
             const std::uint64_t began = system::ticks();
             void* done = real();
-            trace::called(fd, Kind::Map, began);
+            trace::record_call(fd, Kind::Map, began);
             return done;
         }
     }
@@ -57,14 +57,15 @@ void* map(int fd, int protection, int flags, Real real) {
 }
 
 template <class Real>
-auto see_as_it_is(int fd, Real real) {
+auto call_with_flushed_file(int fd, Real real) {
     const buffer::PassThrough around(fd);
     return real();
 }
 
 /// Data that moves from one descriptor to another inside the kernel.
 template <class Real>
-ssize_t copy(int in, const off64_t* in_at, int out, const off64_t* out_at, std::size_t bytes, Real real) {
+ssize_t copy_between_descriptors(int in, const off64_t* in_at, int out, const off64_t* out_at, std::size_t bytes,
+                                 Real real) {
     const bool reads = trace::watched(in);
     const bool writes = trace::watched(out);
     if (reads || writes) [[unlikely]] {
@@ -73,10 +74,10 @@ ssize_t copy(int in, const off64_t* in_at, int out, const off64_t* out_at, std::
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
         if (reads) {
-            trace::transferred(in, Kind::Read, bytes, got, from, nullptr, began);
+            trace::record_transfer(in, Kind::Read, bytes, got, from, nullptr, began);
         }
         if (writes) {
-            trace::transferred(out, Kind::Write, bytes, got, to, nullptr, began);
+            trace::record_transfer(out, Kind::Write, bytes, got, to, nullptr, began);
         }
         return got;
     }
@@ -87,7 +88,7 @@ ssize_t copy(int in, const off64_t* in_at, int out, const off64_t* out_at, std::
 
 /// POSIX asynchronous I/O uses threads of libc that do not pass through here.
 template <class Job>
-void leave_to_libc(const Job* job) noexcept {
+void release_file_for_async_io(const Job* job) noexcept {
     if (job != nullptr) {
         buffer::disqualify(job->aio_fildes);
         buffer::release_file_of_descriptor(job->aio_fildes, "used by asynchronous I/O");
@@ -95,9 +96,9 @@ void leave_to_libc(const Job* job) noexcept {
 }
 
 template <class Job>
-void leave_all_to_libc(Job* const* jobs, int count) noexcept {
+void release_files_for_async_io(Job* const* jobs, int count) noexcept {
     for (int i = 0; jobs != nullptr && i < count; ++i) {
-        leave_to_libc(jobs[i]);
+        release_file_for_async_io(jobs[i]);
     }
 }
 
@@ -113,7 +114,7 @@ void before_map(int fd, int protection, int flags) noexcept {
         return;
     }
     buffer::disqualify(fd);
-    if (buffer::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         buffer::release_file_of_descriptor(fd, "mapped into memory");
     } else if (buffer::unguarded_files.load(std::memory_order_relaxed) != 0) [[unlikely]] {
         struct stat got {};
@@ -126,84 +127,87 @@ void before_map(int fd, int protection, int flags) noexcept {
 }  // namespace sonde::intercept
 
 int wrap_fsync(int fd) {
-    return sync_one(fd, [=] { return NEXT(fsync)(fd); });
+    return sync_descriptor(fd, [=] { return NEXT(fsync)(fd); });
 }
 int wrap_fdatasync(int fd) {
-    return sync_one(fd, [=] { return NEXT(fdatasync)(fd); });
+    return sync_descriptor(fd, [=] { return NEXT(fdatasync)(fd); });
 }
 int wrap_sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
-    return sync_one(fd, [=] { return NEXT(sync_file_range)(fd, offset, bytes, flags); });
+    return sync_descriptor(fd, [=] { return NEXT(sync_file_range)(fd, offset, bytes, flags); });
 }
 void wrap_sync(void) {
-    if (buffer::any()) {
+    if (buffer::has_registered_descriptors()) {
         buffer::flush_all();
     }
     NEXT(sync)();
 }
 int wrap_syncfs(int fd) {
-    if (buffer::any()) {
+    if (buffer::has_registered_descriptors()) {
         buffer::flush_all();
     }
     return NEXT(syncfs)(fd);
 }
 int wrap_posix_fadvise(int fd, off64_t offset, off64_t bytes, int advice) {
-    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise)(fd, offset, bytes, advice); });
+    return call_with_flushed_file(fd, [=] { return NEXT(posix_fadvise)(fd, offset, bytes, advice); });
 }
 int wrap_posix_fadvise64(int fd, off64_t offset, off64_t bytes, int advice) {
-    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise64)(fd, offset, bytes, advice); });
+    return call_with_flushed_file(fd, [=] { return NEXT(posix_fadvise64)(fd, offset, bytes, advice); });
 }
 ssize_t wrap_readahead(int fd, off64_t offset, size_t bytes) {
-    return see_as_it_is(fd, [=] { return NEXT(readahead)(fd, offset, bytes); });
+    return call_with_flushed_file(fd, [=] { return NEXT(readahead)(fd, offset, bytes); });
 }
 void* wrap_mmap(void* where, size_t bytes, int protection, int flags, int fd, off64_t offset) {
-    return map(fd, protection, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, offset); });
+    return map_file(fd, protection, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, offset); });
 }
 void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, off64_t offset) {
-    return map(fd, protection, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, offset); });
+    return map_file(fd, protection, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, offset); });
 }
 ssize_t wrap_copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
-    return copy(in, in_at, out, out_at, bytes,
-                [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
+    return copy_between_descriptors(in, in_at, out, out_at, bytes,
+                                    [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
 }
 ssize_t wrap_sendfile(int out, int in, off64_t* offset, size_t bytes) {
-    return copy(in, offset, out, nullptr, bytes, [=] { return NEXT(sendfile)(out, in, offset, bytes); });
+    return copy_between_descriptors(in, offset, out, nullptr, bytes,
+                                    [=] { return NEXT(sendfile)(out, in, offset, bytes); });
 }
 ssize_t wrap_sendfile64(int out, int in, off64_t* offset, size_t bytes) {
-    return copy(in, offset, out, nullptr, bytes, [=] { return NEXT(sendfile64)(out, in, offset, bytes); });
+    return copy_between_descriptors(in, offset, out, nullptr, bytes,
+                                    [=] { return NEXT(sendfile64)(out, in, offset, bytes); });
 }
 ssize_t wrap_splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
-    return copy(in, in_at, out, out_at, bytes, [=] { return NEXT(splice)(in, in_at, out, out_at, bytes, flags); });
+    return copy_between_descriptors(in, in_at, out, out_at, bytes,
+                                    [=] { return NEXT(splice)(in, in_at, out, out_at, bytes, flags); });
 }
 int wrap_aio_read(struct aiocb* job) {
-    leave_to_libc(job);
+    release_file_for_async_io(job);
     return NEXT(aio_read)(job);
 }
 int wrap_aio_read64(struct aiocb64* job) {
-    leave_to_libc(job);
+    release_file_for_async_io(job);
     return NEXT(aio_read64)(job);
 }
 int wrap_aio_write(struct aiocb* job) {
-    leave_to_libc(job);
+    release_file_for_async_io(job);
     return NEXT(aio_write)(job);
 }
 int wrap_aio_write64(struct aiocb64* job) {
-    leave_to_libc(job);
+    release_file_for_async_io(job);
     return NEXT(aio_write64)(job);
 }
 int wrap_aio_fsync(int operation, struct aiocb* job) {
-    leave_to_libc(job);
+    release_file_for_async_io(job);
     return NEXT(aio_fsync)(operation, job);
 }
 int wrap_aio_fsync64(int operation, struct aiocb64* job) {
-    leave_to_libc(job);
+    release_file_for_async_io(job);
     return NEXT(aio_fsync64)(operation, job);
 }
 int wrap_lio_listio(int mode, struct aiocb* const* jobs, int count, struct sigevent* event) {
-    leave_all_to_libc(jobs, count);
+    release_files_for_async_io(jobs, count);
     return NEXT(lio_listio)(mode, jobs, count, event);
 }
 int wrap_lio_listio64(int mode, struct aiocb64* const* jobs, int count, struct sigevent* event) {
-    leave_all_to_libc(jobs, count);
+    release_files_for_async_io(jobs, count);
     return NEXT(lio_listio64)(mode, jobs, count, event);
 }
 int wrap_setrlimit(int resource, const struct rlimit* limit) {

@@ -30,7 +30,7 @@ namespace {
 
 settings::Settings chosen;
 
-void warn(const char* sentence) {
+void print_warning(const char* sentence) {
     system::Text text(2);
     text << "sonde: " << sentence << '\n';
     text.flush();
@@ -47,7 +47,7 @@ bool is_site_file(long fd) noexcept {
     }
     const bool safe = S_ISREG(got.st_mode) && got.st_uid == 0 && (got.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!safe && got.st_uid != unmapped) {
-        warn("/etc/sonde/iobuf.conf is not used: it must be a file that only root can write.");
+        print_warning("/etc/sonde/iobuf.conf is not used: it must be a file that only root can write.");
     }
     return safe;
 }
@@ -77,8 +77,8 @@ void read_settings_file(const char* path) noexcept {
         raw::call(SYS_close, fd);
     }
     if (fd < 0 || got < 0) {
-        warn(of_site ? "/etc/sonde/iobuf.conf cannot be read; nothing of it is used."
-                     : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
+        print_warning(of_site ? "/etc/sonde/iobuf.conf cannot be read; nothing of it is used."
+                              : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
         return;
     }
     settings::read_params(text, chosen, warn);
@@ -125,7 +125,7 @@ void choose_stage() noexcept {
     } else if (counts) {
         chosen.stage = settings::Stage::Count;
     } else if (variable("SONDE_IOBUF") != nullptr) {
-        warn("SONDE_IOBUF is off, count or verify; another value has no effect.");
+        print_warning("SONDE_IOBUF is off, count or verify; another value has no effect.");
     }
     for (std::size_t i = 0; i < chosen.count && counts; ++i) {
         settings::Rule& rule = chosen.rules[i];

@@ -16,14 +16,14 @@ using buffer::Child;
 
 /// posix_spawn: without file actions the child has only what is not close-on-exec.
 template <class Real>
-int spawn(Actions actions, Real real) {
+int spawn_child(Actions actions, Real real) {
     buffer::before_child(actions == nullptr ? Child::Program : Child::Copy);
     return real();
 }
 
 /// exec replaces the process image when it succeeds. When it fails the program continues as before.
 template <class Real>
-int replace(Real real) {
+int replace_program(Real real) {
     buffer::before_child(Child::Vanishing);
     intercept::before_exec();
     return real();
@@ -134,19 +134,23 @@ asm(".text\n.globl vfork\n.type vfork,%function\nvfork:\n"
 
 int wrap_posix_spawn(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
                      Arguments environment) {
-    return spawn(actions, [=] { return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, environment); });
+    return spawn_child(actions,
+                       [=] { return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_posix_spawnp(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
                       Arguments environment) {
-    return spawn(actions, [=] { return NEXT(posix_spawnp)(pid, path, actions, attributes, arguments, environment); });
+    return spawn_child(actions,
+                       [=] { return NEXT(posix_spawnp)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_pidfd_spawn(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
                      Arguments environment) {
-    return spawn(actions, [=] { return NEXT(pidfd_spawn)(pid, path, actions, attributes, arguments, environment); });
+    return spawn_child(actions,
+                       [=] { return NEXT(pidfd_spawn)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_pidfd_spawnp(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
                       Arguments environment) {
-    return spawn(actions, [=] { return NEXT(pidfd_spawnp)(pid, path, actions, attributes, arguments, environment); });
+    return spawn_child(actions,
+                       [=] { return NEXT(pidfd_spawnp)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_system(const char* command) {
     buffer::before_child(Child::Program);
@@ -158,22 +162,22 @@ FILE* wrap_popen(const char* command, const char* mode) {
 }
 
 int wrap_execve(Path path, Arguments arguments, Arguments environment) {
-    return replace([=] { return NEXT(execve)(path, arguments, environment); });
+    return replace_program([=] { return NEXT(execve)(path, arguments, environment); });
 }
 int wrap_execv(Path path, Arguments arguments) {
-    return replace([=] { return NEXT(execv)(path, arguments); });
+    return replace_program([=] { return NEXT(execv)(path, arguments); });
 }
 int wrap_execvp(Path path, Arguments arguments) {
-    return replace([=] { return NEXT(execvp)(path, arguments); });
+    return replace_program([=] { return NEXT(execvp)(path, arguments); });
 }
 int wrap_execvpe(Path path, Arguments arguments, Arguments environment) {
-    return replace([=] { return NEXT(execvpe)(path, arguments, environment); });
+    return replace_program([=] { return NEXT(execvpe)(path, arguments, environment); });
 }
 int wrap_execveat(int dirfd, Path path, Arguments arguments, Arguments environment, int flags) {
-    return replace([=] { return NEXT(execveat)(dirfd, path, arguments, environment, flags); });
+    return replace_program([=] { return NEXT(execveat)(dirfd, path, arguments, environment, flags); });
 }
 int wrap_fexecve(int fd, Arguments arguments, Arguments environment) {
-    return replace([=] { return NEXT(fexecve)(fd, arguments, environment); });
+    return replace_program([=] { return NEXT(fexecve)(fd, arguments, environment); });
 }
 int wrap_execl(Path path, const char* first, ...) {
     va_list variable;

@@ -13,54 +13,54 @@ namespace {
 using namespace sonde;
 
 template <class T>
-T* pointer(long value) noexcept {
+T* convert_to_pointer(long value) noexcept {
     return reinterpret_cast<T*>(value);
 }
 
-int number(long value) noexcept {
+int convert_to_int(long value) noexcept {
     return static_cast<int>(value);
 }
 
-std::size_t bytes(long value) noexcept {
+std::size_t convert_to_size(long value) noexcept {
     return static_cast<std::size_t>(value);
 }
 
 /// Reading and writing. False: not one of these.
-bool transfer(long call, long a, long b, long c, long d, long f, long& result) noexcept {
-    const int fd = number(a);
+bool dispatch_transfer_call(long call, long a, long b, long c, long d, long f, long& result) noexcept {
+    const int fd = convert_to_int(a);
     switch (call) {
         case SYS_read:
-            result = wrap_read(fd, pointer<void>(b), bytes(c));
+            result = wrap_read(fd, pointer<void>(b), convert_to_size(c));
             return true;
         case SYS_write:
-            result = wrap_write(fd, pointer<void>(b), bytes(c));
+            result = wrap_write(fd, pointer<void>(b), convert_to_size(c));
             return true;
         case SYS_pread64:
-            result = wrap_pread64(fd, pointer<void>(b), bytes(c), d);
+            result = wrap_pread64(fd, pointer<void>(b), convert_to_size(c), d);
             return true;
         case SYS_pwrite64:
-            result = wrap_pwrite64(fd, pointer<void>(b), bytes(c), d);
+            result = wrap_pwrite64(fd, pointer<void>(b), convert_to_size(c), d);
             return true;
         case SYS_readv:
-            result = wrap_readv(fd, pointer<iovec>(b), number(c));
+            result = wrap_readv(fd, pointer<iovec>(b), convert_to_int(c));
             return true;
         case SYS_writev:
-            result = wrap_writev(fd, pointer<iovec>(b), number(c));
+            result = wrap_writev(fd, pointer<iovec>(b), convert_to_int(c));
             return true;
         case SYS_preadv:
-            result = wrap_preadv64(fd, pointer<iovec>(b), number(c), d);
+            result = wrap_preadv64(fd, pointer<iovec>(b), convert_to_int(c), d);
             return true;
         case SYS_pwritev:
-            result = wrap_pwritev64(fd, pointer<iovec>(b), number(c), d);
+            result = wrap_pwritev64(fd, pointer<iovec>(b), convert_to_int(c), d);
             return true;
         case SYS_preadv2:
-            result = wrap_preadv64v2(fd, pointer<iovec>(b), number(c), d, number(f));
+            result = wrap_preadv64v2(fd, pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
             return true;
         case SYS_pwritev2:
-            result = wrap_pwritev64v2(fd, pointer<iovec>(b), number(c), d, number(f));
+            result = wrap_pwritev64v2(fd, pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
             return true;
         case SYS_lseek:
-            result = wrap_lseek64(fd, b, number(c));
+            result = wrap_lseek64(fd, b, convert_to_int(c));
             return true;
         default:
             return false;
@@ -68,50 +68,51 @@ bool transfer(long call, long a, long b, long c, long d, long f, long& result) n
 }
 
 /// Opening, closing, duplicating, naming.
-bool descriptors(long call, long a, long b, long c, long d, long e, long& result) noexcept {
+bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e, long& result) noexcept {
     switch (call) {
         case SYS_openat:
-            result = wrap_openat64(number(a), pointer<char>(b), number(c), static_cast<mode_t>(d));
+            result = wrap_openat64(convert_to_int(a), pointer<char>(b), convert_to_int(c), static_cast<mode_t>(d));
             return true;
         case SYS_openat2:
-            result = wrap_openat2(number(a), pointer<char>(b), pointer<void>(c), bytes(d));
+            result = wrap_openat2(convert_to_int(a), pointer<char>(b), pointer<void>(c), convert_to_size(d));
             return true;
         case SYS_close:
-            result = wrap_close(number(a));
+            result = wrap_close(convert_to_int(a));
             return true;
         case SYS_close_range:
-            result = wrap_close_range(static_cast<unsigned>(a), static_cast<unsigned>(b), number(c));
+            result = wrap_close_range(static_cast<unsigned>(a), static_cast<unsigned>(b), convert_to_int(c));
             return true;
         case SYS_dup:
-            result = wrap_dup(number(a));
+            result = wrap_dup(convert_to_int(a));
             return true;
         case SYS_dup3:
-            result = wrap_dup3(number(a), number(b), number(c));
+            result = wrap_dup3(convert_to_int(a), convert_to_int(b), convert_to_int(c));
             return true;
         case SYS_fcntl:
-            result = wrap_fcntl64(number(a), number(b), c);
+            result = wrap_fcntl64(convert_to_int(a), convert_to_int(b), c);
             return true;
         case SYS_ioctl:
-            result = wrap_ioctl(number(a), static_cast<unsigned long>(b), c);
+            result = wrap_ioctl(convert_to_int(a), static_cast<unsigned long>(b), c);
             return true;
         case SYS_flock:
-            result = wrap_flock(number(a), number(b));
+            result = wrap_flock(convert_to_int(a), convert_to_int(b));
             return true;
         case SYS_renameat:
-            result = wrap_renameat(number(a), pointer<char>(b), number(c), pointer<char>(d));
+            result = wrap_renameat(convert_to_int(a), pointer<char>(b), convert_to_int(c), pointer<char>(d));
             return true;
         case SYS_renameat2:
-            result = wrap_renameat2(number(a), pointer<char>(b), number(c), pointer<char>(d), static_cast<unsigned>(e));
+            result = wrap_renameat2(convert_to_int(a), pointer<char>(b), convert_to_int(c), pointer<char>(d),
+                                    static_cast<unsigned>(e));
             return true;
 #if defined(__x86_64__)
         case SYS_open:
-            result = wrap_open64(pointer<char>(a), number(b), static_cast<mode_t>(c));
+            result = wrap_open64(pointer<char>(a), convert_to_int(b), static_cast<mode_t>(c));
             return true;
         case SYS_creat:
             result = wrap_creat64(pointer<char>(a), static_cast<mode_t>(b));
             return true;
         case SYS_dup2:
-            result = wrap_dup2(number(a), number(b));
+            result = wrap_dup2(convert_to_int(a), convert_to_int(b));
             return true;
         case SYS_rename:
             result = wrap_rename(pointer<char>(a), pointer<char>(b));
@@ -123,7 +124,7 @@ bool descriptors(long call, long a, long b, long c, long d, long e, long& result
 }
 
 /// Status, size, syncing, copying: by number, because the structures are the kernel's.
-bool must_see(long call, long a, long b, long c, int& first, int& second) noexcept {
+bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, int& second) noexcept {
     first = second = -1;
     switch (call) {
         case SYS_fstat:
@@ -134,16 +135,16 @@ bool must_see(long call, long a, long b, long c, int& first, int& second) noexce
         case SYS_sync_file_range:
         case SYS_fadvise64:
         case SYS_readahead:
-            first = number(a);
+            first = convert_to_int(a);
             return true;
         case SYS_copy_file_range:
         case SYS_splice:
-            first = number(a);
-            second = number(c);
+            first = convert_to_int(a);
+            second = convert_to_int(c);
             return true;
         case SYS_sendfile:
-            first = number(a);
-            second = number(b);
+            first = convert_to_int(a);
+            second = convert_to_int(b);
             return true;
         default:
             return false;
@@ -151,13 +152,13 @@ bool must_see(long call, long a, long b, long c, int& first, int& second) noexce
 }
 
 /// The file behind a path that the call names.
-bool named(long call, long a, long b, int& dirfd, const char*& path) noexcept {
+bool find_named_path(long call, long a, long b, int& dirfd, const char*& path) noexcept {
     dirfd = AT_FDCWD;
     path = pointer<char>(a);
     switch (call) {
         case SYS_statx:
         case SYS_newfstatat:
-            dirfd = number(a);
+            dirfd = convert_to_int(a);
             path = pointer<char>(b);
             return true;
 #if defined(__x86_64__)
@@ -172,7 +173,7 @@ bool named(long call, long a, long b, int& dirfd, const char*& path) noexcept {
 }
 
 /// Calls after which nothing here is as it was.
-void ends_or_splits(long call, long a) noexcept {
+void ends_or_forks_process(long call, long a) noexcept {
     switch (call) {
         case SYS_io_uring_setup:
         case SYS_io_uring_enter:
@@ -190,7 +191,7 @@ void ends_or_splits(long call, long a) noexcept {
         case SYS_fchownat:
         case SYS_fsetxattr:
         case SYS_setxattr:
-            if (buffer::any()) {
+            if (buffer::has_registered_descriptors()) {
                 buffer::flush_all();  // what is written later would change it once more
             }
             break;
@@ -234,36 +235,36 @@ void ends_or_splits(long call, long a) noexcept {
 }  // namespace
 
 long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
-    if (buffer::table == nullptr && !trace::on()) {
+    if (buffer::table == nullptr && !trace::is_tracing()) {
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
     long result = 0;
-    if (transfer(call, a, b, c, d, f, result) || descriptors(call, a, b, c, d, e, result)) {
+    if (dispatch_transfer_call(call, a, b, c, d, f, result) || dispatch_descriptor_call(call, a, b, c, d, e, result)) {
         return result;
     }
     if (call == SYS_mmap) {
         // Not through libc's mmap(): libraries of MPI overwrite its beginning with a jump to code that ends here.
-        intercept::before_map(number(e), number(c), number(d));
-        const std::uint64_t began = trace::on() ? system::ticks() : 0;
+        intercept::before_map(convert_to_int(e), convert_to_int(c), convert_to_int(d));
+        const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
         result = NEXT(syscall)(call, a, b, c, d, e, f);
-        if ((d & MAP_ANONYMOUS) == 0 && trace::watched(number(e))) {
-            trace::called(number(e), trace::Kind::Map, began);
+        if ((d & MAP_ANONYMOUS) == 0 && trace::watched(convert_to_int(e))) {
+            trace::record_call(convert_to_int(e), trace::Kind::Map, began);
         }
         return result;
     }
     int first = -1;
     int second = -1;
-    if (must_see(call, a, b, c, first, second)) {
+    if (find_descriptors_to_flush(call, a, b, c, first, second)) {
         const buffer::PassThrough one(first);
         const buffer::PassThrough other(second);
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
     int dirfd = AT_FDCWD;
     const char* path = nullptr;
-    if (named(call, a, b, dirfd, path)) {
+    if (find_named_path(call, a, b, dirfd, path)) {
         const intercept::PassThroughPath around(dirfd, path, true);
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
-    ends_or_splits(call, a);
+    ends_or_forks_process(call, a);
     return NEXT(syscall)(call, a, b, c, d, e, f);
 }

@@ -32,7 +32,7 @@ bool is_fault(int number) noexcept {
            number == SIGSYS;
 }
 
-void let_in() {
+void deliver_deferred_signals() {
     system::thread_state.put_off = false;
     while (noted != 0) {
         const int number = __builtin_ctzll(noted) + 1;
@@ -45,7 +45,7 @@ void let_in() {
     }
 }
 
-void put_off(int number, bool details, siginfo_t* info, void* context) noexcept {
+void defer_signal(int number, bool details, siginfo_t* info, void* context) noexcept {
     const long pid = raw::call(SYS_getpid);
     const long thread = raw::call(SYS_gettid);
     if (!details || raw::call(SYS_rt_tgsigqueueinfo, pid, thread, number, raw::number(info)) != 0) {
@@ -60,10 +60,10 @@ void put_off(int number, bool details, siginfo_t* info, void* context) noexcept 
     std::memset(&interrupted->uc_sigmask, 0xFF, kernel_mask_bytes);  // in force when this handler returns
 }
 
-void stand_in(int number, siginfo_t* info, void* context) {
+void handle_signal_with_details(int number, siginfo_t* info, void* context) {
     ProgramAction& registered = program_actions[number];
     if (system::Critical::inside() && !is_fault(number)) {
-        put_off(number, registered.details.load(std::memory_order_relaxed), info, context);
+        defer_signal(number, registered.details.load(std::memory_order_relaxed), info, context);
         return;
     }
     void* handler = registered.handler.load(std::memory_order_acquire);
@@ -78,7 +78,7 @@ void stand_in(int number, siginfo_t* info, void* context) {
 }
 
 /// For the moment between signal() of libc and ours: without SA_SIGINFO there may be no details and no frame.
-void stand_in_plain(int number) {
+void handle_signal(int number) {
     if (system::Critical::inside() && !is_fault(number)) {
         noted |= std::uint64_t{1} << static_cast<unsigned>(number - 1);
         system::thread_state.put_off = true;
@@ -89,8 +89,8 @@ void stand_in_plain(int number) {
     }
 }
 
-bool needed(int number) noexcept {
-    return (buffer::table != nullptr || trace::on()) && number > 0 && number < most_signals;
+bool is_stand_in_needed(int number) noexcept {
+    return (buffer::table != nullptr || trace::is_tracing()) && number > 0 && number < most_signals;
 }
 
 bool is_handler(const void* address) noexcept {
@@ -99,18 +99,19 @@ bool is_handler(const void* address) noexcept {
 }
 
 bool is_stand_in(const void* address) noexcept {
-    return address == reinterpret_cast<void*>(&stand_in) || address == reinterpret_cast<void*>(&stand_in_plain);
+    return address == reinterpret_cast<void*>(&handle_signal_with_details) ||
+           address == reinterpret_cast<void*>(&handle_signal);
 }
 
-/// The kernel then calls stand_in() with all that it needs, and does not forget it after one signal. x86-64 hands over
-/// the interrupted frame in any case, aarch64 only with SA_SIGINFO.
+/// The kernel then calls handle_signal_with_details() with all that it needs, and does not forget it after one signal.
+/// x86-64 hands over the interrupted frame in any case, aarch64 only with SA_SIGINFO.
 void set_stand_in(struct sigaction& action) noexcept {
-    action.sa_sigaction = stand_in;
+    action.sa_sigaction = handle_signal_with_details;
     action.sa_flags = (action.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
 }
 
 /// What the program would have found without us.
-void show(struct sigaction& shown_action, void* handler, bool once, bool details) noexcept {
+void fill_shown_action(struct sigaction& shown_action, void* handler, bool once, bool details) noexcept {
     shown_action.sa_handler = reinterpret_cast<void (*)(int)>(handler);
     shown_action.sa_flags = (shown_action.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);
     shown_action.sa_flags |= details ? SA_SIGINFO : 0;
@@ -118,10 +119,10 @@ void show(struct sigaction& shown_action, void* handler, bool once, bool details
 
 template <class Real>
 int set_action(int number, const struct sigaction* action, struct sigaction* before, Real real) {
-    if (!needed(number)) {
+    if (!is_stand_in_needed(number)) {
         return real(action, before);
     }
-    system::let_signals_in = let_in;
+    system::let_signals_in = deliver_deferred_signals;
     ProgramAction& registered = program_actions[number];
     void* const old_handler = registered.handler.load(std::memory_order_acquire);
     const bool old_once = registered.once.load(std::memory_order_relaxed);
@@ -140,7 +141,7 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
     }
     const int done = real(action != nullptr ? &changed : nullptr, before);
     if (done == 0 && before != nullptr && is_stand_in(reinterpret_cast<void*>(before->sa_handler))) {
-        show(*before, old_handler, old_once, old_details);
+        fill_shown_action(*before, old_handler, old_once, old_details);
     }
     if (done != 0 && action != nullptr) {
         registered.handler.store(old_handler, std::memory_order_release);
@@ -153,10 +154,10 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
 /// signal() and its relatives: libc decides about the flags, also whether the handler stays.
 template <class Real>
 Handler set_handler(int number, Handler handler, bool once, Real real) {
-    if (!needed(number)) {
+    if (!is_stand_in_needed(number)) {
         return real(handler);
     }
-    system::let_signals_in = let_in;
+    system::let_signals_in = deliver_deferred_signals;
     ProgramAction& registered = program_actions[number];
     void* const old_handler = registered.handler.load(std::memory_order_acquire);
     const bool ours = is_handler(reinterpret_cast<void*>(handler));
@@ -165,7 +166,7 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
         registered.once.store(once, std::memory_order_relaxed);
         registered.handler.store(reinterpret_cast<void*>(handler), std::memory_order_release);
     }
-    const Handler before = real(ours ? stand_in_plain : handler);
+    const Handler before = real(ours ? handle_signal : handler);
     if (before == SIG_ERR && ours) {
         registered.handler.store(old_handler, std::memory_order_release);
     }

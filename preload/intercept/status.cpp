@@ -12,21 +12,21 @@ using trace::Kind;
 
 /// Status of a descriptor.
 template <class Real>
-int status_of(int fd, Real real) {
-    if (intercept::is_ours(fd)) [[unlikely]] {
+int read_status_of_descriptor(int fd, Real real) {
+    if (intercept::is_library_descriptor(fd)) [[unlikely]] {
         errno = EBADF;  // to the program it is not open
         return -1;
     }
-    if (buffer::holds_any_dirty()) [[unlikely]] {
-        buffer::look_at_unseen(fd);
-        if (buffer::holds_dirty(fd)) {
-            buffer::hand_to_kernel(fd);
+    if (buffer::has_any_dirty_file()) [[unlikely]] {
+        buffer::consider_unseen_descriptor(fd);
+        if (buffer::has_dirty_pages(fd)) {
+            buffer::flush_to_kernel(fd);
         }
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
-        trace::called(fd, Kind::Stat, began);
+        trace::record_call(fd, Kind::Stat, began);
         return done;
     }
     return real();
@@ -36,7 +36,7 @@ int status_of(int fd, Real real) {
 __attribute__((noinline)) void flush_file_at_path(int dirfd, Path path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (intercept::behind_path(dirfd, path, follow_stream, device, inode)) {
+    if (intercept::find_inode_of_path(dirfd, path, follow_stream, device, inode)) {
         buffer::flush_inode(device, inode);
     }
 }
@@ -66,31 +66,31 @@ __attribute__((noinline)) bool flush_if_registered(const Identity& file) noexcep
 
 /// Status of a path.
 template <class Status, class Real>
-int status_at(const Status* got, Real real) {
-    if (trace::on()) [[unlikely]] {
+int read_status_after_flush(const Status* got, Real real) {
+    if (trace::is_tracing()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
-        trace::named(Kind::Stat, began);
+        trace::record_named_call(Kind::Stat, began);
         return done;
     }
-    if (!buffer::holds_any_dirty()) [[likely]] {
+    if (!buffer::has_any_dirty_file()) [[likely]] {
         return real();
     }
     const int done = real();
     return done == 0 && flush_if_registered(identity_of(*got)) ? real() : done;
 }
 
-bool follows(int flags) noexcept {
+bool follows_links(int flags) noexcept {
     return (flags & AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /// A call that changes size or space of the file behind a descriptor.
 template <class Real>
-int resize(int fd, Real real) {
+int resize_file(int fd, Real real) {
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
-        trace::called(fd, Kind::Truncate, began);
+        trace::record_call(fd, Kind::Truncate, began);
         return done;
     }
     const buffer::PassThrough around(fd);
@@ -99,19 +99,19 @@ int resize(int fd, Real real) {
 
 /// Space is allocated that held data may need: that data takes its space first.
 template <class Real>
-int allocate(int fd, Real real) {
-    if (buffer::holds_any_dirty()) {
+int allocate_space(int fd, Real real) {
+    if (buffer::has_any_dirty_file()) {
         buffer::flush_all();
     }
-    const int done = resize(fd, real);
+    const int done = resize_file(fd, real);
     const int error = errno;
-    buffer::recheck_space();
+    buffer::require_space_check();
     errno = error;
     return done;
 }
 
 template <class Real>
-int resize_at(Path path, Real real) {
+int resize_file_at_path(Path path, Real real) {
     const intercept::PassThroughPath around(AT_FDCWD, path, true);
     return real();
 }
@@ -119,14 +119,14 @@ int resize_at(Path path, Real real) {
 /// A call on names only. `from` must have its data before its new name shows: programs write a file and then rename it
 /// over the old one so that there is always a whole one.
 template <class Real>
-int change_name(int dirfd, Path from, Real real) {
-    if (from != nullptr && buffer::holds_any_dirty()) [[unlikely]] {
+int flush_before_rename(int dirfd, Path from, Real real) {
+    if (from != nullptr && buffer::has_any_dirty_file()) [[unlikely]] {
         flush_file_at_path(dirfd, from, false);
     }
-    if (trace::on()) [[unlikely]] {
+    if (trace::is_tracing()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
-        trace::named(Kind::Name, began);
+        trace::record_named_call(Kind::Name, began);
         return done;
     }
     return real();
@@ -134,19 +134,19 @@ int change_name(int dirfd, Path from, Real real) {
 
 /// A call that sets what a delayed write would change once more: times, the bits of setuid, capabilities.
 template <class Real>
-int mark(int fd, Real real) {
-    if (buffer::watched(fd)) [[unlikely]] {
-        buffer::hand_to_kernel(fd);
+int flush_before_mark(int fd, Real real) {
+    if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
+        buffer::flush_to_kernel(fd);
     }
     return real();
 }
 
 template <class Real>
-int mark_at(int dirfd, Path path, bool follow_stream, Real real) {
+int flush_before_mark_at_path(int dirfd, Path path, bool follow_stream, Real real) {
     if (path == nullptr) {
-        return mark(dirfd, real);
+        return flush_before_mark(dirfd, real);
     }
-    if (buffer::holds_any_dirty()) [[unlikely]] {
+    if (buffer::has_any_dirty_file()) [[unlikely]] {
         flush_file_at_path(dirfd, path, follow_stream);
     }
     return real();
@@ -155,152 +155,157 @@ int mark_at(int dirfd, Path path, bool follow_stream, Real real) {
 }  // namespace
 
 int wrap_stat(Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(stat)(path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(stat)(path, got); });
 }
 int wrap_stat64(Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(stat64)(path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(stat64)(path, got); });
 }
 int wrap_lstat(Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(lstat)(path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(lstat)(path, got); });
 }
 int wrap_lstat64(Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(lstat64)(path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(lstat64)(path, got); });
 }
 int wrap_fstat(int fd, struct stat* got) {
-    return status_of(fd, [=] { return NEXT(fstat)(fd, got); });
+    return read_status_of_descriptor(fd, [=] { return NEXT(fstat)(fd, got); });
 }
 int wrap_fstat64(int fd, struct stat* got) {
-    return status_of(fd, [=] { return NEXT(fstat64)(fd, got); });
+    return read_status_of_descriptor(fd, [=] { return NEXT(fstat64)(fd, got); });
 }
 int wrap_fstatat(int dirfd, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(fstatat)(dirfd, path, got, flags); });
+    return read_status_after_flush(got, [=] { return NEXT(fstatat)(dirfd, path, got, flags); });
 }
 int wrap_fstatat64(int dirfd, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(fstatat64)(dirfd, path, got, flags); });
+    return read_status_after_flush(got, [=] { return NEXT(fstatat64)(dirfd, path, got, flags); });
 }
 int wrap___xstat(int version, Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(__xstat)(version, path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(__xstat)(version, path, got); });
 }
 int wrap___xstat64(int version, Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(__xstat64)(version, path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(__xstat64)(version, path, got); });
 }
 int wrap___lxstat(int version, Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(__lxstat)(version, path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(__lxstat)(version, path, got); });
 }
 int wrap___lxstat64(int version, Path path, struct stat* got) {
-    return status_at(got, [=] { return NEXT(__lxstat64)(version, path, got); });
+    return read_status_after_flush(got, [=] { return NEXT(__lxstat64)(version, path, got); });
 }
 int wrap___fxstat(int version, int fd, struct stat* got) {
-    return status_of(fd, [=] { return NEXT(__fxstat)(version, fd, got); });
+    return read_status_of_descriptor(fd, [=] { return NEXT(__fxstat)(version, fd, got); });
 }
 int wrap___fxstat64(int version, int fd, struct stat* got) {
-    return status_of(fd, [=] { return NEXT(__fxstat64)(version, fd, got); });
+    return read_status_of_descriptor(fd, [=] { return NEXT(__fxstat64)(version, fd, got); });
 }
 int wrap___fxstatat(int version, int dirfd, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(__fxstatat)(version, dirfd, path, got, flags); });
+    return read_status_after_flush(got, [=] { return NEXT(__fxstatat)(version, dirfd, path, got, flags); });
 }
 int wrap___fxstatat64(int version, int dirfd, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(__fxstatat64)(version, dirfd, path, got, flags); });
+    return read_status_after_flush(got, [=] { return NEXT(__fxstatat64)(version, dirfd, path, got, flags); });
 }
 int wrap_statx(int dirfd, Path path, int flags, unsigned mask, struct statx* got) {
-    return status_at(got, [=] { return NEXT(statx)(dirfd, path, flags, mask, got); });
+    return read_status_after_flush(got, [=] { return NEXT(statx)(dirfd, path, flags, mask, got); });
 }
 int wrap_truncate(Path path, off64_t bytes) {
-    return resize_at(path, [=] { return NEXT(truncate)(path, bytes); });
+    return resize_file_at_path(path, [=] { return NEXT(truncate)(path, bytes); });
 }
 int wrap_truncate64(Path path, off64_t bytes) {
-    return resize_at(path, [=] { return NEXT(truncate64)(path, bytes); });
+    return resize_file_at_path(path, [=] { return NEXT(truncate64)(path, bytes); });
 }
 int wrap_ftruncate(int fd, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(ftruncate)(fd, bytes); });
+    return resize_file(fd, [=] { return NEXT(ftruncate)(fd, bytes); });
 }
 int wrap_ftruncate64(int fd, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(ftruncate64)(fd, bytes); });
+    return resize_file(fd, [=] { return NEXT(ftruncate64)(fd, bytes); });
 }
 int wrap_fallocate(int fd, int mode, off64_t offset, off64_t bytes) {
-    return allocate(fd, [=] { return NEXT(fallocate)(fd, mode, offset, bytes); });
+    return allocate_space(fd, [=] { return NEXT(fallocate)(fd, mode, offset, bytes); });
 }
 int wrap_fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
-    return allocate(fd, [=] { return NEXT(fallocate64)(fd, mode, offset, bytes); });
+    return allocate_space(fd, [=] { return NEXT(fallocate64)(fd, mode, offset, bytes); });
 }
 int wrap_posix_fallocate(int fd, off64_t offset, off64_t bytes) {
-    return allocate(fd, [=] { return NEXT(posix_fallocate)(fd, offset, bytes); });
+    return allocate_space(fd, [=] { return NEXT(posix_fallocate)(fd, offset, bytes); });
 }
 int wrap_posix_fallocate64(int fd, off64_t offset, off64_t bytes) {
-    return allocate(fd, [=] { return NEXT(posix_fallocate64)(fd, offset, bytes); });
+    return allocate_space(fd, [=] { return NEXT(posix_fallocate64)(fd, offset, bytes); });
 }
 int wrap_unlink(Path path) {
-    return change_name(AT_FDCWD, nullptr, [=] { return NEXT(unlink)(path); });
+    return flush_before_rename(AT_FDCWD, nullptr, [=] { return NEXT(unlink)(path); });
 }
 int wrap_unlinkat(int dirfd, Path path, int flags) {
-    return change_name(dirfd, nullptr, [=] { return NEXT(unlinkat)(dirfd, path, flags); });
+    return flush_before_rename(dirfd, nullptr, [=] { return NEXT(unlinkat)(dirfd, path, flags); });
 }
 int wrap_remove(Path path) {
-    return change_name(AT_FDCWD, nullptr, [=] { return NEXT(remove)(path); });
+    return flush_before_rename(AT_FDCWD, nullptr, [=] { return NEXT(remove)(path); });
 }
 int wrap_rename(Path from, Path to) {
-    return change_name(AT_FDCWD, from, [=] { return NEXT(rename)(from, to); });
+    return flush_before_rename(AT_FDCWD, from, [=] { return NEXT(rename)(from, to); });
 }
 int wrap_renameat(int dirfd, Path from, int to_at, Path to) {
-    return change_name(dirfd, from, [=] { return NEXT(renameat)(dirfd, from, to_at, to); });
+    return flush_before_rename(dirfd, from, [=] { return NEXT(renameat)(dirfd, from, to_at, to); });
 }
 int wrap_renameat2(int dirfd, Path from, int to_at, Path to, unsigned flags) {
-    return change_name(dirfd, from, [=] { return NEXT(renameat2)(dirfd, from, to_at, to, flags); });
+    return flush_before_rename(dirfd, from, [=] { return NEXT(renameat2)(dirfd, from, to_at, to, flags); });
 }
 int wrap_link(Path from, Path to) {
-    return change_name(AT_FDCWD, from, [=] { return NEXT(link)(from, to); });
+    return flush_before_rename(AT_FDCWD, from, [=] { return NEXT(link)(from, to); });
 }
 int wrap_linkat(int dirfd, Path from, int to_at, Path to, int flags) {
-    return change_name(dirfd, from, [=] { return NEXT(linkat)(dirfd, from, to_at, to, flags); });
+    return flush_before_rename(dirfd, from, [=] { return NEXT(linkat)(dirfd, from, to_at, to, flags); });
 }
 int wrap_futimens(int fd, const struct timespec* times) {
-    return mark(fd, [=] { return NEXT(futimens)(fd, times); });
+    return flush_before_mark(fd, [=] { return NEXT(futimens)(fd, times); });
 }
 int wrap_utimensat(int dirfd, Path path, const struct timespec* times, int flags) {
-    return mark_at(dirfd, path, follows(flags), [=] { return NEXT(utimensat)(dirfd, path, times, flags); });
+    return flush_before_mark_at_path(dirfd, path, follows_links(flags),
+                                     [=] { return NEXT(utimensat)(dirfd, path, times, flags); });
 }
 int wrap_utimes(Path path, const struct timeval* times) {
-    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(utimes)(path, times); });
+    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(utimes)(path, times); });
 }
 int wrap_lutimes(Path path, const struct timeval* times) {
-    return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lutimes)(path, times); });
+    return flush_before_mark_at_path(AT_FDCWD, path, false, [=] { return NEXT(lutimes)(path, times); });
 }
 int wrap_futimes(int fd, const struct timeval* times) {
-    return mark(fd, [=] { return NEXT(futimes)(fd, times); });
+    return flush_before_mark(fd, [=] { return NEXT(futimes)(fd, times); });
 }
 int wrap_futimesat(int dirfd, Path path, const struct timeval* times) {
-    return mark_at(dirfd, path, true, [=] { return NEXT(futimesat)(dirfd, path, times); });
+    return flush_before_mark_at_path(dirfd, path, true, [=] { return NEXT(futimesat)(dirfd, path, times); });
 }
 int wrap_utime(Path path, const struct utimbuf* times) {
-    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(utime)(path, times); });
+    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(utime)(path, times); });
 }
 int wrap_fchmod(int fd, mode_t mode) {
-    return mark(fd, [=] { return NEXT(fchmod)(fd, mode); });
+    return flush_before_mark(fd, [=] { return NEXT(fchmod)(fd, mode); });
 }
 int wrap_chmod(Path path, mode_t mode) {
-    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(chmod)(path, mode); });
+    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(chmod)(path, mode); });
 }
 int wrap_fchmodat(int dirfd, Path path, mode_t mode, int flags) {
-    return mark_at(dirfd, path, follows(flags), [=] { return NEXT(fchmodat)(dirfd, path, mode, flags); });
+    return flush_before_mark_at_path(dirfd, path, follows_links(flags),
+                                     [=] { return NEXT(fchmodat)(dirfd, path, mode, flags); });
 }
 int wrap_fchown(int fd, uid_t user, gid_t group) {
-    return mark(fd, [=] { return NEXT(fchown)(fd, user, group); });
+    return flush_before_mark(fd, [=] { return NEXT(fchown)(fd, user, group); });
 }
 int wrap_chown(Path path, uid_t user, gid_t group) {
-    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(chown)(path, user, group); });
+    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(chown)(path, user, group); });
 }
 int wrap_lchown(Path path, uid_t user, gid_t group) {
-    return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lchown)(path, user, group); });
+    return flush_before_mark_at_path(AT_FDCWD, path, false, [=] { return NEXT(lchown)(path, user, group); });
 }
 int wrap_fchownat(int dirfd, Path path, uid_t user, gid_t group, int flags) {
-    return mark_at(dirfd, path, follows(flags), [=] { return NEXT(fchownat)(dirfd, path, user, group, flags); });
+    return flush_before_mark_at_path(dirfd, path, follows_links(flags),
+                                     [=] { return NEXT(fchownat)(dirfd, path, user, group, flags); });
 }
 int wrap_fsetxattr(int fd, Path name, const void* value, size_t bytes, int flags) {
-    return mark(fd, [=] { return NEXT(fsetxattr)(fd, name, value, bytes, flags); });
+    return flush_before_mark(fd, [=] { return NEXT(fsetxattr)(fd, name, value, bytes, flags); });
 }
 int wrap_setxattr(Path path, Path name, const void* value, size_t bytes, int flags) {
-    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(setxattr)(path, name, value, bytes, flags); });
+    return flush_before_mark_at_path(AT_FDCWD, path, true,
+                                     [=] { return NEXT(setxattr)(path, name, value, bytes, flags); });
 }
 int wrap_lsetxattr(Path path, Path name, const void* value, size_t bytes, int flags) {
-    return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lsetxattr)(path, name, value, bytes, flags); });
+    return flush_before_mark_at_path(AT_FDCWD, path, false,
+                                     [=] { return NEXT(lsetxattr)(path, name, value, bytes, flags); });
 }

@@ -22,7 +22,7 @@ __attribute__((noinline)) ssize_t move_traced(int fd, trace::Kind kind, const vo
                                               off64_t offset, Real real) {
     const std::uint64_t began = system::ticks();
     const ssize_t got = real();
-    trace::transferred(fd, kind, bytes, got, offset, data, began);
+    trace::record_transfer(fd, kind, bytes, got, offset, data, began);
     return got;
 }
 
@@ -69,7 +69,7 @@ __attribute__((noinline)) ssize_t move_candidate(int fd, buffer::CallRoute route
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                        off64_t offset, Real real) {
-    if (buffer::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         return buffer::is_released(fd) ? real() : move_watched(fd, kind, data, bytes, offset, real);
     }
     if (trace::watched(fd)) [[unlikely]] {
@@ -100,8 +100,8 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
         if (count > 0) {
-            trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, offset,
-                               got < 0 ? nullptr : parts[0].iov_base, began);
+            trace::record_transfer(fd, kind, got < 0 ? 0 : sum(parts, count), got, offset,
+                                   got < 0 ? nullptr : parts[0].iov_base, began);
         }
         return got;
     }
@@ -137,7 +137,7 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count,
                                                         off64_t offset, int flags, Real real) {
-    if (buffer::watched(fd) || trace::watched(fd) ||
+    if (buffer::is_watched_descriptor(fd) || trace::watched(fd) ||
         (buffer::counts_calls(fd) && !buffer::count_usual_call(fd) && count_call(fd) == buffer::CallRoute::Buffer))
         [[unlikely]] {
         return move_many_watched(fd, kind, parts, count, offset, flags, real);
@@ -167,7 +167,7 @@ __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whenc
     if (trace::watched(fd)) {
         const std::uint64_t began = system::ticks();
         const off64_t got = real();
-        trace::sought(fd, got, began);
+        trace::record_seek(fd, got, began);
         return got;
     }
     if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
@@ -184,7 +184,7 @@ __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whenc
 
 template <class Real>
 __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int whence, Real real) {
-    if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd) || trace::watched(fd)) [[unlikely]] {
         return seek_watched(fd, offset, whence, real);
     }
     if (buffer::candidate_state(fd) == buffer::unseen && buffer::counts_calls(fd) &&

@@ -25,7 +25,7 @@ pthread_key_t at_thread_end;
 
 /// Adds what a place has counted to `to`, and begins anew. Who counts there may be another thread at this moment; what
 /// it adds between the two halves is lost, which only a report can notice.
-void move_counts(BypassSlot& slot, Passed& to) noexcept {
+void transfer_bypass_counts(BypassSlot& slot, Passed& to) noexcept {
     for (int direction = 0; direction < 2; ++direction) {
         to.calls[direction].fetch_add(slot.passed.calls[direction].exchange(0, std::memory_order_relaxed),
                                       std::memory_order_relaxed);
@@ -84,7 +84,7 @@ void bypass_after_fork() noexcept {
     usable.store(usable && announce_barriers());
     for (BypassSlot& slot : slots) {
         Passed of_the_parent;
-        move_counts(slot, of_the_parent);
+        transfer_bypass_counts(slot, of_the_parent);
         slot.counted.store(nullptr, std::memory_order_relaxed);
         if (&slot != own_bypass_slot) {
             slot.file.store(nullptr, std::memory_order_relaxed);
@@ -95,7 +95,7 @@ void bypass_after_fork() noexcept {
 
 void assign_slot(BypassSlot& slot, File* file) noexcept {
     if (File* const before = slot.counted.load(std::memory_order_relaxed)) {
-        move_counts(slot, before->passed);
+        transfer_bypass_counts(slot, before->passed);
     }
     slot.counted.store(file, std::memory_order_relaxed);
 }
@@ -105,7 +105,7 @@ void collect_bypass_counts(File& file) noexcept {
     for (std::uint32_t i = 0; i < used; ++i) {
         BypassSlot& slot = slots[i];
         if (slot.counted.load(std::memory_order_relaxed) == &file) {
-            move_counts(slot, file.passed);
+            transfer_bypass_counts(slot, file.passed);
             slot.counted.store(nullptr, std::memory_order_relaxed);
         }
     }

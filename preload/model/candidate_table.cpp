@@ -54,7 +54,7 @@ bool note_timed_call(bool was_slow) noexcept {
     return in_a_row.fetch_add(1, std::memory_order_relaxed) >= 1 && was_slow;
 }
 
-bool skips_file() noexcept {
+bool is_file_skipped() noexcept {
     return calls_on_fast_storage() == most_calls &&
            files_opened.fetch_add(1, std::memory_order_relaxed) % sampling != 0;
 }
@@ -88,7 +88,7 @@ void disqualify(int fd) noexcept {
     }
 }
 
-void note_child(bool inherits_all) noexcept {
+void disqualify_after_fork(bool inherits_all) noexcept {
     if (candidates == nullptr) {
         return;
     }
@@ -107,7 +107,7 @@ int highest_candidate() noexcept {
 void recheck_descriptors_of(const File& file) noexcept {
     const std::uint32_t identity = identity_of(file.device, file.inode);
     for (int fd = 0; candidates != nullptr && fd <= highest_seen.load(std::memory_order_relaxed); ++fd) {
-        if (candidate_state(fd) != unseen && !in_table(fd) && identify(fd) == identity) {
+        if (candidate_state(fd) != unseen && !is_registered_descriptor(fd) && identify(fd) == identity) {
             candidates[fd].state.store(unseen, std::memory_order_relaxed);
         }
     }

@@ -82,7 +82,7 @@ inline bool count_usual_call(int fd) noexcept {
 bool note_timed_call(bool was_slow) noexcept;
 /// True for most files that are opened while several threads run and files of the process gain nothing: they pass
 /// through.
-bool skips_file() noexcept;
+bool is_file_skipped() noexcept;
 /// Calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.
 std::uint32_t calls_on_fast_storage() noexcept;
 void set_candidate_state(int fd, std::uint32_t state) noexcept;
@@ -103,7 +103,7 @@ inline void forget_candidate(int fd) noexcept {
 /// No descriptor above this was ever considered.
 int highest_candidate() noexcept;
 /// Another process shares the descriptors from now on: all of them (`inherits_all`), or those without close-on-exec.
-void note_child(bool inherits_all) noexcept;
+void disqualify_after_fork(bool inherits_all) noexcept;
 /// Before a file is buffered without a lease: other descriptors of it, already seen, are looked at once more.
 void recheck_descriptors_of(const File& file) noexcept;
 /// A buffered file has ended; what it gained decides how early the next ones are looked at.

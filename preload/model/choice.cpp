@@ -15,7 +15,7 @@ constexpr std::int64_t short_distance = 65536;
 constexpr std::uint32_t few_pages = 4, pages_ahead = 2;
 
 /// Calls that follow others at a distance which is short and comes often: a quarter of all calls have it.
-std::uint64_t at_short_distances(const Watch& watch) noexcept {
+std::uint64_t has_short_strides(const Watch& watch) noexcept {
     std::uint64_t calls = 0;
     for (unsigned i = 0; i < system::Frequent::places; ++i) {
         const std::int64_t stride = watch.strides.value(i);
@@ -42,12 +42,12 @@ void Watch::add(bool writes, std::int64_t begin, std::int64_t bytes) noexcept {
     last_writes = writes;
 }
 
-Choice choose(const Watch& watch, std::uint64_t block) noexcept {
+Choice choose_settings(const Watch& watch, std::uint64_t block) noexcept {
     Choice choice;
     const Watch::Side& most = watch.write.calls > watch.read.calls ? watch.write : watch.read;
     const std::uint64_t calls = watch.calls();
     const std::uint64_t follow_stream = watch.read.consecutive + watch.write.consecutive;
-    const std::uint64_t near = at_short_distances(watch);
+    const std::uint64_t near = has_short_strides(watch);
     if (calls < calls_of_a_watch) {
         choice.why = "it has too few calls to be worth a buffer";
     } else if (most.bytes >= most.calls * small) {

@@ -42,6 +42,6 @@ struct Choice {
 };
 
 /// `block` is what the file system calls its best transfer, in bytes.
-Choice choose(const Watch& watch, std::uint64_t block) noexcept;
+Choice choose_settings(const Watch& watch, std::uint64_t block) noexcept;
 
 }  // namespace sonde::buffer

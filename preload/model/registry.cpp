@@ -6,7 +6,7 @@
 
 namespace sonde::buffer {
 
-std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept {
+std::uint32_t compute_file_bucket(dev_t device, ino_t inode) noexcept {
     const std::uint64_t mixed =
         (static_cast<std::uint64_t>(inode) ^ (static_cast<std::uint64_t>(device) << 20U)) * 0x9E3779B97F4A7C15ULL;
     return static_cast<std::uint32_t>(mixed >> 40U) % BufferState::file_buckets;
@@ -17,8 +17,8 @@ bool read_status(int fd, struct stat& status) noexcept {
 }
 
 /// The table of files must be locked; the file comes back locked.
-File* known_file(dev_t device, ino_t inode) noexcept {
-    for (File* file = state.files[bucket_of(device, inode)]; file != nullptr; file = file->in_bucket) {
+File* find_locked_file(dev_t device, ino_t inode) noexcept {
+    for (File* file = state.files[compute_file_bucket(device, inode)]; file != nullptr; file = file->in_bucket) {
         if (file->device == device && file->inode == inode) {
             file->lock.lock();
             return file;
@@ -27,7 +27,7 @@ File* known_file(dev_t device, ino_t inode) noexcept {
     return nullptr;
 }
 
-File* locked_file(int fd, Description*& description) noexcept {
+File* lock_file_of_descriptor(int fd, Description*& description) noexcept {
     while (true) {
         description = table[fd].load(std::memory_order_acquire);
         if (description == nullptr) {
@@ -47,17 +47,17 @@ File* locked_file(int fd, Description*& description) noexcept {
 }
 
 bool is_active(int fd) noexcept {
-    const Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
+    const Description* description = is_registered_descriptor(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
     const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
     return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Active;
 }
 
 File* find_file(dev_t device, ino_t inode) noexcept {
     system::Hold lock_guard(state.files_lock);
-    return known_file(device, inode);
+    return find_locked_file(device, inode);
 }
 
-void choose_descriptors(File& file) noexcept {
+void choose_file_descriptors(File& file) noexcept {
     file.ends.reader = file.ends.writer = -1;
     file.appended.all = false;
     for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
@@ -71,7 +71,7 @@ void choose_descriptors(File& file) noexcept {
     }
 }
 
-std::int64_t size_below(int fd) noexcept {
+std::int64_t read_size_from_kernel(int fd) noexcept {
     struct stat got {};
     return read_status(fd, got) ? got.st_size : -1;
 }

@@ -18,16 +18,16 @@ extern std::atomic<Description*>* table;
 extern std::atomic<std::uint32_t> files_known;
 
 /// True while the table has a file; otherwise calls skip the slots, and calls on paths are fast.
-inline bool any() noexcept {
+inline bool has_registered_descriptors() noexcept {
     return files_known.load(std::memory_order_relaxed) != 0;
 }
-inline bool in_table(int fd) noexcept {
-    return any() && static_cast<unsigned>(fd) < most_descriptors &&
+inline bool is_registered_descriptor(int fd) noexcept {
+    return has_registered_descriptors() && static_cast<unsigned>(fd) < most_descriptors &&
            table[fd].load(std::memory_order_acquire) != nullptr;
 }
 /// The same for calls of the program, not of somebody below us.
-inline bool watched(int fd) noexcept {
-    return in_table(fd) && !system::Critical::inside();
+inline bool is_watched_descriptor(int fd) noexcept {
+    return is_registered_descriptor(fd) && !system::Critical::inside();
 }
 /// No descriptor above this was ever ours.
 int highest_descriptor() noexcept;

@@ -19,7 +19,7 @@ void handle_lease_break(int fd) noexcept {
     }
     const system::Critical critical;
     Description* description = nullptr;
-    File* file = fd >= 0 && in_table(fd) ? locked_file(fd, description) : nullptr;
+    File* file = fd >= 0 && is_registered_descriptor(fd) ? lock_file_of_descriptor(fd, description) : nullptr;
     if (file != nullptr) {
         const bool broken = file->guard == Guard::Lease && is_lease_broken(*file);
         if (broken) {

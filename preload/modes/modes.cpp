@@ -45,7 +45,7 @@ void suspend_buffering(File& file) noexcept {
     close_gate(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(file);
-        drop_all(file);
+        drop_all_pages(file);
         sync_offsets(file);
         release_lease(file);
         file.mode.store(Mode::Suspended, std::memory_order_seq_cst);
@@ -80,7 +80,7 @@ bool wait_for_bypass(File& file) noexcept {
 
 /// Suspended for some calls, and for more each time.
 void schedule_retry(File& file) noexcept {
-    file.payoff.suspension_calls = next_suspension(file);
+    file.payoff.suspension_calls = compute_next_suspension_calls(file);
     file.retries_later = true;
     file.calls_until_retry.store(static_cast<std::int32_t>(file.payoff.suspension_calls), std::memory_order_relaxed);
 }
@@ -147,7 +147,8 @@ void release_if_grown(File& file) noexcept {
 }
 
 void release_if_shared(File& file) noexcept {
-    if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.guard != Guard::Lease && visited(file)) {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.guard != Guard::Lease &&
+        is_claimed_by_others(file)) {
         release_file(file, "another process on this node uses it too");
     }
 }

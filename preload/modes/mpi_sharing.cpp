@@ -24,7 +24,7 @@ constinit SharedRequest requested{};  // under the lock of all files
 
 }  // namespace
 
-const char* unfit(const OpenedByMpi& mpi, int flags, const settings::Rule& rule) noexcept {
+const char* describe_mpi_objection(const OpenedByMpi& mpi, int flags, const settings::Rule& rule) noexcept {
     if (mpi.ranks <= 0 || mpi.handle == nullptr) {
         return "opened by MPI-IO, and how many ranks share it is not known";
     }
@@ -34,7 +34,7 @@ const char* unfit(const OpenedByMpi& mpi, int flags, const settings::Rule& rule)
                : nullptr;
 }
 
-void share(File& file, const OpenedByMpi& mpi) noexcept {
+void share_among_ranks(File& file, const OpenedByMpi& mpi) noexcept {
     if (file.ends.descriptions != nullptr && file.handle != mpi.handle) {
         release_file(file, why_opened_again);
     }
@@ -42,13 +42,13 @@ void share(File& file, const OpenedByMpi& mpi) noexcept {
     file.handle = mpi.handle;
 }
 
-void forget_what_was_read(File& file) noexcept {
+void drop_pages_read_before(File& file) noexcept {
     close_gate(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(file);
         if (file.dirty.first == nullptr && file.ends.descriptions != nullptr) {
-            drop_all(file);
-            const std::int64_t size = size_below(file.ends.descriptions->fd);
+            drop_all_pages(file);
+            const std::int64_t size = read_size_from_kernel(file.ends.descriptions->fd);
             file.size = file.appended.landed = size >= 0 ? size : file.size;  // somebody else may have made it shorter
         }
     }
@@ -57,7 +57,7 @@ void forget_what_was_read(File& file) noexcept {
 
 void release_shared(const void* handle, const char* reason) noexcept {
     const system::Critical critical;
-    if (!any()) {
+    if (!has_registered_descriptors()) {
         return;
     }
     system::Hold lock_guard(state.files_lock);
@@ -71,7 +71,7 @@ void release_shared(const void* handle, const char* reason) noexcept {
 
 bool is_shared(const void* handle) noexcept {
     const system::Critical critical;
-    if (!any()) {
+    if (!has_registered_descriptors()) {
         return false;
     }
     system::Hold lock_guard(state.files_lock);
@@ -85,14 +85,14 @@ bool is_shared(const void* handle) noexcept {
 
 void sync_shared(const void* handle) noexcept {
     const system::Critical critical;
-    if (!any()) {
+    if (!has_registered_descriptors()) {
         return;
     }
     system::Hold lock_guard(state.files_lock);
     requested = {.handle = handle};
     for_each_file([](File& file) {
         if (file.shared && file.handle == requested.handle) {
-            forget_what_was_read(file);
+            drop_pages_read_before(file);
         }
     });
 }

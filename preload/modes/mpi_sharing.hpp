@@ -13,13 +13,13 @@ struct OpenedByMpi {
 };
 
 /// Why it is left as it is, or nullptr.
-const char* unfit(const OpenedByMpi& mpi, int flags, const settings::Rule& rule) noexcept;
+const char* describe_mpi_objection(const OpenedByMpi& mpi, int flags, const settings::Rule& rule) noexcept;
 /// The file, locked, is shared from now on.
-void share(File& file, const OpenedByMpi& mpi) noexcept;
+void share_among_ranks(File& file, const OpenedByMpi& mpi) noexcept;
 inline constexpr const char* why_opened_again = "opened by MPI-IO, and once more";
 
 /// What is held of it, locked, goes to the kernel, and what was read is forgotten: others may have written since.
-void forget_what_was_read(File& file) noexcept;
+void drop_pages_read_before(File& file) noexcept;
 
 /// These three for the shared files behind a handle of MPI. Buffering ends for good; the reason is for the report.
 void release_shared(const void* handle, const char* reason) noexcept;

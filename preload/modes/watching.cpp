@@ -24,11 +24,11 @@ struct Remembered {
 constinit Remembered remembered[256];
 constinit system::Lock remembering;
 
-Remembered& place_of(std::uint64_t name) noexcept {
+Remembered& find_remembered_slot(std::uint64_t name) noexcept {
     return remembered[(name >> 32U) % std::size(remembered)];
 }
 
-void take(File& file, const Choice& choice) noexcept {
+void apply_choice(File& file, const Choice& choice) noexcept {
     file.choice = choice;
     if (choice.pays) {
         file.watching = false;
@@ -46,9 +46,9 @@ void begin_watch(File& file) noexcept {
     file.pages.limit = many_pages;
     const std::uint64_t name = system::hash_of(file.path);
     system::Hold lock_guard(remembering);
-    const Remembered& entry = place_of(name);
+    const Remembered& entry = find_remembered_slot(name);
     if (entry.name == name && entry.choice.pays) {
-        take(file, entry.choice);
+        apply_choice(file, entry.choice);
     }
 }
 
@@ -56,29 +56,29 @@ void end_watch(File& file) noexcept {
     if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended) {
         return;
     }
-    const Choice choice = choose(file.watch, file.block);
+    const Choice choice = choose_settings(file.watch, file.block);
     const bool counts_only = state.settings->stage == settings::Stage::Count;
     if (counts_only) {
         file.choice = choice;
     } else {
-        take(file, choice);
+        apply_choice(file, choice);
     }
     file.watch = {};
     if (choice.pays && !counts_only) {
         {
             const std::uint64_t name = system::hash_of(file.path);
             system::Hold lock_guard(remembering);
-            place_of(name) = {name, choice};
+            find_remembered_slot(name) = {name, choice};
         }
         file.payoff.suspension_calls = 0;
         resume_buffering(file);
     } else {
-        file.payoff.suspension_calls = next_suspension(file);
+        file.payoff.suspension_calls = compute_next_suspension_calls(file);
         suspend_for(file, static_cast<std::int32_t>(file.payoff.suspension_calls));
     }
 }
 
-void choosing_after_fork() noexcept {
+void reset_watching_after_fork() noexcept {
     remembering.reset();
 }
 

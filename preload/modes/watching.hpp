@@ -12,6 +12,6 @@ namespace sonde::buffer {
 void begin_watch(File& file) noexcept;
 /// Chooses, and resumes the file or suspends it until another look.
 void end_watch(File& file) noexcept;
-void choosing_after_fork() noexcept;
+void reset_watching_after_fork() noexcept;
 
 }  // namespace sonde::buffer

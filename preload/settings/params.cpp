@@ -21,21 +21,21 @@ struct Piece {
     }
 };
 
-bool blank(char sign) noexcept {
+bool is_blank(char sign) noexcept {
     return sign == ' ' || sign == '\t' || sign == '\r';
 }
 
-Piece trimmed(const char* begin, const char* end) noexcept {
-    while (begin < end && blank(*begin)) {
+Piece trim_blanks(const char* begin, const char* end) noexcept {
+    while (begin < end && is_blank(*begin)) {
         ++begin;
     }
-    while (end > begin && blank(end[-1])) {
+    while (end > begin && is_blank(end[-1])) {
         --end;
     }
     return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-void say(Warn warn, const char* before, Piece piece, const char* after) noexcept {
+void warn_of_piece(Warn warn, const char* before, Piece piece, const char* after) noexcept {
     Text text;
     text << before;
     text.add(piece.begin, piece.length < 300 ? piece.length : 300);
@@ -85,11 +85,12 @@ constexpr Promise promises[] = {
      "\"; such streams keep their buffers."}};
 
 /// True when %locked has set the option; then says so.
-bool is_locked(Piece name, Piece option, const Settings& settings, Warn warn) noexcept {
+bool is_option_locked_by_site(Piece name, Piece option, const Settings& settings, Warn warn) noexcept {
     for (const char* locked = settings.locked; *locked != 0;) {
         const char* end = std::strchr(locked, ':');
         if (name.is(locked, end)) {
-            say(warn, "IOBUF_PARAMS: the site has set this option in /etc/sonde/iobuf.conf; ignored: ", option, ".");
+            warn_of_piece(
+                warn, "IOBUF_PARAMS: the site has set this option in /etc/sonde/iobuf.conf; ignored: ", option, ".");
             return true;
         }
         locked = end + 1;
@@ -103,7 +104,7 @@ bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
         if (name.is(promise.name)) {
             rule.*promise.member = value.is(promise.word);
             if (!(rule.*promise.member) && !value.is("off")) {
-                say(warn, promise.before, value, promise.after);
+                warn_of_piece(warn, promise.before, value, promise.after);
             }
             return true;
         }
@@ -113,7 +114,7 @@ bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
 
 /// Options of Cray's library that change nothing here: full pages are always written by the library's threads, the
 /// table of earlier accesses has a fixed size, and the kernel's cache keeps what a closed file held.
-bool without_effect(Piece name) noexcept {
+bool is_option_without_effect(Piece name) noexcept {
     return name.is("vbuffer_count") || name.is("preflush") || name.is("lazyclose");
 }
 
@@ -124,16 +125,16 @@ bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
         }
         std::uint64_t number_read = 0;
         if (!read_size(value.begin, value.length, number_read)) {
-            say(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ",
-                {name.begin, name.length + 1 + value.length}, ".");
+            warn_of_piece(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ",
+                          {name.begin, name.length + 1 + value.length}, ".");
             return true;
         }
         const std::uint64_t clamped = number_read < number.least  ? number.least
                                       : number_read > number.most ? number.most
                                                                   : number_read;
         if (clamped != number_read) {
-            say(warn, "IOBUF_PARAMS: the value of ", name,
-                " is outside of what is possible; the nearest possible one is taken.");
+            warn_of_piece(warn, "IOBUF_PARAMS: the value of ", name,
+                          " is outside of what is possible; the nearest possible one is taken.");
         }
         rule.*number.member = static_cast<std::uint32_t>(clamped);
         return true;
@@ -143,7 +144,7 @@ bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
 
 void read_option(Piece name, Piece value, Piece option, Rule& rule, Warn warn) noexcept {
     const bool has_value = find_sign(option.begin, option.begin + option.length, '=') < option.begin + option.length;
-    if (name.length == 0 || without_effect(name) || set_promise(name, value, rule, warn) ||
+    if (name.length == 0 || is_option_without_effect(name) || set_promise(name, value, rule, warn) ||
         (has_value && set_number(name, value, rule, warn))) {
         return;
     }
@@ -153,9 +154,9 @@ void read_option(Piece name, Piece value, Piece option, Rule& rule, Warn warn) n
             return;
         }
     }
-    say(warn, "IOBUF_PARAMS: there is no option \"", option,
-        "\"; known are size, count, prefetch, direct, verbose, ignoreflush, alone, mpiio, stdio, "
-        "auto, only, not and off.");
+    warn_of_piece(warn, "IOBUF_PARAMS: there is no option \"", option,
+                  "\"; known are size, count, prefetch, direct, verbose, ignoreflush, alone, mpiio, stdio, "
+                  "auto, only, not and off.");
 }
 
 bool is_limit(Piece name) noexcept {
@@ -172,7 +173,8 @@ void read_limit(Piece name, Piece value, Piece option, Limits& limits, Warn warn
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
     } else {
-        say(warn, "IOBUF_PARAMS: %process does not know \"", option,
+        warn_of_piece(
+            warn, "IOBUF_PARAMS: %process does not know \"", option,
             "\"; it takes maxmem=SIZE, threads=N (0 to 16), age=SECONDS (1 to 3600), only=PROGRAM and not=PROGRAM.");
     }
 }
@@ -183,8 +185,9 @@ bool is_option(Piece piece) noexcept {
     if (equals == piece.begin + piece.length) {
         return false;
     }
-    const Piece name = trimmed(piece.begin, equals);
-    bool is_known = name.is("mpiio") || name.is("stdio") || name.is("only") || name.is("not") || without_effect(name);
+    const Piece name = trim_blanks(piece.begin, equals);
+    bool is_known =
+        name.is("mpiio") || name.is("stdio") || name.is("only") || name.is("not") || is_option_without_effect(name);
     for (const Number& number : numbers) {
         is_known |= name.is(number.name);
     }
@@ -224,7 +227,7 @@ void read_lock(Piece name, Piece value, Piece option, Settings& into, Warn warn)
     }
     const std::size_t length = std::strlen(into.locked);
     if (length + name.length + 2 > sizeof(into.locked)) {
-        say(warn, "IOBUF_PARAMS: %locked has too many options; not locked: ", option, ".");
+        warn_of_piece(warn, "IOBUF_PARAMS: %locked has too many options; not locked: ", option, ".");
         return;
     }
     std::memcpy(into.locked + length, name.begin, name.length);
@@ -236,11 +239,11 @@ template <class Use>
 void for_each_option(const char* colon, const char* end, const Use& use) noexcept {
     for (const char* from = colon; from < end;) {
         const char* to = find_sign(from + 1, end, ':');
-        const Piece option = trimmed(from + 1, to);
+        const Piece option = trim_blanks(from + 1, to);
         const char* option_end = option.begin + option.length;
         const char* equals = find_sign(option.begin, option_end, '=');
-        use(trimmed(option.begin, equals), equals < option_end ? trimmed(equals + 1, option_end) : Piece{option_end, 0},
-            option);
+        use(trim_blanks(option.begin, equals),
+            equals < option_end ? trim_blanks(equals + 1, option_end) : Piece{option_end, 0}, option);
         from = to;
     }
 }
@@ -256,7 +259,7 @@ bool read_options(const char* colon, const char* end, Piece pattern, Rule& rule,
         return false;
     }
     for_each_option(colon, end, [&](Piece name, Piece value, Piece option) {
-        if (Programs{}.read(name, value, nullptr) || is_locked(name, option, into, warn)) {
+        if (Programs{}.read(name, value, nullptr) || is_option_locked_by_site(name, option, into, warn)) {
             return;
         }
         if (locks) {
@@ -273,19 +276,21 @@ bool read_options(const char* colon, const char* end, Piece pattern, Rule& rule,
 /// One entry between commas.
 void read_entry(const char* begin, const char* end, Settings& into, Warn warn) noexcept {
     const char* colon = find_sign(begin, end, ':');
-    const bool for_all = is_option(trimmed(begin, colon));
-    const Piece pattern = for_all ? Piece{"*", 1} : trimmed(begin, colon);
+    const bool for_all = is_option(trim_blanks(begin, colon));
+    const Piece pattern = for_all ? Piece{"*", 1} : trim_blanks(begin, colon);
     colon = for_all ? begin - 1 : colon;
     if (pattern.length == 0) {
-        if (trimmed(begin, end).length > 0) {
-            say(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trimmed(begin, end), "\".");
+        if (trim_blanks(begin, end).length > 0) {
+            warn_of_piece(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trim_blanks(begin, end),
+                          "\".");
         }
         return;
     }
     std::uint64_t bytes = 0;
     const bool process = pattern.is("%process");
     if (!process && read_size(pattern.begin, pattern.length, bytes)) {
-        say(warn, "IOBUF_PARAMS: the pattern \"", pattern,
+        warn_of_piece(
+            warn, "IOBUF_PARAMS: the pattern \"", pattern,
             "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all "
             "files.");
     }
@@ -302,7 +307,7 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
         return;
     }
     if (!fits || into.count == Settings::most_rules) {
-        say(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
+        warn_of_piece(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
         return;
     }
     rule.stands_aside = rule.automatic;
@@ -341,7 +346,7 @@ bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexc
 void read_params(const char* text, Settings& into, Warn warn) noexcept {
     const char* begin = text;
     while (*begin != 0) {
-        while (blank(*begin)) {
+        while (is_blank(*begin)) {
             ++begin;
         }
         const bool comment = *begin == '#';  // only where an entry starts: names may hold this sign

@@ -151,7 +151,7 @@ std::string add_alone(const std::string& params) {
     return all;
 }
 
-void set(const char* name, const std::string& value, bool dry_run) {
+void set_variable(const char* name, const std::string& value, bool dry_run) {
     if (value.empty()) {
         return;
     }
@@ -171,10 +171,10 @@ int main(int, char** argv) {
     constexpr const char* chosen_by_measurement = "*:auto";
     params = params.empty() && options.settings.empty() ? chosen_by_measurement : params;
     params = options.alone ? add_alone(params.empty() ? chosen_by_measurement : params) : params;
-    set("IOBUF_PARAMS", params, options.dry_run);
-    set("SONDE_IOBUF_FILE", options.settings, options.dry_run);
-    set("SONDE_IOBUF_LINES", options.lines, options.dry_run);
-    set("IOBUF_VERBOSE", options.report ? "1" : "", options.dry_run);
+    set_variable("IOBUF_PARAMS", params, options.dry_run);
+    set_variable("SONDE_IOBUF_FILE", options.settings, options.dry_run);
+    set_variable("SONDE_IOBUF_LINES", options.lines, options.dry_run);
+    set_variable("IOBUF_VERBOSE", options.report ? "1" : "", options.dry_run);
     if (options.dry_run) {
         return 0;
     }

@@ -6,7 +6,7 @@ namespace sonde::system {
 namespace {
 
 /// Length of the well-formed UTF-8 sequence at `at`, or 0.
-std::size_t sequence(const unsigned char* bytes) noexcept {
+std::size_t count_utf8_sequence_bytes(const unsigned char* bytes) noexcept {
     const unsigned first = bytes[0];
     const std::size_t length = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     if ((first >= 0x80 && first < 0xC2) || first > 0xF4) {
@@ -28,7 +28,7 @@ Text& Text::json(const char* text) noexcept {
     *this << '"';
     const auto* bytes = reinterpret_cast<const unsigned char*>(text);
     while (*bytes != 0) {
-        const std::size_t length = sequence(bytes);
+        const std::size_t length = count_utf8_sequence_bytes(bytes);
         if (*bytes == '"' || *bytes == '\\') {
             *this << '\\' << static_cast<char>(*bytes);
         } else if (*bytes < 0x20) {

@@ -72,7 +72,7 @@ class Text {
     const char* data() const noexcept { return data_; }
     std::size_t length() const noexcept { return length_; }
     void clear() noexcept { length_ = 0; }
-    /// Writes what is held to `fd`. False when there is no descriptor or it takes no more.
+    /// Writes the buffered text to `fd`. Returns false if there is no descriptor or the write fails.
     bool flush() noexcept {
         std::size_t done = 0;
         while (fd_ >= 0 && done < length_) {

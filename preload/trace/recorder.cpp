@@ -22,12 +22,12 @@ namespace {
 constinit system::Slab<Handle> handles;
 constinit std::atomic<int> highest{0};
 
-Record*& bucket_of(std::uint64_t hash) noexcept {
+Record*& compute_file_bucket(std::uint64_t hash) noexcept {
     return state.by_name[(hash >> 32U) % TraceState::buckets];
 }
 
 /// The absolute path of an open descriptor, or what the program called it.
-void name_of(int fd, const char* given_path, char* into, std::size_t room) noexcept {
+void read_file_name(int fd, const char* given_path, char* into, std::size_t room) noexcept {
     system::Text link;
     link << "/proc/self/fd/" << fd << '\0';
     const long length =
@@ -64,7 +64,7 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
     record->hash = hash;
     record->number = number;
     std::memcpy(record->path, path, std::strlen(path) + 1);
-    Record*& bucket = bucket_of(hash);
+    Record*& bucket = compute_file_bucket(hash);
     record->in_bucket = bucket;
     bucket = record;
     state.all[number] = record;
@@ -72,15 +72,15 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
     return record;
 }
 
-Record* record_for(int fd, const char* given_path) noexcept {
+Record* find_or_make_record(int fd, const char* given_path) noexcept {
     char path[sizeof(Record::path)];
-    name_of(fd, given_path, path, sizeof(path));
+    read_file_name(fd, given_path, path, sizeof(path));
     if (settings::is_system_path(path)) {
         return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
     }
     const std::uint64_t hash = system::hash_of(path);
     system::Hold lock_guard(state.lock);
-    for (Record* record = bucket_of(hash); record != nullptr; record = record->in_bucket) {
+    for (Record* record = compute_file_bucket(hash); record != nullptr; record = record->in_bucket) {
         if (record->hash == hash && std::strcmp(record->path, path) == 0) {
             return record;
         }
@@ -106,11 +106,11 @@ void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint6
     }
 }
 
-Handle* handle_of(int fd) noexcept {
+Handle* get_handle(int fd) noexcept {
     return table[fd].load(std::memory_order_acquire);
 }
 
-void meta(Record& record, Kind kind, std::uint64_t began, std::uint64_t ended) noexcept {
+void count_metadata_call(Record& record, Kind kind, std::uint64_t began, std::uint64_t ended) noexcept {
     ++record.calls[static_cast<unsigned>(kind)];
     record.meta_ticks += ended - began;
 }
@@ -139,7 +139,7 @@ void start(const char* folder, std::size_t events) noexcept {
     }
 }
 
-void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
+void record_open(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     const system::Critical critical;
     struct stat got {};
     const int saved_errno = errno;
@@ -147,7 +147,7 @@ void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
         raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
         return;
     }
-    Record* record = record_for(fd, path != nullptr ? path : "");
+    Record* record = find_or_make_record(fd, path != nullptr ? path : "");
     Handle* handle = record != nullptr ? handles.take() : nullptr;
     if (handle == nullptr) {
         return;
@@ -157,7 +157,7 @@ void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     handle->references = 1;
     const std::uint64_t ended = system::ticks();
     record->lock.lock();
-    meta(*record, Kind::Open, began, ended);
+    count_metadata_call(*record, Kind::Open, began, ended);
     record->flags |= flags & O_ACCMODE;
     record->largest_open = std::max<std::int64_t>(record->largest_open, got.st_size);
     record->block = static_cast<std::uint32_t>(got.st_blksize);
@@ -173,7 +173,7 @@ void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     errno = saved_errno;
 }
 
-void closed(int fd, std::uint64_t began) noexcept {
+void record_close(int fd, std::uint64_t began) noexcept {
     const system::Critical critical;
     Handle* handle = table[fd].exchange(nullptr, std::memory_order_acq_rel);
     if (handle == nullptr) {
@@ -182,7 +182,7 @@ void closed(int fd, std::uint64_t began) noexcept {
     Record& record = *handle->record;
     const std::uint64_t ended = system::ticks();
     record.lock.lock();
-    meta(record, Kind::Close, began, ended);
+    count_metadata_call(record, Kind::Close, began, ended);
     record.last_close = ended;
     const bool last = --handle->references == 0;
     record.lock.unlock();
@@ -192,9 +192,9 @@ void closed(int fd, std::uint64_t began) noexcept {
     }
 }
 
-void duplicated(int fd, int duplicate) noexcept {
+void record_duplicate(int fd, int duplicate) noexcept {
     const system::Critical critical;
-    Handle* handle = handle_of(fd);
+    Handle* handle = get_handle(fd);
     if (handle != nullptr && static_cast<unsigned>(duplicate) < most_descriptors) {
         system::Hold lock_guard(handle->record->lock);
         ++handle->references;
@@ -205,11 +205,11 @@ void duplicated(int fd, int duplicate) noexcept {
     }
 }
 
-void transferred(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
-                 std::uint64_t began) noexcept {
+void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
+                     std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
-    Handle* handle = handle_of(fd);
+    Handle* handle = get_handle(fd);
     if (handle == nullptr) {
         return;
     }
@@ -250,38 +250,38 @@ void transferred(int fd, Kind kind, std::size_t requested, ssize_t got, std::int
     keep_event(record, kind, began, ended, start, got);
 }
 
-void sought(int fd, std::int64_t result, std::uint64_t began) noexcept {
+void record_seek(int fd, std::int64_t result, std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
-    if (Handle* handle = handle_of(fd)) {
+    if (Handle* handle = get_handle(fd)) {
         Record& record = *handle->record;
         record.lock.lock();
-        meta(record, Kind::Seek, began, ended);
+        count_metadata_call(record, Kind::Seek, began, ended);
         handle->offset = result >= 0 ? result : handle->offset;
         record.lock.unlock();
         keep_event(record, Kind::Seek, began, ended, result, 0);
     }
 }
 
-void called(int fd, Kind kind, std::uint64_t began) noexcept {
+void record_call(int fd, Kind kind, std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
-    if (Handle* handle = handle_of(fd)) {
+    if (Handle* handle = get_handle(fd)) {
         Record& record = *handle->record;
         record.lock.lock();
-        meta(record, kind, began, ended);
+        count_metadata_call(record, kind, began, ended);
         record.lock.unlock();
         keep_event(record, kind, began, ended, 0, 0);
     }
 }
 
-void named(Kind kind, std::uint64_t began) noexcept {
+void record_named_call(Kind kind, std::uint64_t began) noexcept {
     Names& counted = state.names[static_cast<unsigned>(kind)];
     counted.calls.fetch_add(1, std::memory_order_relaxed);
     counted.ticks.fetch_add(system::ticks() - began, std::memory_order_relaxed);
 }
 
-void forked_child() noexcept {
+void restart_trace_in_child() noexcept {
     // The child is a separate process from here on: the same files, counted from zero.
     handles.reset_lock();
     state.lock.reset();

@@ -24,26 +24,26 @@ inline bool watched(int fd) noexcept {
            table[fd].load(std::memory_order_relaxed) != nullptr && !system::Critical::inside();
 }
 int highest_descriptor() noexcept;
-inline bool on() noexcept {
+inline bool is_tracing() noexcept {
     return table != nullptr;
 }
 
 /// `folder` receives one file a process when it ends. `events`: how many single calls are kept.
 void start(const char* folder, std::size_t events) noexcept;
-void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
-void closed(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
-void duplicated(int fd, int duplicate) noexcept;
+void record_open(int fd, int flags, const char* path, std::uint64_t began) noexcept;
+void record_close(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
+void record_duplicate(int fd, int duplicate) noexcept;
 inline constexpr std::int64_t here = -1;
 /// A read or write of `asked` bytes returned `got`. `at` is its offset, or `here`.
-void transferred(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
-                 std::uint64_t began) noexcept;
-void sought(int fd, std::int64_t result, std::uint64_t began) noexcept;
+void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
+                     std::uint64_t began) noexcept;
+void record_seek(int fd, std::int64_t result, std::uint64_t began) noexcept;
 /// Any other call on a descriptor.
-void called(int fd, Kind kind, std::uint64_t began) noexcept;
+void record_call(int fd, Kind kind, std::uint64_t began) noexcept;
 /// A call on a path.
-void named(Kind kind, std::uint64_t began) noexcept;
+void record_named_call(Kind kind, std::uint64_t began) noexcept;
 
-void forked_child() noexcept;
+void restart_trace_in_child() noexcept;
 /// Writes the file of this process. `again`: more may come (an exec that fails): the next call writes it anew.
 void write_out() noexcept;
 

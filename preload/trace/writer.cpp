@@ -29,7 +29,7 @@ struct Scale {
     }
 };
 
-Scale measure() noexcept {
+Scale measure_tick_rate() noexcept {
     constexpr std::uint64_t least_ns = 1'000'000;
     std::uint64_t ticks = 0;
     std::uint64_t spent = 0;
@@ -54,7 +54,7 @@ std::size_t read_small_file(const char* path, char* into, std::size_t room) noex
 }
 
 /// Reads and writes of this process as the kernel counted them, on whatever descriptor; false when it does not count.
-bool kernel_counts(std::uint64_t& reads, std::uint64_t& writes) noexcept {
+bool read_kernel_counts(std::uint64_t& reads, std::uint64_t& writes) noexcept {
     char text[512];
     if (read_small_file("/proc/self/io", text, sizeof(text)) == 0) {
         return false;
@@ -73,7 +73,7 @@ bool kernel_counts(std::uint64_t& reads, std::uint64_t& writes) noexcept {
     return value("syscr: ", reads) && value("syscw: ", writes);
 }
 
-void command_line(Text& text) noexcept {
+void append_command_line(Text& text) noexcept {
     char line[2048];
     const std::size_t length = read_small_file("/proc/self/cmdline", line, sizeof(line));
     text << "\"command\":[";
@@ -84,13 +84,13 @@ void command_line(Text& text) noexcept {
     text << "]";
 }
 
-void process_line(Text& text, const Scale& scale) noexcept {
+void append_process_line(Text& text, const Scale& scale) noexcept {
     struct utsname machine {};
     raw::call(SYS_uname, raw::number(&machine));
     text << "{\"type\":\"process\",\"schema\":\"sonde-trace/1\",\"pid\":" << std::int64_t{raw::call(SYS_getpid)}
          << ",\"parent\":" << std::int64_t{raw::call(SYS_getppid)} << ",\"host\":";
     text.json(machine.nodename) << ",";
-    command_line(text);
+    append_command_line(text);
     text << ",\"started_unix_s\":";
     text.seconds(state.began_wall_ns) << ",\"seconds\":";
     text.seconds(system::now_ns() - state.began_ns)
@@ -102,7 +102,7 @@ void process_line(Text& text, const Scale& scale) noexcept {
          << ",\"events_left_out\":" << (event_count > state.most_events ? event_count - state.most_events : 0);
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
-    if (kernel_counts(reads, writes)) {
+    if (read_kernel_counts(reads, writes)) {
         text << ",\"kernel_reads\":" << reads << ",\"kernel_writes\":" << writes;
     }
     text << ",\"paths\":{";
@@ -117,7 +117,7 @@ void process_line(Text& text, const Scale& scale) noexcept {
     text << "}}\n";
 }
 
-void direction(Text& text, const char* name, const AccessCounts& counts, const Scale& scale) noexcept {
+void append_direction(Text& text, const char* name, const AccessCounts& counts, const Scale& scale) noexcept {
     text << ",\"" << name << "\":{\"calls\":" << counts.calls << ",\"bytes\":" << counts.bytes << ",\"s\":";
     text.seconds(scale.ns(counts.ticks)) << ",\"slowest_s\":";
     text.seconds(scale.ns(counts.slowest))
@@ -132,7 +132,7 @@ void direction(Text& text, const char* name, const AccessCounts& counts, const S
     text << "]}";
 }
 
-void frequent(Text& text, const char* name, const Frequent& values) noexcept {
+void append_frequent_values(Text& text, const char* name, const Frequent& values) noexcept {
     unsigned order[Frequent::places];
     for (unsigned i = 0; i < Frequent::places; ++i) {
         order[i] = i;
@@ -157,7 +157,7 @@ bool was_used(const Record& record) noexcept {
     return calls > 0;
 }
 
-void file_line(Text& text, Record& record, const Scale& scale) noexcept {
+void append_file_line(Text& text, Record& record, const Scale& scale) noexcept {
     if (!record.lock.try_lock(1'000'000'000)) {
         return;
     }
@@ -183,16 +183,16 @@ void file_line(Text& text, Record& record, const Scale& scale) noexcept {
     text.seconds(scale.ns(record.meta_ticks))
         << ",\"switches\":" << record.switches << ",\"file_unaligned\":" << record.file_unaligned
         << ",\"memory_unaligned\":" << record.memory_unaligned;
-    direction(text, "read", record.read, scale);
-    direction(text, "write", record.write, scale);
-    frequent(text, "common_sizes", record.sizes);
-    frequent(text, "common_strides", record.strides);
+    append_direction(text, "read", record.read, scale);
+    append_direction(text, "write", record.write, scale);
+    append_frequent_values(text, "common_sizes", record.sizes);
+    append_frequent_values(text, "common_strides", record.strides);
     text << "}\n";
     record.lock.unlock();
 }
 
 /// Arrays, not objects: a million of these fit into a file that people still open.
-void event_lines(Text& text, const Scale& scale) noexcept {
+void append_event_lines(Text& text, const Scale& scale) noexcept {
     const std::uint64_t event_count =
         std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
     constexpr std::uint64_t on_a_line = 512;
@@ -218,7 +218,7 @@ void write_out() noexcept {
     if (!anything) {
         return;  // a job starts many small programs that touch no file
     }
-    const Scale scale = measure();
+    const Scale scale = measure_tick_rate();
     struct utsname machine {};
     raw::call(SYS_uname, raw::number(&machine));
     Text name;
@@ -233,11 +233,11 @@ void write_out() noexcept {
         return;
     }
     Text text(static_cast<int>(fd));
-    process_line(text, scale);
+    append_process_line(text, scale);
     for (std::uint32_t i = 0; i < state.records.load(std::memory_order_acquire); ++i) {
-        file_line(text, *state.all[i], scale);
+        append_file_line(text, *state.all[i], scale);
     }
-    event_lines(text, scale);
+    append_event_lines(text, scale);
     text << "{\"type\":\"end\"}\n";
     const bool good = text.flush();
     raw::call(SYS_close, fd);

@@ -17,7 +17,7 @@ namespace sonde::buffer {
 
 namespace {
 
-void* work(void*) noexcept {
+void* run_worker(void*) noexcept {
     while (true) {
         pool.lock.lock();
         File* file = next_file();
@@ -32,11 +32,11 @@ void* work(void*) noexcept {
                 pool.lock.unlock();
                 break;
             }
-            walk = file == nullptr && walk_is_due();  // a thread that woke for work that another took does not walk
+            walk = file == nullptr && is_walk_due();  // a thread that woke for work that another took does not walk
         }
         pool.lock.unlock();
         if (walk) {
-            note_walk(walk_over_files());
+            count_calm_walks(walk_over_files());
             continue;
         }
         if (file == nullptr) {
@@ -44,21 +44,21 @@ void* work(void*) noexcept {
         }
         file->lock.lock();
         file->on_list_of = 0;
-        while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->turns.gate && work_once(*file)) {
+        while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->turns.gate && do_next_job(*file)) {
         }
         file->lock.unlock();
     }
     return nullptr;
 }
 
-std::uint32_t start_all() noexcept {
+std::uint32_t start_pool_threads() noexcept {
     return pool.started + start_threads(work, state.settings->limits.threads - pool.started);
 }
 
 }  // namespace
 
 void install_workers() noexcept {
-    pool.start = start_all;
+    pool.start = start_pool_threads;
 }
 
 void stop_workers() noexcept {

@@ -45,7 +45,7 @@ Page* next_queued(const File& file) noexcept {
 
 }  // namespace
 
-bool begin_next(File& file, Job& job) noexcept {
+bool begin_next_job(File& file, Job& job) noexcept {
     Page* first = file.dirty.first;
     if (first != nullptr && !file.turns.writing && first->busy == Busy::No) {
         const std::uint64_t now = system::now_ns();
@@ -68,9 +68,9 @@ bool begin_next(File& file, Job& job) noexcept {
     return false;
 }
 
-bool work_once(File& file) noexcept {
+bool do_next_job(File& file) noexcept {
     Job job;
-    if (!begin_next(file, job)) {
+    if (!begin_next_job(file, job)) {
         return false;
     }
     UnlockedScope unlocked(file, nullptr);

@@ -39,7 +39,7 @@ struct Unseen {
     }
     Move judged(std::int64_t begin, std::int64_t end) {
         Stream stream;
-        return buffer::judge(*file, stream, begin, end);
+        return buffer::classify_access(*file, stream, begin, end);
     }
 };
 
@@ -170,11 +170,11 @@ TEST_CASE("large_calls_go_straight_on_storage_fast_as_memory") {
     CHECK_FALSE(unseen.judged(0, 8192).local);
     CHECK_FALSE(unseen.judged(0, 8191).straight);
     Stream stream;
-    CHECK(buffer::judge(*unseen.file, stream, 0, 8000).reach == 32'000);
+    CHECK(buffer::classify_access(*unseen.file, stream, 0, 8000).reach == 32'000);
     for (int i = 1; i < 8; ++i) {
-        CHECK(buffer::judge(*unseen.file, stream, i * 8000, i * 8000 + 8000).reach <= 131'072);
+        CHECK(buffer::classify_access(*unseen.file, stream, i * 8000, i * 8000 + 8000).reach <= 131'072);
     }
-    CHECK(buffer::judge(*unseen.file, stream, 64'000, 72'000).reach == 131'072);
+    CHECK(buffer::classify_access(*unseen.file, stream, 64'000, 72'000).reach == 131'072);
     unseen.file->payoff.probes = 9;
     unseen.file->payoff.best_rate = 1500;
     CHECK_FALSE(unseen.judged(0, 8192).straight);
@@ -270,10 +270,10 @@ TEST_CASE("long_stream_drops_its_pages_on_fast_storage") {
         Stream stream;
         Move last;
         for (int i = 0; i < calls; ++i) {
-            last = buffer::judge(*unseen.file, stream, i * bytes, (i + 1) * bytes);
+            last = buffer::classify_access(*unseen.file, stream, i * bytes, (i + 1) * bytes);
         }
         if (again) {
-            last = buffer::judge(*unseen.file, stream, 500'000, 500'100);
+            last = buffer::classify_access(*unseen.file, stream, 500'000, 500'100);
         }
         CHECK(last.run == (again ? 0U : static_cast<unsigned>(calls * bytes)));
         return last.passes;
@@ -293,7 +293,7 @@ TEST_CASE("unknown_storage_limits_reach_to_128_kib") {
     unseen.file->payoff.probes = 9;
     const auto reach = [&](int bytes) {
         Stream stream;
-        return buffer::judge(*unseen.file, stream, 0, bytes).reach;
+        return buffer::classify_access(*unseen.file, stream, 0, bytes).reach;
     };
     unseen.file->payoff.measured = 2;
     CHECK(reach(100'000) == 131'072);

@@ -64,7 +64,7 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
                     truth.resize(position);
                 } else if (kind < 96) {
                     bool quiet = false;
-                    REQUIRE(buffer::flush(fd[1], quiet) == 0);
+                    REQUIRE(buffer::flush_descriptor(fd[1], quiet) == 0);
                     REQUIRE((contents(path) == truth));
                 } else {
                     REQUIRE(close_buffered(fd[1]) == 0);
@@ -78,7 +78,7 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
             REQUIRE((contents(path) == truth));
         }
     }
-    CHECK_FALSE(buffer::any());
+    CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
 TEST_CASE("small appended records become few calls") {
@@ -113,7 +113,7 @@ TEST_CASE("append_by_another_process_releases_file_and_keeps_order") {
         append_from_outside(path, std::string(77, '#'));
         write_mine(large ? 20000 : 300, 'A');
         bool quiet = false;
-        CHECK(buffer::flush(fd, quiet) == 0);
+        CHECK(buffer::flush_descriptor(fd, quiet) == 0);
         CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
         CHECK(std::string(file_of(fd).why_released).find("alone says") != std::string::npos);
         write_mine(300, 'B');
@@ -148,16 +148,16 @@ TEST_CASE("mixing_append_and_plain_writes_ends_buffering") {
     fd = open_buffered(path, O_RDWR | O_APPEND);
     REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
     CHECK(contents(path).size() == 1020);
-    buffer::flags_change(fd, O_APPEND | O_NONBLOCK);  // no change of what matters
+    buffer::apply_flag_change(fd, O_APPEND | O_NONBLOCK);  // no change of what matters
     CHECK(file_of(fd).mode.load() == buffer::Mode::Active);
-    buffer::flags_change(fd, 0);
+    buffer::apply_flag_change(fd, 0);
     CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
     CHECK(contents(path).size() == 1520);
     CHECK(close_buffered(fd) == 0);
 
     fd = open_buffered(path, O_RDWR);
     REQUIRE(write_at(fd, text.data(), 500, 3000) == 500);
-    buffer::flags_change(fd, O_APPEND);
+    buffer::apply_flag_change(fd, O_APPEND);
     CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
     CHECK(contents(path).size() == 3500);
     CHECK(close_buffered(fd) == 0);
@@ -172,9 +172,9 @@ TEST_CASE("delayed_append_error_is_reported_and_retried") {
     REQUIRE(write_at(fd, text.data(), 1000, 0) == 1000);
     bool quiet = false;
     failing_writes = 1;
-    CHECK(buffer::flush(fd, quiet) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fd, quiet) == ENOSPC);
     CHECK(write_at(fd, text.data(), 500, 0) == 500);
-    CHECK(buffer::flush(fd, quiet) == 0);
+    CHECK(buffer::flush_descriptor(fd, quiet) == 0);
     CHECK((contents(path) == std::string(1500, 'x')));
     CHECK(file_of(fd).mode.load() == buffer::Mode::Active);
     CHECK(close_buffered(fd) == 0);

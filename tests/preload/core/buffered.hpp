@@ -101,8 +101,8 @@ struct Folder {
 
 inline int open_buffered(const std::string& path, int flags) {
     const int fd = open(path.c_str(), flags, 0644);
-    buffer::adopt({.fd = fd, .flags = flags, .path = path.c_str()});
-    REQUIRE(buffer::watched(fd));
+    buffer::adopt_descriptor({.fd = fd, .flags = flags, .path = path.c_str()});
+    REQUIRE(buffer::is_watched_descriptor(fd));
     return fd;
 }
 
@@ -112,7 +112,7 @@ inline buffer::File& file_of(int fd) {
 }
 
 inline int close_buffered(int fd) {
-    const int error = buffer::detach(fd);
+    const int error = buffer::detach_descriptor(fd);
     close(fd);
     return error;
 }

@@ -191,7 +191,7 @@ TEST_CASE("call_is_a_hit_when_answered_here_or_page_sized") {
     std::string data(8192, 'x');
     REQUIRE(write_at(one.fd, data.data(), 8192, 0) == 8192);
     REQUIRE(write_at(one.fd, data.data(), 8192, 8192) == 8192);
-    buffer::hand_to_kernel(one.fd);
+    buffer::flush_to_kernel(one.fd);
     file.lock.lock();
     buffer::suspend_buffering(file);
     buffer::resume_buffering(file);  // nothing is held

@@ -35,10 +35,10 @@ struct Candidate {
             buffer::note_benefit(1'000'000);  // whatever files of other tests gained
         }
         fd = open(path.c_str(), flags, 0644);
-        buffer::consider(fd, flags, path.c_str());
+        buffer::consider_opened_descriptor(fd, flags, path.c_str());
     }
     ~Candidate() {
-        buffer::detach(fd);
+        buffer::detach_descriptor(fd);
         buffer::forget_candidate(fd);
         close(fd);
     }
@@ -56,9 +56,9 @@ struct Candidate {
 
 TEST_CASE("fast_file_is_adopted_after_256_calls") {
     const Candidate candidate(chosen);
-    CHECK_FALSE(buffer::in_table(candidate.fd));
+    CHECK_FALSE(buffer::is_registered_descriptor(candidate.fd));
     CHECK(candidate.calls_until_buffered(1000) == 256);
-    CHECK(buffer::in_table(candidate.fd));
+    CHECK(buffer::is_registered_descriptor(candidate.fd));
 }
 
 TEST_CASE("file_with_two_slow_calls_is_adopted_after_24") {
@@ -116,32 +116,32 @@ TEST_CASE("file_is_adopted_at_open_when_the_rule_needs_it") {
     for (const char* params : {"*:direct", "*:verbose", "*"}) {
         CAPTURE(params);
         const Candidate candidate(params);
-        CHECK(buffer::in_table(candidate.fd));
+        CHECK(buffer::is_registered_descriptor(candidate.fd));
     }
 }
 
 TEST_CASE("descriptor_shared_with_a_child_is_not_buffered") {
     SUBCASE("fork") {
         const Candidate candidate(chosen);
-        buffer::note_child(true);
+        buffer::disqualify_after_fork(true);
         CHECK(candidate.calls_until_buffered(1000) == 257);
-        CHECK_FALSE(buffer::in_table(candidate.fd));
+        CHECK_FALSE(buffer::is_registered_descriptor(candidate.fd));
     }
     SUBCASE("spawn, inherited") {
         const Candidate candidate(chosen);
-        buffer::note_child(false);
+        buffer::disqualify_after_fork(false);
         CHECK(candidate.calls_until_buffered(1000) == 257);
-        CHECK_FALSE(buffer::in_table(candidate.fd));
+        CHECK_FALSE(buffer::is_registered_descriptor(candidate.fd));
     }
     SUBCASE("spawn, closed by exec") {
         const Candidate candidate(chosen, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::note_child(false);
+        buffer::disqualify_after_fork(false);
         CHECK(candidate.calls_until_buffered(1000) == 256);
     }
     SUBCASE("64 forks, after which the count is the same") {
         const Candidate candidate(chosen);
         for (int i = 0; i < 64; ++i) {
-            buffer::note_child(true);
+            buffer::disqualify_after_fork(true);
         }
         CHECK_FALSE(buffer::counts_calls(candidate.fd));
     }
@@ -159,7 +159,7 @@ TEST_CASE("duplicated_candidate_is_never_buffered") {
     buffer::duplicate_candidate(candidate.fd, other);
     CHECK_FALSE(buffer::counts_calls(candidate.fd));
     CHECK_FALSE(buffer::counts_calls(other));
-    CHECK_FALSE(buffer::in_table(candidate.fd));
+    CHECK_FALSE(buffer::is_registered_descriptor(candidate.fd));
     buffer::forget_candidate(other);
     close(other);
 }

@@ -23,7 +23,7 @@ Choice chosen_for(Call call, std::uint64_t block = 4096, int calls = 200) {
     for (int i = 0; i < calls; ++i) {
         call(i, watch);
     }
-    return buffer::choose(watch, block);
+    return buffer::choose_settings(watch, block);
 }
 
 void check(const Choice& got, std::uint32_t page_size, std::uint32_t pages, std::uint32_t ahead) {
@@ -156,7 +156,7 @@ TEST_CASE("each rule of the choice turns at its number") {
     const auto choice = [](auto change, std::uint64_t block = 4096) {
         Watch watch = stream_of_reads();
         change(watch);
-        return buffer::choose(watch, block);
+        return buffer::choose_settings(watch, block);
     };
     check(choice([](Watch&) {}), MiB, 4, 2);
     CHECK_FALSE(choice([](Watch& watch) { watch.read.calls = 199; }).pays);
@@ -184,7 +184,7 @@ TEST_CASE("each rule of the choice turns at its number") {
         Watch watch;
         watch.write = {.calls = 300, .consecutive = 299, .bytes = 300'000};
         watch.read = {.calls = reads, .consecutive = follow_stream, .bytes = reads};
-        return buffer::choose(watch, 4096).ahead;
+        return buffer::choose_settings(watch, 4096).ahead;
     };
     CHECK(written(0, 0) == 0);
     CHECK(written(10, 5) == 0);
@@ -198,7 +198,7 @@ TEST_CASE("short_distance_needs_a_quarter_and_half_of_calls") {
         for (int i = 0; i < times; ++i) {
             watch.strides.add(stride);
         }
-        return buffer::choose(watch, 4096);
+        return buffer::choose_settings(watch, 4096);
     };
     CHECK(choice(5000, 101).pays);
     CHECK_FALSE(choice(5000, 100).pays);
@@ -209,14 +209,14 @@ TEST_CASE("short_distance_needs_a_quarter_and_half_of_calls") {
     CHECK_FALSE(choice(0, 150).pays);
     CHECK(choice(5000, 101).ahead == 2);
     CHECK(std::string(choice(5000, 101).why) == "its small calls keep a short distance");
-    CHECK(std::string(buffer::choose(stream_of_reads(), 1).why) == "its small calls follow each other");
+    CHECK(std::string(buffer::choose_settings(stream_of_reads(), 1).why) == "its small calls follow each other");
     const auto two = [](int first, int second) {
         Watch watch;
         watch.read = {.calls = 200, .bytes = 200'000};
         for (int i = 0; i < first + second; ++i) {
             watch.strides.add(i < first ? 5000 : 7000);
         }
-        return buffer::choose(watch, 4096).pays;
+        return buffer::choose_settings(watch, 4096).pays;
     };
     CHECK(two(51, 51));
     CHECK_FALSE(two(51, 50));  // of which only one comes often

@@ -27,7 +27,7 @@ TEST_CASE("open_flags_that_prevent_buffering_release_the_file") {
         if (other < 0) {
             continue;  // not every file system has O_DIRECT
         }
-        buffer::adopt({.fd = other, .flags = O_RDWR | flag, .path = one.path.c_str()});
+        buffer::adopt_descriptor({.fd = other, .flags = O_RDWR | flag, .path = one.path.c_str()});
         CHECK(mode_of(one.fd) == Mode::Released);
         CHECK(why(one.fd) ==
               (flag == O_APPEND ? "open for writing with O_APPEND and without" : "opened with O_DIRECT or O_SYNC"));
@@ -47,23 +47,23 @@ TEST_CASE("pipes_and_unnamed_files_are_not_buffered") {
     const std::string path = folder.path + "/data";
     close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
     const int name = open(path.c_str(), O_PATH);
-    buffer::adopt({.fd = name, .flags = O_PATH, .path = path.c_str()});
-    CHECK_FALSE(buffer::watched(name));
+    buffer::adopt_descriptor({.fd = name, .flags = O_PATH, .path = path.c_str()});
+    CHECK_FALSE(buffer::is_watched_descriptor(name));
     close(name);
     const int fd = open(path.c_str(), O_RDWR);
-    buffer::adopt({.fd = fd, .flags = O_RDWR | O_TMPFILE, .path = path.c_str()});
-    CHECK_FALSE(buffer::watched(fd));
+    buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR | O_TMPFILE, .path = path.c_str()});
+    CHECK_FALSE(buffer::is_watched_descriptor(fd));
     close(fd);
     const int fd_of_folder = open(folder.path.c_str(), O_RDONLY | O_DIRECTORY);
     int ends[2];
     REQUIRE(pipe(ends) == 0);
-    buffer::adopt({.fd = ends[0], .flags = O_RDONLY, .path = path.c_str()});
-    CHECK_FALSE(buffer::watched(ends[0]));
+    buffer::adopt_descriptor({.fd = ends[0], .flags = O_RDONLY, .path = path.c_str()});
+    CHECK_FALSE(buffer::is_watched_descriptor(ends[0]));
     const int made_up = open("/proc/self/status", O_RDONLY);
     struct statfs about {};
-    CHECK_FALSE(buffer::file_system_allows(made_up, about));
+    CHECK_FALSE(buffer::does_file_system_allow_buffering(made_up, about));
     CHECK_FALSE(buffer::is_local_file_system(about));
-    CHECK(buffer::file_system_allows(fd_of_folder, about));
+    CHECK(buffer::does_file_system_allow_buffering(fd_of_folder, about));
     CHECK(buffer::is_local_file_system(about));
     about.f_type = 0x6969;  // NFS
     CHECK_FALSE(buffer::is_local_file_system(about));
@@ -71,7 +71,7 @@ TEST_CASE("pipes_and_unnamed_files_are_not_buffered") {
     close(fd_of_folder);
     close(ends[0]);
     close(ends[1]);
-    CHECK_FALSE(buffer::any());
+    CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
 TEST_CASE("file_without_rule_is_not_buffered_but_noted") {
@@ -80,8 +80,8 @@ TEST_CASE("file_without_rule_is_not_buffered_but_noted") {
     state.strangers = false;
     const std::string path = folder.path + "/data.log";
     const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
-    buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
-    CHECK_FALSE(buffer::watched(fd));
+    buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
+    CHECK_FALSE(buffer::is_watched_descriptor(fd));
     CHECK(state.strangers.load());
     state.strangers = false;
     close(fd);
@@ -90,8 +90,8 @@ TEST_CASE("file_without_rule_is_not_buffered_but_noted") {
 TEST_CASE("duplicates_share_offset_and_last_close_flushes") {
     Held one(quiet);
     const int copy = dup(one.fd);
-    buffer::duplicated(one.fd, copy);
-    REQUIRE(buffer::watched(copy));
+    buffer::register_duplicate(one.fd, copy);
+    REQUIRE(buffer::is_watched_descriptor(copy));
     CHECK(buffer::table[copy].load() == buffer::table[one.fd].load());
     CHECK(buffer::table[copy].load()->references == 2);
     const buffer::Answer sought = buffer::seek(one.fd, 123, SEEK_SET);
@@ -104,7 +104,7 @@ TEST_CASE("duplicates_share_offset_and_last_close_flushes") {
     CHECK(file_of(copy).statistics.seeks == 5);
     const int first = one.fd;
     CHECK(close_buffered(first) == 0);
-    CHECK_FALSE(buffer::watched(first));
+    CHECK_FALSE(buffer::is_watched_descriptor(first));
     CHECK(buffer::table[copy].load()->fd == copy);
     CHECK(lseek(copy, 0, SEEK_CUR) == 497);  // the kernel's offset counts for whoever else has it
     CHECK(mode_of(copy) == Mode::Active);
@@ -116,21 +116,21 @@ TEST_CASE("duplicates_share_offset_and_last_close_flushes") {
 
 TEST_CASE("duplicate_to_standard_stream_ends_buffering") {
     Held one(quiet);
-    buffer::duplicated(one.fd, 1);
+    buffer::register_duplicate(one.fd, 1);
     CHECK(why(one.fd) == "duplicated to a standard stream");
     CHECK(contents(one.path) == one.text);
-    CHECK(buffer::detach(1) == 0);
+    CHECK(buffer::detach_descriptor(1) == 0);
 }
 
 TEST_CASE("reused_descriptor_number_loses_data_and_reports_error") {
     Held one(quiet);
     const int other = open_buffered(one.path, O_RDWR);
     REQUIRE(write_at(other, one.text.data(), 10, 1000) == 10);
-    buffer::adopt({.fd = other, .flags = O_RDWR, .path = one.path.c_str()});  // the same number once more
+    buffer::adopt_descriptor({.fd = other, .flags = O_RDWR, .path = one.path.c_str()});  // the same number once more
     CHECK(mode_of(one.fd) == Mode::Released);
     CHECK(why(one.fd) == "a descriptor of it was closed where it could not be seen");
     CHECK(contents(one.path) == "");
-    CHECK(buffer::detach(one.fd) == EIO);
+    CHECK(buffer::detach_descriptor(one.fd) == EIO);
     close(one.fd);
     CHECK(close_buffered(other) == 0);
     one.fd = open_buffered(one.path, O_RDWR);
@@ -153,7 +153,7 @@ TEST_CASE("last_close_returns_all_memory_within_limits") {
         CHECK(bytes_read[9] == '\0');
     }
     CHECK(state.memory_used.load() == before);
-    CHECK_FALSE(buffer::any());
+    CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
 TEST_CASE("process_memory_limit_sends_calls_to_storage") {
@@ -202,14 +202,14 @@ TEST_CASE("lock_shows_data_and_size_of_other_process") {
     Held one(quiet);
     std::string text(500, '.');
     REQUIRE(read_at(one.fd, text.data(), 500, 0) == 500);
-    buffer::hand_to_kernel(one.fd);  // before the lock
+    buffer::flush_to_kernel(one.fd);  // before the lock
     REQUIRE(pwrite(one.fd, "elsewhere", 9, 700) == 9);
     REQUIRE(pwrite(one.fd, "changed", 7, 10) == 7);
-    buffer::lock_taken(one.fd);
+    buffer::read_again_after_lock(one.fd);
     CHECK(mode_of(one.fd) == Mode::Active);
     CHECK(file_of(one.fd).pages.count == 0);
     CHECK(file_of(one.fd).size == 709);
     REQUIRE(read_at(one.fd, text.data(), 7, 10) == 7);
     CHECK(text.substr(0, 7) == "changed");
-    buffer::lock_taken(999);
+    buffer::read_again_after_lock(999);
 }

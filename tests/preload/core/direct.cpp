@@ -90,7 +90,7 @@ TEST_CASE("direct_descriptors_use_one_sixteenth_of_limit") {
         setrlimit(RLIMIT_NOFILE, &few);
         const std::string path = folder.path + "/high";
         const int fd = dup2(open(path.c_str(), O_RDWR | O_CREAT, 0644), 32);
-        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
+        buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
         return file_of(fd).ends.direct == -1;
     }));
 }

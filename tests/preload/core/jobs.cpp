@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One page on its way from or to storage, request by request: what is asked for, and what each answer means.
+// Tests each request of a job that loads or writes one page, and the effect of each result.
 #include "cache/job.hpp"
 
 #include "buffered.hpp"
@@ -47,7 +47,7 @@ struct Waiting {
         page.dirty.add(begin, end);
         page.valid.add(begin, end);
         if (!page.is_dirty) {
-            buffer::note_dirty(*file, page);
+            buffer::mark_page_dirty(*file, page);
         }
     }
     /// "descriptor: bytes at place in page > offset in file", or "" when there is none.
@@ -232,7 +232,7 @@ TEST_CASE("refused_write_stays_first_and_retries_after_a_second") {
         fixture.dirty(200, 300);
         fixture.dirty(400, 500);
         Page later;
-        buffer::note_dirty(*fixture.file, later);
+        buffer::mark_page_dirty(*fixture.file, later);
         fixture.job.begin_write(*fixture.file);
         CHECK(fixture.next() == "4: 100 at 0 > 8192");
         fixture.job.done(100);
@@ -253,10 +253,10 @@ TEST_CASE("refused_write_stays_first_and_retries_after_a_second") {
         CHECK(fixture.file->errors.last == (answer == 0 ? EIO : ENOSPC));
         CHECK(fixture.file->errors.count == 1);
         Job again;
-        CHECK_FALSE(buffer::begin_next(*fixture.file, again));
+        CHECK_FALSE(buffer::begin_next_job(*fixture.file, again));
         fixture.page.full = true;
         fixture.file->errors.retry_after_ns = 0;
-        CHECK(buffer::begin_next(*fixture.file, again));
+        CHECK(buffer::begin_next_job(*fixture.file, again));
         CHECK(fixture.file->statistics.behind_started == 1);
     }
 }
@@ -265,27 +265,27 @@ TEST_CASE("dirty_page_leaves_list_from_any_position") {
     Waiting fixture;
     Page pages[4];
     for (Page& page : pages) {
-        buffer::note_dirty(*fixture.file, page);
+        buffer::mark_page_dirty(*fixture.file, page);
     }
     CHECK(fixture.file->dirty.pages == 4);
-    buffer::forget_dirty(*fixture.file, pages[1]);
+    buffer::mark_page_clean(*fixture.file, pages[1]);
     CHECK(pages[0].dirty_next == &pages[2]);
     CHECK(pages[2].dirty_before == &pages[0]);
     CHECK_FALSE(pages[1].is_dirty);
-    buffer::forget_dirty(*fixture.file, pages[3]);
+    buffer::mark_page_clean(*fixture.file, pages[3]);
     CHECK(fixture.file->dirty.last == &pages[2]);
-    buffer::forget_dirty(*fixture.file, pages[0]);
+    buffer::mark_page_clean(*fixture.file, pages[0]);
     CHECK(fixture.file->dirty.first == &pages[2]);
-    buffer::note_still_dirty(*fixture.file, pages[3]);
+    buffer::requeue_dirty_page(*fixture.file, pages[3]);
     CHECK(fixture.file->dirty.first == &pages[3]);
     CHECK(pages[3].dirty_next == &pages[2]);
     CHECK(pages[2].dirty_before == &pages[3]);
     CHECK(fixture.file->dirty.pages == 2);
-    buffer::forget_dirty(*fixture.file, pages[2]);
-    buffer::forget_dirty(*fixture.file, pages[3]);
+    buffer::mark_page_clean(*fixture.file, pages[2]);
+    buffer::mark_page_clean(*fixture.file, pages[3]);
     CHECK(fixture.file->dirty.first == nullptr);
     CHECK(fixture.file->dirty.last == nullptr);
-    buffer::note_still_dirty(*fixture.file, pages[0]);
+    buffer::requeue_dirty_page(*fixture.file, pages[0]);
     CHECK(fixture.file->dirty.last == &pages[0]);
 }
 
@@ -296,7 +296,7 @@ TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
         fixture.dirty(0, 10);
         change(fixture);
         Job job;
-        const bool begun = buffer::begin_next(*fixture.file, job);
+        const bool begun = buffer::begin_next_job(*fixture.file, job);
         CHECK((!begun || job.writes()));
         return begun;
     };
@@ -315,7 +315,7 @@ TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
     const auto of_two = [&](std::uint32_t limit) {
         return begins([=](Waiting& fixture) {
             second = Page{};
-            buffer::note_dirty(*fixture.file, second);
+            buffer::mark_page_dirty(*fixture.file, second);
             fixture.file->pages.limit = limit;
         });
     };
@@ -328,7 +328,7 @@ TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
     ahead.page.want_begin = 10;
     ahead.page.want_end = 60;
     ahead.file->pages.queued = 1;
-    REQUIRE(buffer::begin_next(*ahead.file, ahead.job));
+    REQUIRE(buffer::begin_next_job(*ahead.file, ahead.job));
     CHECK(ahead.next() == "3: 50 at 10 > 8202");
     Waiting behind;  // the file has become shorter since
     behind.file->pages.newest = &behind.page;
@@ -336,7 +336,7 @@ TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
     behind.page.want_end = 60;
     behind.file->pages.queued = 1;
     behind.file->size = 8192;
-    CHECK_FALSE(buffer::begin_next(*behind.file, behind.job));
+    CHECK_FALSE(buffer::begin_next_job(*behind.file, behind.job));
     CHECK(behind.file->pages.queued == 0);
     CHECK(behind.page.busy == Busy::No);
 }

@@ -160,7 +160,7 @@ TEST_CASE("lease_moves_to_another_descriptor_of_the_file") {
     Leased leased;
     leased.write();
     const int other = dup(leased.fd);
-    buffer::duplicated(leased.fd, other);
+    buffer::register_duplicate(leased.fd, other);
     CHECK(close_buffered(leased.fd) == 0);
     leased.fd = other;
     CHECK(mode_of(other) == Mode::Active);
@@ -193,8 +193,8 @@ TEST_CASE("lease_is_expected_by_the_last_part_of_a_name") {
 TEST_CASE("locks_keep_pages_under_a_lease") {
     Leased leased;
     leased.write();
-    buffer::lock_taken(leased.fd);
-    CHECK(buffer::holds_dirty(leased.fd));
+    buffer::read_again_after_lock(leased.fd);
+    CHECK(buffer::has_dirty_pages(leased.fd));
     CHECK(file_of(leased.fd).pages.count == 1);
 }
 

@@ -106,14 +106,14 @@ TEST_CASE("all_direct_descriptors_move_for_program") {
     buffer::Ends& ends = file_of(fd).ends;
     const int in = ends.direct, out = ends.direct_out;
     REQUIRE((in >= 0 && out >= 0));
-    buffer::move_private(in);
+    buffer::move_own_descriptor(in);
     CHECK(ends.direct != in);
     CHECK(ends.direct_out == out);
     CHECK(buffer::is_private(ends.direct));
     CHECK_FALSE(buffer::is_private(in));
     CHECK((fcntl(ends.direct, F_GETFL) & O_DIRECT) != 0);
     const int moved = ends.direct;
-    buffer::move_private(out);
+    buffer::move_own_descriptor(out);
     CHECK(ends.direct == moved);
     CHECK(ends.direct_out != out);
     CHECK(buffer::is_private(ends.direct_out));
@@ -123,19 +123,19 @@ TEST_CASE("all_direct_descriptors_move_for_program") {
     CHECK(close_buffered(fd) == 0);
     const int reader = open_buffered(path, O_RDONLY);
     CHECK(file_of(reader).ends.direct >= 0);
-    buffer::note_lock(reader);
-    buffer::note_lock(999);
+    buffer::note_lock_of_file(reader);
+    buffer::note_lock_of_file(999);
     const int writer = open_buffered(path, O_WRONLY);
     CHECK(file_of(writer).ends.direct_out == -1);
     CHECK(in_child([&] {  // nor does the program get that one's number, but what is left after all
-        buffer::release_descriptors();
+        buffer::give_up_own_descriptor();
         return file_of(reader).ends.direct >= 0 && state.retired;
     }));
     CHECK(close_buffered(writer) == 0);
     CHECK(close_buffered(reader) == 0);
     const int plain = open_buffered(path, O_RDWR);
     CHECK(in_child([&] {
-        return buffer::release_descriptors() && file_of(plain).ends.direct == -1 &&
+        return buffer::give_up_own_descriptor() && file_of(plain).ends.direct == -1 &&
                file_of(plain).ends.direct_out == -1 && !state.retired && mode_of(plain) == Mode::Active;
     }));
     CHECK(close_buffered(plain) == 0);
@@ -150,7 +150,7 @@ TEST_CASE("adopted_descriptor_starts_at_kernel_offset") {
         REQUIRE(lseek(fd, 100, SEEK_SET) == 100);
         int handle = 0;
         const buffer::OpenedByMpi mpi{1, &handle};
-        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str(), .mpi = by_mpi ? &mpi : nullptr});
+        buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str(), .mpi = by_mpi ? &mpi : nullptr});
         CHECK(buffer::seek(fd, 0, SEEK_CUR).value == (by_mpi ? 100 : 0));
         CHECK(close_buffered(fd) == 0);
     }
@@ -158,7 +158,7 @@ TEST_CASE("adopted_descriptor_starts_at_kernel_offset") {
     REQUIRE(truncate(path.c_str(), 77) == 0);
     const int fd = open(path.c_str(), O_WRONLY | O_APPEND);
     REQUIRE(lseek(fd, 0, SEEK_END) == 77);  // as fopen() does
-    buffer::adopt({.fd = fd, .flags = O_WRONLY | O_APPEND, .path = path.c_str()});
+    buffer::adopt_descriptor({.fd = fd, .flags = O_WRONLY | O_APPEND, .path = path.c_str()});
     CHECK(buffer::seek(fd, 0, SEEK_CUR).value == 77);
     CHECK(close_buffered(fd) == 0);
 }
@@ -168,13 +168,13 @@ TEST_CASE("who opens a file after an error is not told of it") {
     buffer::store_error(file_of(one.fd), ENOSPC);
     const int later = open_buffered(one.path, O_RDWR);
     bool ignored = false;
-    CHECK(buffer::flush(later, ignored) == 0);
-    CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush_descriptor(later, ignored) == 0);
+    CHECK(buffer::flush_descriptor(one.fd, ignored) == ENOSPC);
     buffer::store_error(file_of(one.fd), EIO);
     buffer::store_error(file_of(one.fd), EDQUOT);
-    CHECK(buffer::flush(later, ignored) == EDQUOT);
-    CHECK(buffer::flush(one.fd, ignored) == EDQUOT);
-    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(later, ignored) == EDQUOT);
+    CHECK(buffer::flush_descriptor(one.fd, ignored) == EDQUOT);
+    CHECK(buffer::flush_descriptor(one.fd, ignored) == 0);
     CHECK(close_buffered(later) == 0);
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("later_flags_end_buffering_as_at_open") {
     const auto after = [](int access, int flags) {
         Held one(quiet);
         const int fd = open_buffered(one.path, access);
-        buffer::flags_change(fd, flags);
+        buffer::apply_flag_change(fd, flags);
         const bool active = mode_of(fd) == Mode::Active;
         CHECK(why(fd) == (active ? "" : "O_APPEND, O_DIRECT or O_SYNC is set or taken away"));
         CHECK(close_buffered(fd) == 0);
@@ -195,26 +195,26 @@ TEST_CASE("later_flags_end_buffering_as_at_open") {
     CHECK_FALSE(after(O_RDONLY, O_DIRECT));
     CHECK_FALSE(after(O_RDWR, O_SYNC));
     CHECK_FALSE(after(O_RDWR, O_DSYNC));
-    buffer::flags_change(999, O_APPEND);
+    buffer::apply_flag_change(999, O_APPEND);
 }
 
 TEST_CASE("descriptors_beyond_table_are_ignored") {
-    CHECK_FALSE(buffer::in_table(-1));
-    CHECK_FALSE(buffer::in_table(1 << 20));
-    CHECK_FALSE(buffer::in_table((1 << 20) - 1));
+    CHECK_FALSE(buffer::is_registered_descriptor(-1));
+    CHECK_FALSE(buffer::is_registered_descriptor(1 << 20));
+    CHECK_FALSE(buffer::is_registered_descriptor((1 << 20) - 1));
     Held one(quiet);
-    CHECK(buffer::in_table(one.fd));
+    CHECK(buffer::is_registered_descriptor(one.fd));
     CHECK(buffer::highest_descriptor() >= one.fd);
     const int high = fcntl(one.fd, F_DUPFD, buffer::highest_descriptor() + 10);
-    buffer::duplicated(one.fd, high);
+    buffer::register_duplicate(one.fd, high);
     CHECK(buffer::highest_descriptor() == high);
-    CHECK(buffer::watched(high));
+    CHECK(buffer::is_watched_descriptor(high));
     const int first = one.fd;
     CHECK(close_buffered(first) == 0);
     CHECK(buffer::table[high].load()->fd == high);  // the last that there can be
     CHECK(close_buffered(high) == 0);
     one.fd = open_buffered(one.path, O_RDWR);
-    buffer::duplicated(one.fd, -1);
+    buffer::register_duplicate(one.fd, -1);
     CHECK(why(one.fd) == "duplicated to a standard stream");
 }
 
@@ -226,16 +226,16 @@ TEST_CASE("first_number_after_standard_streams_is_ordinary") {
             return false;
         }
         buffer::table[3] = nullptr;
-        buffer::duplicated(one.fd, 3);
+        buffer::register_duplicate(one.fd, 3);
         return mode_of(one.fd) == Mode::Active && buffer::table[3].load() == buffer::table[one.fd].load();
     }));
     CHECK(in_child([&] {
-        buffer::duplicated(one.fd, 2);
+        buffer::register_duplicate(one.fd, 2);
         return mode_of(one.fd) == Mode::Released && buffer::table[2].load() == buffer::table[one.fd].load();
     }));
     CHECK(in_child([&] {
         const int fd = dup2(one.fd, 2);
-        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = one.path.c_str()});
+        buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = one.path.c_str()});
         return why(one.fd) == "a standard stream";
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
@@ -250,17 +250,17 @@ TEST_CASE("forked_child_forgets_parent_calls_and_both_continue") {
         file.passed.calls[1] = 4;
         state.few.files = 2;
         file.turns.running = 0;
-        buffer::fork_prepare();
-        buffer::fork_done(true);
+        buffer::prepare_fork_of_files();
+        buffer::resume_after_fork(true);
         const bool clean = file.statistics.seeks == 0 && file.passed.calls[1] == 0 && state.few.files == 0 &&
                            system::thread_state.depth == 0 && state.files_lock.try_lock(0);
         return clean && why(one.fd) == "a child process shares it" && contents(one.path) == one.text;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
-    buffer::fork_prepare();
+    buffer::prepare_fork_of_files();
     CHECK_FALSE(state.files_lock.try_lock(0));
     CHECK(system::Critical::inside());
-    buffer::fork_done(false);
+    buffer::resume_after_fork(false);
     CHECK(state.files_lock.try_lock(0));
     state.files_lock.unlock();
     CHECK_FALSE(system::Critical::inside());
@@ -276,7 +276,7 @@ TEST_CASE("reused_number_takes_old_data_with_it") {
     const int again = open(other.c_str(), O_RDWR | O_CREAT, 0644);
     REQUIRE(again == one.fd);
     const std::uint32_t generation = before->generation;
-    buffer::adopt({.fd = again, .flags = O_RDWR, .path = other.c_str()});
+    buffer::adopt_descriptor({.fd = again, .flags = O_RDWR, .path = other.c_str()});
     CHECK(before->generation == generation + 1);  // nobody has it open any more
     CHECK(file_of(again).inode != 0);
     CHECK(mode_of(again) == Mode::Active);
@@ -286,21 +286,21 @@ TEST_CASE("reused_number_takes_old_data_with_it") {
 TEST_CASE("silently_closed_duplicate_leaves_the_others") {
     Held one(quiet);
     const int copy = dup(one.fd);
-    buffer::duplicated(one.fd, copy);
+    buffer::register_duplicate(one.fd, copy);
     const std::string other = one.folder.path + "/other";
     const int elsewhere = open(other.c_str(), O_RDWR | O_CREAT, 0644);
     const int first = one.fd;
     REQUIRE(dup2(elsewhere, first) == first);  // not told to us
     close(elsewhere);
-    buffer::adopt({.fd = first, .flags = O_RDWR, .path = other.c_str()});
+    buffer::adopt_descriptor({.fd = first, .flags = O_RDWR, .path = other.c_str()});
     CHECK(buffer::table[copy].load()->fd == copy);
     CHECK(buffer::table[copy].load()->references == 1);
     CHECK(why(copy) == "a descriptor of it was closed where it could not be seen");
     CHECK(mode_of(first) == Mode::Active);
-    CHECK(buffer::detach(copy) == EIO);
+    CHECK(buffer::detach_descriptor(copy) == EIO);
     close(copy);
-    buffer::duplicated(999, 1000);
-    CHECK_FALSE(buffer::in_table(1000));
+    buffer::register_duplicate(999, 1000);
+    CHECK_FALSE(buffer::is_registered_descriptor(1000));
     buffer::release_file_of_descriptor(999, "nobody");
 }
 
@@ -313,7 +313,7 @@ TEST_CASE("very many files are known each by itself") {
         if (fd < 0) {
             break;  // fewer descriptors are allowed here
         }
-        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = "x"});
+        buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = "x"});
         open_ones.push_back(fd);
     }
     CHECK(buffer::files_known.load() == open_ones.size());
@@ -328,7 +328,7 @@ TEST_CASE("very many files are known each by itself") {
     for (const int fd : open_ones) {
         CHECK(close_buffered(fd) == 0);
     }
-    CHECK_FALSE(buffer::any());
+    CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
 TEST_CASE("signals that came during a fork are let in at its end") {
@@ -338,13 +338,13 @@ TEST_CASE("signals that came during a fork are let in at its end") {
     void (*const before)() = system::let_signals_in;
     system::let_signals_in = [] { ++let_in; };
     system::thread_state.put_off = true;
-    buffer::fork_prepare();
+    buffer::prepare_fork_of_files();
     CHECK(let_in == 0);
-    buffer::fork_done(false);
+    buffer::resume_after_fork(false);
     CHECK(let_in == 1);
     system::thread_state.put_off = false;
-    buffer::fork_prepare();
-    buffer::fork_done(false);
+    buffer::prepare_fork_of_files();
+    buffer::resume_after_fork(false);
     CHECK(let_in == 1);
     system::let_signals_in = before;
 }
@@ -354,7 +354,7 @@ TEST_CASE("in a child no call and no thread of its parent is under way") {
     CHECK(in_child([&] {
         File& file = file_of(one.fd);
         const std::uint32_t pool = buffer::pool.number;
-        buffer::fork_prepare();
+        buffer::prepare_fork_of_files();
         file.lock.lock();  // by a thread of the parent, which is not here
         file.turns.running = 2;
         file.turns.in_flight = 3;
@@ -369,7 +369,7 @@ TEST_CASE("in a child no call and no thread of its parent is under way") {
         buffer::pool.calm = 2;
         buffer::pool.first = buffer::pool.count = 7;
         buffer::pool.leaving = buffer::pool.failed = true;
-        buffer::fork_done(true);
+        buffer::resume_after_fork(true);
         bool clean = file.lock.try_lock(0) && file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate;
         clean &= file.passing == 0 && state.few.calls == 0 && state.few.bytes == 0;
         for (const int direction : {0, 1}) {
@@ -394,6 +394,6 @@ TEST_CASE("first_disable_reason_wins") {
     buffer::disable_buffering("second");
     CHECK(why(one.fd) == "first");
     state.retired = false;
-    buffer::move_private(999'999);  // nobody has it
+    buffer::move_own_descriptor(999'999);  // nobody has it
     CHECK_FALSE(buffer::is_private(-1));
 }

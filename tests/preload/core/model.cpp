@@ -64,7 +64,7 @@ TEST_CASE("random_operations_equal_plain_file") {
                     truth.resize(position);
                 } else if (kind < 97) {
                     bool quiet = false;
-                    REQUIRE(buffer::flush(descriptor, quiet) == 0);
+                    REQUIRE(buffer::flush_descriptor(descriptor, quiet) == 0);
                     REQUIRE((contents(path) == truth));
                 } else {
                     REQUIRE(close_buffered(descriptor) == 0);
@@ -77,7 +77,7 @@ TEST_CASE("random_operations_equal_plain_file") {
             REQUIRE((contents(path) == truth));
         }
     }
-    CHECK_FALSE(buffer::any());
+    CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
 TEST_CASE("threads_on_own_ranges_read_their_own_data") {
@@ -104,7 +104,7 @@ TEST_CASE("threads_on_own_ranges_read_their_own_data") {
                     }
                     if (i % 50 == 0) {
                         const int other = open(path.c_str(), O_RDONLY);
-                        buffer::adopt({.fd = other, .flags = O_RDONLY, .path = path.c_str()});
+                        buffer::adopt_descriptor({.fd = other, .flags = O_RDONLY, .path = path.c_str()});
                         wrong += read_at(other, seen.data(), seen.size(), offset) != 300 || seen != mine ? 1 : 0;
                         wrong += close_buffered(other);
                     }
@@ -129,10 +129,10 @@ TEST_CASE("delayed_write_error_reaches_each_descriptor_once") {
     REQUIRE(write_at(fd, data.data(), data.size(), 0) == 1000);
     bool quiet = false;
     failing_writes = 1;
-    CHECK(buffer::flush(fd, quiet) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fd, quiet) == ENOSPC);
     CHECK(write_at(other, data.data(), data.size(), 1000) == -ENOSPC);  // the other description learns of it too, once
     CHECK(write_at(other, data.data(), data.size(), 1000) == 1000);
-    CHECK(buffer::flush(fd, quiet) == 0);  // there is space again: nothing was lost
+    CHECK(buffer::flush_descriptor(fd, quiet) == 0);  // there is space again: nothing was lost
     CHECK((contents(path) == std::string(2000, 'x')));
     CHECK(close_buffered(other) == 0);
     CHECK(write_at(fd, data.data(), data.size(), 2000) == 1000);

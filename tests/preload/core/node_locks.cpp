@@ -142,7 +142,7 @@ TEST_CASE("second_user_of_written_file_signs_and_is_not_buffered") {
     const off64_t byte = byte_of(path);
     const auto opened = [&](int flags) {
         const int fd = open(path.c_str(), flags);
-        buffer::adopt({.fd = fd, .flags = flags, .path = path.c_str()});
+        buffer::adopt_descriptor({.fd = fd, .flags = flags, .path = path.c_str()});
         return fd;
     };
     for (const auto& [theirs, ours, buffered] :
@@ -173,7 +173,7 @@ TEST_CASE("sign_of_second_user_releases_file_at_next_look") {
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Active);
     other.take(F_RDLCK, byte + to_sign);
-    CHECK(buffer::visited(file_of(one.fd)));
+    CHECK(buffer::is_claimed_by_others(file_of(one.fd)));
     buffer::walk_over_files();
     CHECK(why(one.fd) == "another process on this node uses it too");
     CHECK(contents(one.path) == one.text);
@@ -182,7 +182,7 @@ TEST_CASE("sign_of_second_user_releases_file_at_next_look") {
     close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
     other.take(F_RDLCK, byte_of(path) + to_sign);
     const int next = open(path.c_str(), O_RDWR);
-    buffer::adopt({.fd = next, .flags = O_RDWR, .path = path.c_str()});
+    buffer::adopt_descriptor({.fd = next, .flags = O_RDWR, .path = path.c_str()});
     CHECK(mode_of(next) == Mode::Released);
     CHECK(close_buffered(next) == 0);
 }
@@ -197,7 +197,7 @@ TEST_CASE("node_locks_move_or_close_with_their_descriptor") {
     CHECK(in_child([&] {
         close_buffered(open_buffered(folder.path + "/first", O_RDWR | O_CREAT));  // only then the locks are there
         const int before = lock_file();
-        buffer::move_private(before);
+        buffer::move_own_descriptor(before);
         const int moved = lock_file();
         if (before < 0 || moved < 0 || moved == before || dup2(open("/dev/null", O_RDWR), before) != before) {
             return false;
@@ -207,6 +207,6 @@ TEST_CASE("node_locks_move_or_close_with_their_descriptor") {
     }));
     CHECK(in_child([&] {
         open_buffered(path, O_RDWR | O_CREAT);
-        return buffer::forget_node_locks() && !buffer::forget_node_locks() && lock_file() == -1;
+        return buffer::close_node_locks() && !buffer::close_node_locks() && lock_file() == -1;
     }));
 }

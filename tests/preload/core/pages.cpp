@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a file: how they are found, which is taken again, whose memory is touched beforehand.
+// Tests how pages are found, which page is evicted, and whose memory is touched in advance.
 #include "cache/pages.hpp"
 
 #include "held.hpp"
@@ -17,7 +17,7 @@ using buffer::Page;
 
 namespace {
 
-/// A file that has only pages, clean ones; nobody else knows it.
+/// A file object with clean pages that is not registered.
 struct Paged {
     std::unique_ptr<File> file = std::make_unique<File>();
     settings::Rule rule;
@@ -27,22 +27,22 @@ struct Paged {
         file->pages.page_size = page_size;
         file->pages.limit = limit;
         file->size = 1LL << 40;
-        REQUIRE(buffer::make_buckets(*file));
+        REQUIRE(buffer::allocate_page_buckets(*file));
     }
     ~Paged() {
-        buffer::drop_all(*file);
+        buffer::drop_all_pages(*file);
         CHECK(file->pages.count == 0);
         CHECK(file->pages.newest == nullptr);
-        buffer::free_buckets(*file);
+        buffer::free_page_buckets(*file);
         CHECK(file->pages.buckets == nullptr);
     }
     Page* page(std::int64_t index) {
         bool again = false;
-        Page* page = buffer::new_page(*file, index, again, false);
+        Page* page = buffer::allocate_page(*file, index, again, false);
         CHECK_FALSE(again);
         return page;
     }
-    /// Their numbers from the one that was used last on.
+    /// Returns the page indices from the most recently used on.
     std::string by_use() const {
         std::string all;
         const Page* before = nullptr;
@@ -87,10 +87,10 @@ TEST_CASE("pages_are_found_by_index_in_order_of_use") {
     }
     CHECK(buffer::find_page(*paged.file, 51) == nullptr);
     CHECK(buffer::find_page(*paged.file, 5) == nullptr);
-    buffer::touch(*paged.file, *buffer::find_page(*paged.file, 19));
+    buffer::mark_page_used(*paged.file, *buffer::find_page(*paged.file, 19));
     CHECK(paged.by_use() == "19 4 35 3");
-    buffer::touch(*paged.file, *buffer::find_page(*paged.file, 19));
-    buffer::touch(*paged.file, *buffer::find_page(*paged.file, 3));
+    buffer::mark_page_used(*paged.file, *buffer::find_page(*paged.file, 19));
+    buffer::mark_page_used(*paged.file, *buffer::find_page(*paged.file, 3));
     CHECK(paged.by_use() == "3 19 4 35");
     buffer::drop_page(*paged.file, *buffer::find_page(*paged.file, 19));
     CHECK(paged.by_use() == "3 4 35");
@@ -121,7 +121,7 @@ TEST_CASE("page_beyond_limit_replaces_least_recently_used") {
     CHECK(paged.file->pages.count == 2);
     Paged none(0);
     bool again = true;
-    CHECK(buffer::new_page(*none.file, 1, again) == nullptr);
+    CHECK(buffer::allocate_page(*none.file, 1, again) == nullptr);
     CHECK_FALSE(again);  // there never will be one
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("memory_of_all_files_is_counted_and_limited") {
     CHECK(third == buffer::find_page(*paged.file, 3));
     CHECK(paged.file->pages.count == 2);
     CHECK(state.memory_used.load() == before + 8192);
-    buffer::drop_all(*paged.file);
+    buffer::drop_all_pages(*paged.file);
     CHECK(state.memory_used.load() == before);
     state.memory_most = before + 4095;
     CHECK(paged.page(4) == nullptr);
@@ -151,23 +151,23 @@ TEST_CASE("stream_reuses_the_page_behind_it") {
     Paged paged(4);
     Page* first = paged.page(10);
     REQUIRE(first != nullptr);
-    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);  // the only one
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, false) == nullptr);  // the only one
     REQUIRE(paged.page(20) != nullptr);
-    CHECK(buffer::reuse_page_behind(*paged.file, 12, false) == nullptr);
-    CHECK(buffer::reuse_page_behind(*paged.file, 11, true) == nullptr);
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 12, false) == nullptr);
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, true) == nullptr);
     first->valid.add(0, 10);
-    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == first);
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, false) == first);
     CHECK(first->index == 11);
     CHECK(first->valid.empty());
     CHECK(paged.by_use() == "11 20");
     CHECK(buffer::find_page(*paged.file, 10) == nullptr);
     CHECK(buffer::find_page(*paged.file, 11) == first);
-    CHECK(buffer::reuse_page_behind(*paged.file, 10, true) == first);
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 10, true) == first);
     first->is_dirty = true;
-    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, false) == nullptr);
     first->is_dirty = false;
     first->busy = Busy::Loading;
-    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);
+    CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, false) == nullptr);
     first->busy = Busy::No;
     CHECK(paged.file->pages.count == 2);
 }
@@ -181,7 +181,7 @@ TEST_CASE("memory_is_touched_before_loads_from_64_kib") {
         Page* page = paged.page(0);
         REQUIRE(page != nullptr);
         CHECK_FALSE(page->touched);
-        CHECK(buffer::load(*paged.file, *page, 0, bytes, false) == 0);
+        CHECK(buffer::load_page_range(*paged.file, *page, 0, bytes, false) == 0);
         CHECK(page->valid.covers(0, bytes));
         CHECK(paged.file->statistics.wait_ns == 0);
         close(fd);

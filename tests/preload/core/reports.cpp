@@ -402,7 +402,7 @@ TEST_CASE("few_calls_use_singular_and_open_files_report_once") {
     const Folder folder;
     const int fd = open((folder.path + "/open").c_str(), O_RDWR | O_CREAT, 0644);
     state.settings->rules[0].verbose = true;
-    buffer::adopt({.fd = fd, .flags = O_RDWR, .path = "open"});
+    buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = "open"});
     std::string data(20'000, 'x');
     for (int i = 0; i < 20; ++i) {
         REQUIRE(write_at(fd, data.data(), 1000, i * 1000) == 1000);

@@ -23,8 +23,8 @@ namespace {
 /// Opened as ranks of MPI do it.
 int open_shared(const std::string& path, int flags, const OpenedByMpi& mpi) {
     const int fd = open(path.c_str(), flags, 0644);
-    buffer::adopt({.fd = fd, .flags = flags, .path = path.c_str(), .mpi = &mpi});
-    REQUIRE(buffer::watched(fd));
+    buffer::adopt_descriptor({.fd = fd, .flags = flags, .path = path.c_str(), .mpi = &mpi});
+    REQUIRE(buffer::is_watched_descriptor(fd));
     return fd;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("inherited_file_ends_buffering_and_private_one_does_not") {
 
 TEST_CASE("append_by_another_process_is_seen_at_end") {
     Held one(quiet);
-    buffer::hand_to_kernel(one.fd);
+    buffer::flush_to_kernel(one.fd);
     const int other = open(one.path.c_str(), O_WRONLY | O_APPEND);
     REQUIRE(write(other, "more", 4) == 4);
     close(other);
@@ -84,10 +84,10 @@ TEST_CASE("mpi_file_is_buffered_alone_read_only_or_disjoint") {
     disjoint.mpi_disjoint = true;
     int handle = 0;
     const auto fits = [&](int ranks, int flags, const settings::Rule& rule) {
-        return buffer::unfit({ranks, &handle}, flags, rule) == nullptr;
+        return buffer::describe_mpi_objection({ranks, &handle}, flags, rule) == nullptr;
     };
     CHECK_FALSE(fits(0, O_RDONLY, disjoint));
-    CHECK(buffer::unfit({1, nullptr}, O_RDONLY, disjoint) != nullptr);
+    CHECK(buffer::describe_mpi_objection({1, nullptr}, O_RDONLY, disjoint) != nullptr);
     CHECK(fits(1, O_RDWR, plain));
     CHECK(fits(2, O_RDONLY, plain));
     CHECK_FALSE(fits(2, O_WRONLY, plain));
@@ -115,7 +115,7 @@ TEST_CASE("rank_files_belong_to_their_handle_until_released") {
     CHECK(file_of(fd).pages.count == 0);
     REQUIRE(truncate(path.c_str(), 100) == 0);
     bool ignored = false;
-    CHECK(buffer::flush(fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(fd, ignored) == 0);
     CHECK(file_of(fd).size == 100);
     buffer::release_shared(&stranger, "not this one");
     CHECK(mode_of(fd) == Mode::Active);

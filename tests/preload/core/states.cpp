@@ -44,7 +44,7 @@ TEST_CASE("suspend_hands_data_and_offsets_over_and_resume_takes_them") {
     const std::uint32_t before = state.undelivered.load();
     Held one(quiet);
     CHECK(state.undelivered.load() == before + 1);
-    CHECK(buffer::holds_any_dirty());
+    CHECK(buffer::has_any_dirty_file());
     const int other = open_buffered(one.path, O_RDWR);
     CHECK(buffer::seek(one.fd, 7, SEEK_SET).value == 7);
     CHECK(buffer::seek(other, 9, SEEK_SET).value == 9);
@@ -117,10 +117,10 @@ TEST_CASE("foreign_append_releases_at_resume_and_keeps_reason") {
 TEST_CASE("appended_end_must_be_where_expected") {
     File file;
     file.appended.landed = 100;
-    buffer::note_landed(file, 20, 120);
+    buffer::check_appended_size(file, 20, 120);
     CHECK(file.appended.landed == 120);
     CHECK_FALSE(file.appended.grew);
-    buffer::note_landed(file, 20, 150);
+    buffer::check_appended_size(file, 20, 150);
     CHECK(file.appended.grew);
     CHECK(file.appended.landed == 150);
 }
@@ -133,8 +133,8 @@ TEST_CASE("larger_kernel_size_is_adopted_unless_appending") {
     buffer::update_size_from_kernel(file);
     CHECK(file.size == 500);  // of which the kernel knows nothing yet
     REQUIRE(pwrite(one.fd, "x", 1, 599) == 1);
-    CHECK(buffer::size_below(one.fd) == 600);
-    CHECK(buffer::size_below(-1) == -1);
+    CHECK(buffer::read_size_from_kernel(one.fd) == 600);
+    CHECK(buffer::read_size_from_kernel(-1) == -1);
     buffer::update_size_from_kernel(file);
     CHECK(file.size == 600);
     file.appended = {.all = true, .grew = false, .landed = 600};

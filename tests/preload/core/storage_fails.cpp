@@ -26,7 +26,7 @@ namespace {
 std::function<ssize_t(void*, std::size_t, off64_t)> read_hook;         // NOLINT(*-err58-cpp): empty
 std::function<ssize_t(const void*, std::size_t, off64_t)> write_hook;  // NOLINT(*-err58-cpp)
 
-/// A file of 64 KiB of '-' on storage that answers as the test says; nobody but the program works.
+/// A file of 64 KiB of '-' on storage with scripted results; no worker thread runs.
 struct Storage {
     Folder folder;
     std::string path = folder.path + "/data";
@@ -98,7 +98,7 @@ TEST_CASE("straight_read_repeats_after_interrupt") {
     CHECK(fixture.read(100, 30'000) == 60);
     CHECK(fixture.file->statistics.read.storage_bytes == 160);
     CHECK(fixture.file->turns.in_flight == 0);
-    // What storage does not have although the file is so long: zeros.
+    // Bytes below the file size that storage does not have read as zeros.
     fixture.reads_by([](void*, std::size_t, off64_t) { return 0; });
     fixture.data.assign(fixture.data.size(), 'x');
     CHECK(fixture.read(100, 10'000) == 100);
@@ -171,7 +171,7 @@ TEST_CASE("write_error_midway_returns_bytes_before_it") {
 TEST_CASE("refused_earlier_write_blocks_straight_writes") {
     Storage fixture;
     REQUIRE(fixture.write(100, 1 << 16) == 100);  // at the end: stays here
-    REQUIRE(buffer::holds_dirty(fixture.fd));
+    REQUIRE(buffer::has_dirty_pages(fixture.fd));
     fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
     CHECK(fixture.write(100, 40'000) == -ENOSPC);
     CHECK(fixture.file->errors.count == 1);  // reported by this call
@@ -198,17 +198,18 @@ TEST_CASE("refused_earlier_write_blocks_straight_writes") {
 TEST_CASE("straight_write_invalidates_pages_but_keeps_newer_data") {
     Storage fixture;
     fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
-        // Another thread meanwhile: pages 4 to 7 of what was there before; 20 bytes of page 5 are written after us.
+        // Another thread meanwhile loads the old content of pages 4 to 7, and writes 20 bytes of page 5 after this
+        // write.
         fixture.file->lock.lock();
         for (std::int64_t index = 4; index < 8; ++index) {
             bool again = false;
-            Page* page = buffer::new_page(*fixture.file, index, again);
+            Page* page = buffer::allocate_page(*fixture.file, index, again);
             REQUIRE(page != nullptr);
-            CHECK(buffer::load(*fixture.file, *page, 0, 4096, false) == 0);
+            CHECK(buffer::load_page_range(*fixture.file, *page, 0, 4096, false) == 0);
         }
         Page* dirty = buffer::find_page(*fixture.file, 5);
         dirty->dirty.add(100, 120);
-        buffer::note_dirty(*fixture.file, *dirty);
+        buffer::mark_page_dirty(*fixture.file, *dirty);
         fixture.file->lock.unlock();
         return pwrite64(fixture.fd, from, bytes, offset);
     });
@@ -235,7 +236,7 @@ TEST_CASE("refilled_page_after_refusal_is_full_again") {
     fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
     const std::uint64_t before = system::now_ns();
     bool ignored = false;
-    CHECK(buffer::flush(fixture.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == ENOSPC);
     CHECK_FALSE(page->full);
     CHECK(fixture.file->errors.retry_after_ns >= before + 1'000'000'000);
     CHECK(fixture.file->errors.retry_after_ns <= system::now_ns() + 1'000'000'000);
@@ -243,7 +244,7 @@ TEST_CASE("refilled_page_after_refusal_is_full_again") {
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     REQUIRE(fixture.write(10, 100) == 10);
     CHECK(page->full);
-    CHECK(buffer::flush(fixture.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == 0);
     REQUIRE(fixture.write(10, 100) == 10);
     CHECK_FALSE(page->full);
 }
@@ -259,16 +260,16 @@ TEST_CASE("refused_data_is_lost_with_last_writer_only") {
         REQUIRE(write_at(closing, fixture.data.data(), 100, 1 << 16) == 100);
         fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
         CHECK(close_buffered(closing) == ENOSPC);
-        CHECK(buffer::holds_dirty(other) == another);
+        CHECK(buffer::has_dirty_pages(other) == another);
         CHECK(fixture.file->size == (another ? (1 << 16) + 100 : 1 << 16));
         CHECK(fixture.file->pages.count == (another ? 1 : 0));
         fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
             return pwrite64(another ? other : -1, from, bytes, offset);
         });
         bool ignored = false;
-        CHECK(buffer::flush(other, ignored) == ENOSPC);  // each is told once
+        CHECK(buffer::flush_descriptor(other, ignored) == ENOSPC);  // each is told once
         CHECK(contents(fixture.path).size() == (another ? (1 << 16) + 100 : 1 << 16));
-        CHECK_FALSE(buffer::holds_dirty(other));
+        CHECK_FALSE(buffer::has_dirty_pages(other));
     }
 }
 
@@ -277,11 +278,11 @@ TEST_CASE("space_below_4_GiB_counts_as_low") {
     about.f_bsize = 4096;
     about.f_blocks = 1U << 30U;
     about.f_bavail = (1U << 20U) - 1;
-    CHECK(buffer::space_is_low(about));
+    CHECK(buffer::is_space_low(about));
     about.f_bavail = 1U << 20U;
-    CHECK_FALSE(buffer::space_is_low(about));
+    CHECK_FALSE(buffer::is_space_low(about));
     about.f_blocks = about.f_bavail = 0;
-    CHECK_FALSE(buffer::space_is_low(about));  // a file system that does not tell
+    CHECK_FALSE(buffer::is_space_low(about));  // a file system that does not tell
 }
 
 TEST_CASE("all_pages_refused_sends_writes_straight") {
@@ -302,8 +303,8 @@ TEST_CASE("all_pages_refused_sends_writes_straight") {
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     bool ignored = false;
-    CHECK(buffer::flush(fixture.fd, ignored) == ENOSPC);
-    CHECK(buffer::flush(fixture.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == 0);
     CHECK(contents(fixture.path).substr(4096, 10) == std::string(10, 'x'));
 }
 
@@ -331,9 +332,9 @@ TEST_CASE("behind the end of a file there is nothing to load") {
     Storage fixture;
     fixture.file->lock.lock();
     bool again = false;
-    Page* page = buffer::new_page(*fixture.file, 16, again);
+    Page* page = buffer::allocate_page(*fixture.file, 16, again);
     REQUIRE(page != nullptr);
-    CHECK(buffer::load(*fixture.file, *page, 0, 4096, true) == 0);
+    CHECK(buffer::load_page_range(*fixture.file, *page, 0, 4096, true) == 0);
     CHECK(page->valid.empty());
     CHECK(fixture.file->statistics.read.storage_calls == 0);
     CHECK(fixture.file->statistics.wait_ns == 0);
@@ -345,7 +346,7 @@ TEST_CASE("fragmented_clean_ranges_are_forgotten_on_write") {
     Storage fixture;
     fixture.file->lock.lock();
     bool again = false;
-    Page* page = buffer::new_page(*fixture.file, 3, again);
+    Page* page = buffer::allocate_page(*fixture.file, 3, again);
     REQUIRE(page != nullptr);
     for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
         page->valid.add(i * 20, i * 20 + 5);

@@ -57,8 +57,8 @@ TEST_CASE("release_by_any_key_hands_data_over_first") {
         CHECK(contents(one.path) == one.text);
         const std::string path = one.folder.path + "/next";
         const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
-        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
-        CHECK_FALSE(buffer::watched(fd));
+        buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
+        CHECK_FALSE(buffer::is_watched_descriptor(fd));
         close(fd);
         state.retired = false;
     }
@@ -69,38 +69,38 @@ TEST_CASE("flush_by_any_key_keeps_file_buffered") {
     const auto by = [&](auto flush) {
         Held one(quiet);
         REQUIRE(fstat(one.fd, &got) == 0);
-        CHECK(buffer::holds_dirty(one.fd));
+        CHECK(buffer::has_dirty_pages(one.fd));
         CHECK(buffer::is_registered_inode(got.st_dev, got.st_ino));
-        flush(one.fd);
+        flush_descriptor(one.fd);
         CHECK(contents(one.path) == one.text);
-        CHECK_FALSE(buffer::holds_dirty(one.fd));
+        CHECK_FALSE(buffer::has_dirty_pages(one.fd));
         CHECK(buffer::is_registered_inode(got.st_dev, got.st_ino));
         CHECK(mode_of(one.fd) == Mode::Active);
         CHECK(file_of(one.fd).pages.count == 1);
     };
-    by([](int fd) { buffer::hand_to_kernel(fd); });
+    by([](int fd) { buffer::flush_to_kernel(fd); });
     by([&](int) { buffer::flush_inode(got.st_dev, got.st_ino); });
     by([](int) { buffer::flush_all(); });
     by([](int fd) {
         bool ignored = true;
-        CHECK(buffer::flush(fd, ignored) == 0);
+        CHECK(buffer::flush_descriptor(fd, ignored) == 0);
         CHECK_FALSE(ignored);
         CHECK(file_of(fd).statistics.syncs == 1);
     });
-    CHECK_FALSE(buffer::holds_dirty(999));
+    CHECK_FALSE(buffer::has_dirty_pages(999));
     CHECK_FALSE(buffer::is_registered_inode(got.st_dev, got.st_ino));
     bool ignored = true;
-    CHECK(buffer::flush(999, ignored) == 0);
+    CHECK(buffer::flush_descriptor(999, ignored) == 0);
     CHECK_FALSE(ignored);
 }
 
 TEST_CASE("ignored_sync_stays_in_memory_while_buffered") {
     Held one("*:size=4k:count=4:ignoreflush,%process:age=600");
     bool ignored = false;
-    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(one.fd, ignored) == 0);
     CHECK(ignored);
     buffer::release_file_of_descriptor(one.fd, "test");
-    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(one.fd, ignored) == 0);
     CHECK_FALSE(ignored);
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("what goes straight arrives behind what was written before it") {
     REQUIRE(write_at(one.fd, one.data.data(), 100, 500'000) == 100);
     CHECK(one.file->statistics.write.storage_calls == 2);
     CHECK(contents(one.path).size() == (1 << 20) + 100);
-    CHECK_FALSE(buffer::holds_dirty(one.fd));
+    CHECK_FALSE(buffer::has_dirty_pages(one.fd));
 }
 
 TEST_CASE("of clean pages the one goes that was not used for longest") {
@@ -193,7 +193,7 @@ TEST_CASE("own_descriptor_moves_when_program_wants_number") {
     buffer::mark_own_descriptor(other);
     state.report = fd;
     state.lines = other;
-    buffer::move_private(fd);
+    buffer::move_own_descriptor(fd);
     CHECK(state.report != fd);
     CHECK(state.lines == other);
     CHECK(buffer::is_private(state.report));

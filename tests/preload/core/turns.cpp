@@ -84,9 +84,9 @@ TEST_CASE("waiter_finds_closed_descriptor_and_holds_nothing" * doctest::skip(!ca
                     has_returned = !buffer::read(one.fd, &part, 1, 0).done;
                 } else if (scenario == 1) {
                     Description* current = nullptr;
-                    has_returned = buffer::locked_file(one.fd, current) == nullptr && current == nullptr;
+                    has_returned = buffer::lock_file_of_descriptor(one.fd, current) == nullptr && current == nullptr;
                 } else {
-                    has_returned = !buffer::holds_dirty(one.fd);
+                    has_returned = !buffer::has_dirty_pages(one.fd);
                 }
             });
             CHECK(other.waits());
@@ -233,7 +233,7 @@ TEST_CASE("flush_waits_for_running_write_and_load" * doctest::skip(!can_be_seen(
         const Beside other(flushes);
         CHECK(other.waits());
         CHECK(contents(one.path) == "");
-        CHECK(buffer::holds_dirty(one.fd));
+        CHECK(buffer::has_dirty_pages(one.fd));
         file.lock.lock();
         file.turns.writing = false;
         file.dirty.first->busy = buffer::Busy::Loading;
@@ -329,10 +329,10 @@ TEST_CASE("dirty_page_with_pending_load_is_written_later" * doctest::skip(!can_b
         file.changed.notify_all();
         file.lock.unlock();
     }
-    CHECK(buffer::holds_dirty(one.fd));  // who waited looks again what there is to do
+    CHECK(buffer::has_dirty_pages(one.fd));  // who waited looks again what there is to do
     file.lock.lock();
     CHECK(buffer::write_oldest(file, true) == 0);
     file.lock.unlock();
-    CHECK_FALSE(buffer::holds_dirty(one.fd));
+    CHECK_FALSE(buffer::has_dirty_pages(one.fd));
     CHECK(contents(one.path) == one.text);
 }

@@ -8,7 +8,7 @@
 namespace sonde::buffer {
 
 void mark_page_dirty(File& file, Page& page) noexcept;
-/// What could not be written is the oldest again.
+/// Puts a page that could not be written back to the front of the queue of dirty pages.
 void requeue_dirty_page(File& file, Page& page) noexcept;
 void mark_page_clean(File& file, Page& page) noexcept;
 void store_error(File& file, int error) noexcept;

@@ -15,7 +15,7 @@ namespace sonde::buffer {
 
 namespace {
 
-/// What storage refused is tried again after this time.
+/// A write that storage refused is repeated after this time.
 constexpr std::uint64_t retry_ns = 1'000'000'000;
 
 }  // namespace
@@ -100,7 +100,7 @@ bool Job::next(Request& request) noexcept {
 
 void Job::done(ssize_t got) noexcept {
     if (by_direct_) {
-        // What this way refuses, for whatever reason, the ordinary way may take; its error is the one that counts.
+        // If a direct transfer fails, it is repeated without O_DIRECT, and the error of the repetition is reported.
         by_direct_ = false;
         got = std::clamp<ssize_t>(got, 0, part_.end - place_);
         place_ += static_cast<std::uint32_t>(got);
@@ -110,7 +110,7 @@ void Job::done(ssize_t got) noexcept {
         bytes_ += static_cast<std::uint64_t>(got);
         size_below_ = appends_ ? read_size_from_kernel(fd_) : -1;
     } else if (got == 0 && !writes_) {
-        // Past the end of what the kernel has, but before the end that the program made: zeros.
+        // Bytes between the kernel's end of the file and the end that the program has set read as zeros.
         std::memset(page_->data + place_, 0, part_.end - place_);
         place_ = part_.end;
     } else if (got != -EINTR) {

@@ -18,19 +18,19 @@ struct Request {
 
 class Job {
  public:
-    // These three with the lock of the file held.
-    /// The gaps of [begin, end) in the page. False when there is nothing to read.
+    // The next three functions require the lock of the file.
+    /// Begins to load the missing parts of [begin, end) of the page. Returns false if none is missing.
     bool begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept;
-    /// The oldest dirty page, which must be free.
+    /// Begins to write the oldest dirty page, on which no other job may work.
     void begin_write(File& file) noexcept;
-    /// Called when next() has returned that the job is complete. 0 or a negative errno.
+    /// Must be called after next() has returned that the job is complete. Returns 0 or a negative errno.
     int finish(std::uint64_t spent_ns) noexcept;
 
-    // And these without it: the page is marked as busy.
+    // The next functions do not require the lock, because the page is marked as busy.
     bool next(Request& request) noexcept;
-    /// The result of that request: bytes, or a negative errno.
+    /// Stores the result of the last request: transferred bytes, or a negative errno.
     void done(ssize_t got) noexcept;
-    /// Makes the call of a request: bytes, or a negative errno.
+    /// Executes the system call of a request. Returns the transferred bytes or a negative errno.
     ssize_t ask(const Request& request) const noexcept;
     void do_all() noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of a file: finding, taking, giving back, filling.
+// Finds, allocates, releases and fills the pages of a file.
 
 #include "cache/pages.hpp"
 
@@ -15,7 +15,7 @@ namespace sonde::buffer {
 
 namespace {
 
-/// Buffers that were given back, for the next file: fresh memory costs a page fault every 4 KiB.
+/// Released page buffers are kept for the next file, because new memory costs a page fault every 4 KiB.
 struct Spare {
     void* data;
     std::size_t bytes;
@@ -117,14 +117,14 @@ Page* make_unused_page(File& file) noexcept {
     return page;
 }
 
-/// The clean page that was not used for longest; nullptr when all are dirty or busy.
+/// Returns the least recently used clean page; nullptr if all pages are dirty or busy.
 Page* choose_page_to_evict(File& file) noexcept {
     for (Page* page = file.pages.oldest; page != nullptr; page = page->newer) {
         if (!page->is_dirty && page->busy == Busy::No) {
             return page;
         }
     }
-    // Planned pages are dropped for pages that are needed now.
+    // A page that is only planned for read-ahead is evicted for a page that is needed now.
     for (Page* page = file.pages.oldest; page != nullptr && file.pages.queued > 0; page = page->newer) {
         if (page->busy == Busy::Queued) {
             return page;

@@ -19,7 +19,8 @@ void drop_all_pages(File& file) noexcept;
 void release_pages_of_parent() noexcept;
 bool allocate_page_buckets(File& file) noexcept;
 void free_page_buckets(File& file) noexcept;
-/// Fills the gaps of [begin, end) from storage. 0 or a negative errno. Gives the lock back while it reads.
+/// Reads the missing parts of [begin, end) from storage. Returns 0 or a negative errno. Releases the lock while it
+/// reads.
 int load_page_range(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept;
 
 }  // namespace sonde::buffer

@@ -25,7 +25,7 @@ constexpr std::uint32_t longest_sleep = 1U << 16U;
 
 }  // namespace
 
-/// How fast the kernel's cache is says nothing where we go around it.
+/// Returns whether transfers use O_DIRECT: then the speed of the kernel's cache does not matter.
 bool uses_direct_io(const File& file) noexcept {
     return file.ends.direct >= 0 || file.ends.direct_out >= 0;
 }
@@ -50,7 +50,7 @@ bool has_fast_calls(const File& file) noexcept {
 
 namespace {
 
-/// The best of late: one that was interrupted says nothing about storage.
+/// The best recent rate counts, because a transfer that was interrupted says nothing about storage.
 void note_rate(File& file, std::uint64_t bytes_per_us) noexcept {
     ++file.payoff.measured;
     file.payoff.best_rate -= file.payoff.best_rate / 16;

@@ -8,23 +8,23 @@
 namespace sonde::buffer {
 
 bool is_page_worthwhile(File& file, std::int64_t index) noexcept;
-/// A page was read or written that may have been read ahead.
+/// Counts a page that may have been read ahead and that the program has now accessed.
 void count_used_read_ahead(File& file, Page& page) noexcept;
-/// A page that was read ahead is dropped unread. Too many of them pause reading ahead.
+/// Counts a page that was read ahead and evicted unread. Too many of these pause read-ahead.
 void count_unused_read_ahead(File& file) noexcept;
-/// A call of the program went straight to storage: its `bytes` that were not there before took `ns`.
+/// Records a call that bypassed the pages: it moved `bytes` that the previous call did not touch, in `ns`.
 void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Records that a transfer of `bytes` by the library took `ns`.
 void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
-/// Storage answers as fast as memory: see profitability.cpp.
+/// Returns whether storage answers about as fast as memory (thresholds: profitability.cpp).
 bool is_storage_fast(const File& file) noexcept;
 /// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
 bool is_rate_unknown(const File& file) noexcept;
-/// How fast the kernel's cache is says nothing where we go around it.
+/// Returns whether transfers use O_DIRECT: then the speed of the kernel's cache does not matter.
 bool uses_direct_io(const File& file) noexcept;
-/// Counts a call for the question whether buffering pays; true when the file should go to sleep.
+/// Counts a call, with or without a cache hit. Returns true if buffering does not pay and the file should be suspended.
 bool count_call(File& file, bool hit) noexcept;
-/// Calls of the next sleep of a file whose last one was followed by nothing better.
+/// Returns the calls of the next suspension, which is longer if buffering did not pay after the last one either.
 std::uint32_t compute_next_suspension_calls(const File& file) noexcept;
 
 }  // namespace sonde::buffer

@@ -20,7 +20,7 @@ constexpr std::int64_t large_in_memory = 8U << 10U;
 constexpr std::uint32_t most_probes = 4;  ///< the first transfer may be slow for unrelated reasons
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
 
-/// Queues [begin, end) of the page for the workers. False when there is no place for it now.
+/// Queues the load of [begin, end) of a page. Returns false if no page is free for it.
 bool queue_page_load(File& file, std::int64_t index, std::uint32_t begin, std::uint32_t end) noexcept {
     bool again = false;
     Page* page = allocate_page(file, index, again, false);
@@ -49,7 +49,8 @@ Move classify_access(File& file, Stream& stream, std::int64_t begin, std::int64_
         move.reach = std::min(move.reach, reach_in_memory);
         move.passes = move.local && move.run > file.pages.page_size;
     } else if (file.payoff.probes < most_probes && !uses_direct_io(file) && end - begin >= large_in_memory) {
-        // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
+        // The first large calls measure the storage: if buffering gains nothing, no page is allocated and no thread
+        // started.
         ++file.payoff.probes;
         move.straight = true;
         move.local = false;

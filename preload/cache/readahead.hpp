@@ -20,6 +20,6 @@ struct Move {
 Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept;
 void queue_read_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin,
                       std::int64_t end) noexcept;
-/// What a call of [begin, end) through this description is part of.
+/// Determines the access pattern of which a call on [begin, end) through this description is part.
 Move classify_access(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
 }  // namespace sonde::buffer

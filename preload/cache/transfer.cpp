@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving data between the program, the pages and storage.
+// Transfers data between program, pages and storage.
 
 #include "cache/transfer.hpp"
 
@@ -46,7 +46,7 @@ ssize_t read_past_pages(File& file, const Move& move, char* to, std::size_t byte
     return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
 }
 
-/// Drops pages of [at, at + bytes) that another thread loaded meanwhile: they may hold what was there before.
+/// Drops pages of this range that another thread loaded during a write: they may have the data from before it.
 void drop_pages_in_range(File& file, std::int64_t offset, std::size_t bytes) noexcept {
     const std::int64_t last = (offset + static_cast<std::int64_t>(bytes) - 1) / file.pages.page_size;
     for (std::int64_t index = offset / file.pages.page_size; index <= last;) {
@@ -115,7 +115,7 @@ std::size_t count_bytes_past_pages(File& file, std::int64_t offset, std::size_t 
 
 // --- reading ---
 
-/// The part of the page that is worth loading for a read of [begin, end) in it.
+/// Returns the part of the page to load for a read of [begin, end) in it.
 Range choose_range_to_load(const File& file, const Move& move, std::uint32_t begin, std::uint32_t end) noexcept {
     if (!move.local) {
         return {begin, end};
@@ -195,7 +195,7 @@ ssize_t read_through_pages(File& file, const Move& move, char* to, std::size_t b
 // --- writing ---
 namespace {
 
-/// Room for [begin, end) in the page's lists; false when all was flushed to make some: look again.
+/// Ensures that the page can take one more range. Returns false if it flushed the file to do so: find the page again.
 bool make_room_in_page(File& file, Page& page, int& error) noexcept {
     if (page.dirty.has_room() && page.valid.has_room()) {
         return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage that compares: what the buffer holds with what storage holds (SONDE_IOBUF=verify).
+// Compares buffered data with the data on storage (SONDE_IOBUF=verify).
 #pragma once
 
 #include "model/file.hpp"

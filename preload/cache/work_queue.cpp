@@ -14,7 +14,7 @@ constinit WorkerPool pool;
 
 namespace {
 
-/// The queue may forget a file when it is full: the walk over all files, a few times a second, finds it again.
+/// A full queue drops a file. The walk over all files, a few times a second, finds its work again.
 void append_file(File& file) noexcept {
     if (pool.count < std::size(pool.queue)) {
         pool.queue[(pool.first + pool.count++) % std::size(pool.queue)] = &file;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that have work for the threads of the library, and how many threads there are.
+// The queue of files with work for the threads of the library, and the number of threads.
 #pragma once
 
 #include "model/file.hpp"
@@ -10,7 +10,7 @@ namespace sonde::buffer {
 void enqueue_file(File& file) noexcept;
 /// Threads of the pool that are there.
 std::uint32_t count_worker_threads() noexcept;
-/// Starts threads that walk over all files and write pages that have been dirty for too long. Wakes no thread.
+/// Starts the threads that periodically write pages that have been dirty for too long. Wakes no thread.
 void ensure_worker_threads() noexcept;
 
 struct WorkerPool {

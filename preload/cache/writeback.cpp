@@ -33,7 +33,7 @@ int write_oldest(File& file, bool program_waits) noexcept {
 }
 
 int flush_file(File& file) noexcept {
-    // As many as there are now: another thread may make new ones as fast as we write.
+    // Writes only as many pages as are dirty now, because another thread may dirty new ones as fast as we write.
     std::uint32_t attempts = file.dirty.pages + 1;
     while (file.turns.writing || (file.dirty.first != nullptr && attempts > 0)) {
         if (file.turns.writing || file.dirty.first->busy == Busy::Loading) {
@@ -51,7 +51,7 @@ int flush_file(File& file) noexcept {
 
 namespace {
 
-/// As much as programs may write while we hold data back, also those of other processes.
+/// Free space that is reserved for writes of all processes while the library delays data.
 constexpr std::uint64_t reserve_bytes = 4ULL << 30U;
 constexpr long quotactl_fd = 443, get_user_quota = 0x80000700;  // Linux 5.14; + 1: of a group, + 2: of a project
 
@@ -97,7 +97,7 @@ bool is_quota_low(const File& file) noexcept {
     for (long kind = 0; kind <= (attributes.fsx_projid != 0 ? project : project - 1); ++kind) {
         Quota quota{};
         const long error = raw::call(quotactl_fd, fd, get_user_quota + kind, ids[kind], raw::number(&quota));
-        // Other errors: no quota is in force, or this kernel does not tell.
+        // Other errors mean that no quota is in force, or that this kernel does not report quotas.
         if (error == 0 ? is_quota_near_limit(quota) : kind == project && error == -EPERM && is_folder_low(file)) {
             return true;
         }
@@ -127,7 +127,7 @@ void check_space(File& file) noexcept {
     const int fd = file.ends.writer;
     struct statfs about {};
     const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
-    // Quota groups of btrfs show in no call that a user may make.
+    // No call that an unprivileged user may make reports quota groups of btrfs.
     const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->alone;
     file.write_through = has_status && (hidden || is_space_low(about) || is_quota_low(file));
     if (file.write_through) {

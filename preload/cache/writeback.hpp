@@ -9,9 +9,9 @@
 
 namespace sonde::buffer {
 
-/// Writes the oldest dirty page. 0 or a negative errno. Gives the lock back while it writes.
+/// Writes the oldest dirty page. Returns 0 or a negative errno. Releases the lock while it writes.
 int write_oldest(File& file, bool program_waits) noexcept;
-/// Until nothing is dirty, or the first error.
+/// Writes all dirty pages until the first error. Returns 0 or a negative errno.
 int flush_file(File& file) noexcept;
 /// Data is held back only while the free space and the quota certainly cover it: else each write goes straight, so that
 /// an error comes at its own call. Asks the file system, at most every 0.1 s, and hands everything over when it is low.

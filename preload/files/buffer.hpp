@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffer as its users see it: the intercepted calls, and the tests, which use it without preloading anything.
+// The interface of the buffer for the intercepted calls, and for tests that use it without preloading.
 #pragma once
 
 #include "files/calls.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading, writing and seeking: who is let in, what is left to the kernel, what is counted.
+// Reads, writes and seeks through the buffer: admission of calls, calls left to the kernel, statistics.
 
 #include "files/calls.hpp"
 
@@ -20,13 +20,13 @@ namespace sonde::buffer {
 
 namespace {
 
-/// No offset that a buffered file reaches may be refused by the kernel later; ext4 ends at 16 TiB.
+/// Largest buffered offset, so that the kernel never refuses a delayed write as too far; ext4 ends at 16 TiB.
 constexpr std::int64_t largest_buffered_offset = 1LL << 43U;
-/// Calls after which we look who else uses the file; our threads look by the clock.
+/// After this many calls the library checks for other users of the file; its threads check by time.
 constexpr std::uint32_t calls_between_looks = 64;
 constexpr std::uint64_t space_check_bytes = 16U << 20U;
 
-/// One call of the program on one file, between the moment it is let in and its end.
+/// One call of the program on one file, from its admission to its end.
 struct Call {
     int fd;
     bool writes;
@@ -37,7 +37,8 @@ struct Call {
     Answer answer{false, nullptr, 0};
 };
 
-/// A call on a suspended file. True when the kernel does it, as call.answer says; false when it must be admitted anew.
+/// Handles a call on a suspended file. Returns true if the kernel executes it (see call.answer), false to admit it
+/// again.
 bool pass_call_of_suspended_file(Call& call, File& file, Description* description) noexcept {
     acquire_bypass_slot();  // for the calls that follow
     file.passing.fetch_add(1, std::memory_order_seq_cst);
@@ -130,7 +131,7 @@ void leave_buffered_call(Call& call) noexcept {
     file.changed.notify_all();
 }
 
-/// Suspends the file for `calls` calls, of which the kernel executes this one.
+/// Suspends buffering of the file for `calls` calls. The kernel executes this call, which is the first of them.
 Answer suspend_and_pass_call(Call& call, std::int32_t calls) noexcept {
     leave_buffered_call(call);
     ++call.file->statistics.interruptions;
@@ -179,7 +180,7 @@ std::size_t sum_part_bytes(const IoPart* parts, std::size_t number) noexcept {
     return bytes;
 }
 
-/// Everything the kernel would refuse, or do in a way that is not ours: it shall do it, and see what the program sees.
+/// Returns whether the kernel must execute the call, because it may fail or because the buffer does not support it.
 bool must_kernel_do_call(const IoPart* parts, std::size_t number, std::size_t bytes, std::int64_t offset) noexcept {
     for (std::size_t i = 0; i < number; ++i) {
         const auto address = reinterpret_cast<std::uintptr_t>(parts[i].data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading, writing and seeking through the buffer.
+// Reads, writes and seeks through the buffer.
 #pragma once
 
 #include "model/bypass.hpp"
@@ -12,7 +12,7 @@
 
 namespace sonde::buffer {
 
-/// One piece of the program's memory in a call, as an iovec.
+/// One memory region of a call, as an iovec.
 struct IoPart {
     char* data;
     std::size_t bytes;
@@ -27,9 +27,9 @@ struct Answer {
     std::int64_t offset = -1;
 };
 inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
-/// Counts a call that was made on a watched file: its result, and how long it took.
+/// Counts a call on a file whose settings are not chosen yet: its result and its duration.
 void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept;
-/// Fast path for a suspended file. If it returns a slot, make the real call, then leave_bypass().
+/// Fast path for a suspended file. If it returns a slot, the caller makes the real call, then calls leave_bypass().
 inline BypassSlot* enter_bypass(int fd) noexcept {
     const Description* description = table[fd].load(std::memory_order_acquire);
     return description != nullptr ? enter_bypass(description->file.load(std::memory_order_acquire)) : nullptr;
@@ -43,7 +43,7 @@ inline bool is_released(int fd) noexcept {
 Answer read(int fd, const IoPart* parts, std::size_t count, std::int64_t offset) noexcept;
 Answer write(int fd, const IoPart* parts, std::size_t count, std::int64_t offset) noexcept;
 Answer seek(int fd, std::int64_t offset, int whence) noexcept;
-/// Makes the real call of an answer that was not done. No cancellation in between: the file counts who is on the way.
+/// Makes the real call if the buffer did not execute it. Disables cancellation meanwhile, because the file counts it.
 template <class Real>
 auto pass(const Answer& answer, Real real) noexcept(false) {
     if (answer.passing == nullptr) {

@@ -39,7 +39,7 @@ void adopt_candidate(int fd, std::uint32_t calls_state) noexcept {
     }
 }
 
-/// Files that this rule covers are looked up when they are opened.
+/// Returns whether files of this rule are adopted when they are opened, not after some calls.
 bool is_adopted_at_once(const settings::Rule& rule) noexcept {
     return !rule.automatic || rule.verbose || rule.direct || state.lines_folder != nullptr;
 }

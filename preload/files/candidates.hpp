@@ -13,7 +13,7 @@ enum class CallRoute : unsigned char {
     Time,    ///< make the real call and tell note_call_time() how long it took
     Buffer,  ///< the descriptor is in the table now
 };
-/// Counts one call that moves data. The descriptor counts_calls().
+/// Counts one read or write of a candidate and says what to do with it. Requires counts_calls(fd).
 CallRoute count_candidate_call(int fd) noexcept;
 void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept;
 /// Adopts the descriptor when it is not known and may lead to a file that is buffered without a lease.
@@ -21,6 +21,6 @@ void consider_unseen_descriptor(int fd) noexcept;
 
 /// `fd` has just been opened with `flags` as `path`. With a `reason` its file is not buffered.
 void consider_opened_descriptor(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
-/// Before `made` becomes known as a duplicate of `fd`.
+/// Must be called after dup(): gives `duplicate` the state of the candidate `fd`.
 void duplicate_candidate(int fd, int duplicate) noexcept;
 }  // namespace sonde::buffer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a descriptor: opened, duplicated, closed.
+// Follows each descriptor from open() through dup() to close().
 #include "files/descriptors.hpp"
 
 #include "cache/pages.hpp"
@@ -43,7 +43,7 @@ void raise_highest_descriptor(int fd) noexcept {
     }
 }
 
-/// For a description that lost the descriptor it was known by, and has others.
+/// Chooses another descriptor for a description whose known descriptor was closed.
 void find_other_descriptor(Description& description) noexcept {
     for (int other = 0; other <= highest.load(std::memory_order_relaxed); ++other) {
         if (table[other].load(std::memory_order_relaxed) == &description) {
@@ -71,7 +71,7 @@ bool do_flags_allow_buffering(int flags) noexcept {
     return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0;
 }
 
-/// Some append and some do not: what is held then has no one place in the file.
+/// Returns whether some descriptions append and others do not: then buffered data has no certain offset.
 bool mixes_append_and_write(const File& file, int flags) noexcept {
     for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
         if (other->writes && (flags & O_ACCMODE) != O_RDONLY && other->appends != do_flags_append(flags)) {
@@ -122,7 +122,7 @@ void forget_stale_descriptor(int fd) noexcept {
 
 namespace {
 
-/// Joins a new description to its file, both locked.
+/// Adds a new description to its file. Requires the lock of the file.
 void add_description(File& file, Description& description, const OpenedDescriptor& opening) noexcept {
     const int fd = opening.fd;
     const int flags = opening.flags;
@@ -177,7 +177,7 @@ settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, 
 
 namespace {
 
-/// The rule for a file that is opened, and its absolute path ("" when the kernel names none).
+/// Returns the rule for an opened file and stores its absolute path ("" if the kernel names none).
 settings::Rule* find_rule(const OpenedDescriptor& opening, char (&absolute)[1024]) noexcept {
     if (opening.rule == nullptr) {
         settings::Rule* const rule = rule_of(*state.settings, opening.fd, opening.path, absolute);
@@ -188,7 +188,7 @@ settings::Rule* find_rule(const OpenedDescriptor& opening, char (&absolute)[1024
     return is_system ? nullptr : opening.rule;
 }
 
-/// Why the file must not be buffered because of this descriptor, or nullptr.
+/// Returns the reason why this descriptor forbids buffering of the file, or nullptr.
 const char* find_objection(const OpenedDescriptor& opening, const File& file, const Description* description,
                            const char* path) noexcept {
     if (opening.reason != nullptr) {
@@ -221,7 +221,7 @@ bool is_unchanged(const struct stat& before, int fd) noexcept {
            now.st_ctim.tv_sec == before.st_ctim.tv_sec && now.st_ctim.tv_nsec == before.st_ctim.tv_nsec;
 }
 
-/// With the file locked and its new description joined: buffered only when something keeps others away.
+/// Buffers the file only if a guard protects it from other processes. Requires the lock of the file.
 void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
     if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended && !file.retries_later) {
         resume_buffering(file);
@@ -265,14 +265,14 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     }
     Description* description = state.description_slab.take();
     const char* const reason = find_objection(opening, *file, description, path);
-    // Ranks may also open one file each for itself (MPI_COMM_SELF).
+    // A rank may also open a file for itself alone (MPI_COMM_SELF).
     if (opening.mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {
         share_among_ranks(*file, *opening.mpi);
     } else if (file->shared) {
         release_file(*file, why_opened_again);
     }
     if (reason != nullptr) {
-        // Known all the same: while this descriptor is open no other one of the file may be buffered.
+        // The file is registered nevertheless: while this descriptor is open, no other one of the file may be buffered.
         release_file(*file, reason);
     }
     if (description != nullptr) {
@@ -285,7 +285,7 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
 
 namespace {
 
-/// Writes what a description left in the pages, before it goes away. The gate is open again afterwards.
+/// Writes the dirty pages before a description is removed. The gate is open again afterwards.
 void flush_before_detaching(File& file, Description& description, int fd, bool last) noexcept {
     close_gate(file);
     flush_file(file);
@@ -301,7 +301,7 @@ void flush_before_detaching(File& file, Description& description, int fd, bool l
     open_gate(file);
 }
 
-/// After the last close of a file, which is locked, as is the table of files.
+/// Destroys a file after its last close. Requires the locks of the file and of the table of files.
 void destroy_file_after_close(File& file) noexcept {
     constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
     for (int waits = 0; file.passing.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
@@ -323,7 +323,7 @@ int detach_descriptor(int fd) noexcept {
         flush_file(*file);
         file->lock.unlock();
     }
-    // The table of files first: the last close takes the file out of it.
+    // The table of files is locked first, because the last close removes the file from it.
     system::Hold lock_guard(state.files_lock);
     file = lock_file_of_descriptor(fd, description);
     if (file == nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a descriptor: opened, duplicated, closed.
+// Follows each descriptor from open() through dup() to close().
 #pragma once
 
 #include "settings/params.hpp"
@@ -22,15 +22,15 @@ struct OpenedDescriptor {
     bool just_opened = true;           ///< its offset is 0
     bool only_if_known = false;        ///< no new file is made for it
 };
-/// Adopts the descriptor when a rule covers its file, or when its file is known already.
+/// Registers the descriptor if a rule covers its file, or if its file is registered already.
 void adopt_descriptor(const OpenedDescriptor& opening) noexcept;
-/// The kernel gave out this number anew: its former owner was closed where the library does not see it.
+/// Removes a descriptor whose number the kernel has reused: its close() was not intercepted.
 void forget_stale_descriptor(int fd) noexcept;
-/// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
+/// Returns the rule for a descriptor by the path it was opened with and by its absolute path, stored in `absolute`.
 settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept;
-/// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
+/// Must be called before close(fd) or dup2(x, fd). Returns 0 or the positive errno that close() must report.
 int detach_descriptor(int fd) noexcept;
-/// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is released.
+/// Registers `duplicate` after dup(). For descriptors 0 to 2, which belong to stdio, the file is released.
 void register_duplicate(int fd, int duplicate) noexcept;
 /// fcntl(F_SETFL) is about to change the flags.
 void apply_flag_change(int fd, int flags) noexcept;

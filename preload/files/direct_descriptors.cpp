@@ -12,7 +12,7 @@ namespace sonde::buffer {
 
 namespace {
 
-/// Calls that make descriptors without passing by us (sockets, pipes) find numbers too.
+/// Leaves descriptor numbers for calls that the library does not intercept (sockets, pipes).
 constexpr std::uint64_t least_share_left = 16;
 constinit std::atomic<int> open_ones{0};
 
@@ -31,7 +31,7 @@ int open_direct(int fd, int access) noexcept {
     if (got < 0) {
         return -1;
     }
-    // High, where a program that counts on the lowest free number does not see it.
+    // Uses a high number, because programs may expect the lowest free number from their next open().
     const long high = system::high_duplicate(static_cast<int>(got));
     raw::call(SYS_close, got);
     if (high >= 0) {

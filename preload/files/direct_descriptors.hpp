@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of our own with O_DIRECT, and the program's right to all of its numbers.
+// Descriptors with O_DIRECT that the library opens for itself. The program can have any of their numbers.
 #pragma once
 
 #include "model/file.hpp"
@@ -19,7 +19,7 @@ struct DescriptorName {
     char text[32];
 };
 
-/// Opens what is missing for a file, locked, whose descriptor `fd` is; nothing where numbers are scarce.
+/// Opens the missing O_DIRECT descriptors of a file, unless descriptors are scarce. Requires the lock of the file.
 void add_direct(File& file, int fd, bool reads, bool writes) noexcept;
 /// Descriptors that are open now.
 int count_direct() noexcept;

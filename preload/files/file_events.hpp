@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program does to an open file that ends its buffering, or that makes others' changes visible.
+// Calls that end the buffering of an open file, or that must see changes of other processes.
 #pragma once
 
 #include <sys/types.h>
 
 namespace sonde::buffer {
 
-/// Buffering of this file ends for good; the reason is for the report.
+/// Ends the buffering of this file until its last close; `reason` is for the report.
 void release_file_of_descriptor(int fd, const char* reason) noexcept;
 void release_file_of_inode(dev_t device, ino_t inode, const char* reason) noexcept;
-/// The program locks a part of the file for its process.
+/// Must be called before the program locks a part of the file.
 void note_lock_of_file(int fd) noexcept;
-/// The program has got a lock on the file or a part of it, and must find what others wrote before.
+/// Must be called after the program got a lock on the file, so that it reads what other processes wrote before.
 void read_again_after_lock(int fd) noexcept;
 
 }  // namespace sonde::buffer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that are known: made by the first open, unmade after the last close.
+// Registered files: created by the first open, destroyed after the last close.
 #include "files/lifecycle.hpp"
 
 #include "cache/pages.hpp"
@@ -40,7 +40,7 @@ File* create_file(const struct stat& got, settings::Rule& rule, const char* path
     file->inode = got.st_ino;
     file->size = got.st_size;
     file->rule = &rule;
-    // A page of a file that is only read is what is waited for at once: as much memory in more and smaller pages.
+    // A read waits for a whole page, so files that are only read get the same memory in more and smaller pages.
     const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.size / largest_read, 1U) : 1;
     file->pages.page_size = rule.size / pieces;
     file->pages.limit = rule.count * pieces;
@@ -92,7 +92,7 @@ bool is_local_file_system(const struct statfs& about) noexcept {
 
 namespace {
 
-/// Calls that needed none below, each at the price of one of those that were made.
+/// Estimates the time saved: calls without a storage call, each at the mean time of a storage call.
 std::uint64_t compute_gained_ns(const TransferCounts& direction) noexcept {
     return direction.storage_calls > 0 ? direction.hits * (direction.storage_ns / direction.storage_calls) : 0;
 }

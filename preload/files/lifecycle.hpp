@@ -8,15 +8,15 @@
 
 namespace sonde::buffer {
 
-/// Both with the table of files locked. The file of an open descriptor, locked; made when a rule covers it.
+/// Returns the locked file of an open descriptor, created if a rule covers it. Requires the lock of the table of files.
 /// `only_read`: through this descriptor nothing can be written.
 File* find_or_create_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
                           bool only_read) noexcept;
-/// Back to the state of a fresh object, and unlocked.
+/// Removes the file from the table and unlocks it. Requires the lock of the table of files.
 void destroy_file(File& file) noexcept;
-/// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
+/// Refuses FAT (4 GiB limit, unstable inodes) and file systems of the kernel such as /proc.
 bool does_file_system_allow_buffering(int fd, struct statfs& about) noexcept;
-/// PoolWithoutThreads but the kernel of this node changes its files, so that the kernel's leases tell of everybody.
+/// Returns whether only this node changes files of the file system, so that a lease notices every other process.
 bool is_local_file_system(const struct statfs& about) noexcept;
 
 }  // namespace sonde::buffer

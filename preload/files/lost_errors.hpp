@@ -8,7 +8,8 @@ namespace sonde::buffer {
 
 /// Names the file and the error on standard error and in the system log.
 void report_lost_error(const File& file, int error) noexcept;
-/// At the end of the process: the same when a descriptor of the file has not seen its last error. With its lock held.
+/// Reports, at the end of the process, an error that no descriptor of the file has returned. Requires the lock of the
+/// file.
 void report_unseen_errors(File& file) noexcept;
 
 }  // namespace sonde::buffer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's right to all of its descriptor numbers: ours give way.
+// Moves or closes descriptors of the library whose numbers the program needs.
 #pragma once
 
 namespace sonde::buffer {
@@ -7,7 +7,7 @@ namespace sonde::buffer {
 /// The program has no number left. True when we had one, which it may have now: those with O_DIRECT first; then all
 /// buffering ends, and with it the need for any.
 bool give_up_own_descriptor() noexcept;
-/// The program needs the number of one of our descriptors: moves that descriptor to another number.
+/// Moves a descriptor of the library to another number, because the program needs this one.
 void move_own_descriptor(int fd) noexcept;
 
 }  // namespace sonde::buffer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Putting a file to sleep for the time of a call that is not done here.
+// Suspends buffering of a file during a call that the buffer does not execute.
 #include "files/passthrough.hpp"
 
 #include "files/candidates.hpp"

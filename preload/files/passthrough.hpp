@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For all calls that the buffer does not do itself.
+// Scope of a call that the buffer does not execute itself: buffering of its file is suspended.
 #pragma once
 
 #include "model/file.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to all files when processes begin and end.
+// Prepares all files for fork(), exec() and the end of the process.
 #include "files/processes.hpp"
 
 #include "cache/pages.hpp"
@@ -22,7 +22,7 @@ namespace sonde::buffer {
 
 namespace {
 
-/// Calls that go straight through before buffering is tried again after a call that was not for us.
+/// After a call that the buffer cannot execute, this many calls bypass it before buffering is resumed.
 constexpr std::int32_t short_sleep = 64;
 
 bool is_closed_in_child(const File& file) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to all files when processes begin and end.
+// Prepares all files for fork(), exec() and the end of the process.
 #pragma once
 
 namespace sonde::buffer {
@@ -9,14 +9,15 @@ enum class Child {
     Program,    ///< posix_spawn and the like without file actions: what is close-on-exec stays ours
     Vanishing,  ///< exec: the process image is replaced when it succeeds
 };
-/// Flushes all, gives offsets to the kernel, lets go of what the child will share.
+/// Flushes all files, sets the kernel's offsets, and releases files that the child process will share.
 void before_child(Child kind) noexcept;
-/// Before and after fork(): between these two no other thread opens or closes. `child` is true in the new process.
+/// Called before and after fork(): no other thread opens or closes files in between. `child` is true in the new
+/// process.
 void prepare_fork_of_files() noexcept;
 void resume_after_fork(bool child) noexcept;
 /// Releases all files and buffers no file from now on, since an I/O ring of the program may access files unnoticed.
 void disable_buffering(const char* reason) noexcept;
-/// The process is about to end: flush, and write through from now on. Does not wait long for locks that others hold.
+/// Flushes all files at the end of the process; later calls pass through. Waits only briefly for locks.
 void finish() noexcept;
 /// setrlimit(RLIMIT_FSIZE) may have changed.
 void read_limits() noexcept;

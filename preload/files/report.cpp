@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was done for each file, in words for people and as lines of JSON; and what would have helped.
+// Reports for each file what the library did and what would help, as text and as JSON lines.
 #include "files/report.hpp"
 
 #include "files/summary.hpp"
@@ -38,7 +38,7 @@ void append_direction_line(Text& text, const char* name, const TransferCounts& c
     }
 }
 
-/// Files with fewer calls say nothing about what the buffer does.
+/// Files with fewer calls are left out of the report: they show nothing about the buffer.
 constexpr std::uint64_t few_calls = 16;
 
 /// Files of few calls: all of them in one line at the end, and a line for each whose calls were no longer seen. True
@@ -62,7 +62,7 @@ bool report_in_brief(const settings::Rule& rule, const char* path, const Statist
     return true;
 }
 
-/// What was gained, as far as one run can tell. `call_ns`: a small call that was made as it is, 0 when there was none.
+/// Appends the estimated gain. `call_ns`: duration of a small call that bypassed the buffer; 0 if there was none.
 void append_gain(Text& text, const Statistics& counted, std::uint64_t call_ns) noexcept {
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
     const std::uint64_t below = counted.read.storage_calls + counted.write.storage_calls;
@@ -92,7 +92,7 @@ void append_gain(Text& text, const Statistics& counted, std::uint64_t call_ns) n
     text << (counted.wait_ns > saved_ns ? "; but more than that was spent waiting: slower than without\n" : "\n");
 }
 
-/// One sentence, or nothing when there is nothing to do better.
+/// Returns one sentence of advice, or nullptr if there is none.
 const char* choose_advice(const File& file) noexcept {
     const Statistics& counted = file.statistics;
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
@@ -138,7 +138,7 @@ void append_direction_json(Text& text, const char* name, const TransferCounts& c
     text << "]}";
 }
 
-/// One file a process: <folder>/buffer-<pid>.ndjson.
+/// Each process writes one file: <folder>/buffer-<pid>.ndjson.
 void open_json_lines_file() noexcept {
     const long pid = raw::call(SYS_getpid);
     if (state.lines >= 0 && state.lines_pid == pid) {
@@ -156,7 +156,7 @@ void open_json_lines_file() noexcept {
     state.lines_pid = pid;
 }
 
-/// With option auto: what was chosen, or what the choice would be so far.
+/// With option auto: returns the chosen settings, or those that would be chosen now.
 Choice choice_of(const File& file) noexcept {
     return file.choice.why != nullptr ? file.choice : choose_settings(file.watch, file.block);
 }
@@ -333,7 +333,7 @@ void report_at_end() noexcept {
     for (std::size_t i = 0; i < state.settings->count; ++i) {
         verbose |= state.settings->rules[i].verbose;
     }
-    // Only where something could have been meant: a job starts many small programs besides the one it is about.
+    // Prints only in processes with files that could match, because a job also starts many small programs.
     verbose = verbose && state.strangers.load(std::memory_order_relaxed);
     for (std::size_t i = 0; verbose && state.report >= 0 && i < state.settings->count; ++i) {
         if (state.settings->rules[i].matched == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was done for a file, for people and as JSON.
+// Reports what the library did for a file, as text and as JSON.
 #pragma once
 
 #include "model/statistics.hpp"
@@ -11,7 +11,7 @@ struct File;
 
 /// With the lock of the file held.
 void report_file(File& file) noexcept;
-/// In the child of a fork: reports go to its own standard error, and only as long as that is open.
+/// Called in a child after fork(): its reports go to its own standard error while that is open.
 void close_report() noexcept;
 /// Final report; once.
 void report_at_end() noexcept;

@@ -6,7 +6,7 @@
 
 namespace sonde::buffer {
 
-/// The program has mapped the file behind `fd`, or memory without a file (-1), to write into it with others.
+/// Records a shared writable mapping of the file behind `fd`, or of memory without a file (-1).
 void note_shared_map(int fd) noexcept;
 /// The program locks a part of this file.
 void note_range_lock(int fd) noexcept;

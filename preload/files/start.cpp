@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning: settings, the table of descriptors, how much memory may be used.
+// Starts the library: settings, the table of descriptors, the memory limit.
 #include "files/start.hpp"
 
 #include "files/processes.hpp"

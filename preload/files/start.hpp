@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start of the library: settings, and the functions that reach storage.
+// Starts the library with its settings and the functions that access storage.
 #pragma once
 
 #include "model/state.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line for each process that used files with many calls: for the statistics of a site.
+// Writes one line for each process that used files with many calls, for statistics of a site.
 #pragma once
 
 #include "model/file.hpp"
 
 namespace sonde::buffer {
 
-/// Adds what was counted for a file. With the lock of the file held.
+/// Adds the statistics of a file to the summary. Requires the lock of the file.
 void add_to_summary(const File& file) noexcept;
 /// At the end of the process: appends the line to the file that SONDE_IOBUF_SUMMARY names, or sends it to the system
 /// log. Only on the first rank of an MPI program.

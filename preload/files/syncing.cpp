@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handing delayed data to the kernel when a call asks for it.
+// Writes delayed data to the kernel for calls that need it.
 #include "files/syncing.hpp"
 
 #include "cache/writeback.hpp"

@@ -22,7 +22,7 @@ struct LeaseThread {
 };
 constinit LeaseThread lease_thread;
 
-/// A signal may be lost when the program changes its user, so leases are checked at this interval too.
+/// Leases are also checked at this interval, because signals may be lost when the program changes its user.
 constexpr std::int64_t look_ns = 1'000'000'000;
 constexpr std::int64_t patience_ns = 200'000'000;
 
@@ -31,7 +31,7 @@ void* wait_for_lease_breaks(void*) noexcept {
     lease_thread.number = static_cast<int>(raw::call(SYS_gettid));
     lease_thread.changed.notify_all();
     lease_thread.lock.unlock();
-    // When its queue is full the kernel sends SIGIO, without the number of the descriptor.
+    // If the signal queue is full, the kernel sends SIGIO without the number of the descriptor.
     const std::uint64_t awaited = std::uint64_t{1} << (lease_signal - 1U) | std::uint64_t{1} << (SIGIO - 1U);
     while (!lease_thread.leaving.load(std::memory_order_relaxed)) {
         siginfo_t info{};

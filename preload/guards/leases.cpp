@@ -22,7 +22,7 @@ constexpr const char* why_not_owner = "the kernel grants no lease on it: its own
 constexpr const char* why_no_lease = "its file system grants no lease; name the file in IOBUF_PARAMS to buffer it";
 constexpr const char* why_no_thread = "no thread can wait for the kernel to take a lease back";
 
-/// Counts names of leased files by the hash of their last part.
+/// Number of leased files by the hash of the last part of their path.
 constexpr unsigned name_places = 256;
 constinit std::atomic<std::uint16_t> leased_names[name_places];
 
@@ -45,7 +45,7 @@ void forget_signal_owner(int fd) noexcept {
     raw::call(SYS_fcntl, fd, F_SETSIG, 0);
 }
 
-/// StartedPool the lease that the descriptions of the file need. 0 or an errno.
+/// Acquires the lease that the descriptions of the file need. Returns 0 or an errno.
 int take_lease(File& file) noexcept {
     const Description& description = *file.ends.descriptions;
     const bool writes = file.ends.writer >= 0;
@@ -58,7 +58,7 @@ int take_lease(File& file) noexcept {
     }
     const int fd = description.fd;
     const long type = writes ? F_WRLCK : F_RDLCK;
-    // Before there is a lease, so that no signal can go to the program; again, because some kernels replace the owner.
+    // Set before the lease, so that no signal reaches the program; set again, because some kernels replace the owner.
     // The kernel forgets it with the lease.
     const long error = set_signal_owner(fd, thread) ? -raw::call(SYS_fcntl, fd, F_SETLEASE, type) : ESRCH;
     if (error != 0) {
@@ -82,12 +82,12 @@ void count_unguarded(File& file, Guard guard) noexcept {
     file.guard = file.last_guard = guard;
 }
 
-/// The user's word, and what the node's table knows of other processes under the library.
+/// Without a lease: the guards are the node table (other processes with the library) and the user's word.
 const char* claim_instead_of_lease(File& file) noexcept {
     if (file.appended.all && !file.rule->alone) {
         return "opened with O_APPEND, and no lease keeps others from appending";
     }
-    // Ranks that share a file do not mind each other, only those who are not among them.
+    // Ranks that share a file accept each other, but no other process.
     const bool only_one = !file.shared && file.ends.writer >= 0;
     if (!claim_file_on_node(file, only_one)) {
         return "another process on this node uses it too";
@@ -103,7 +103,7 @@ const char* establish_guard(File& file) noexcept {
         return nullptr;
     }
     const settings::Rule& rule = *file.rule;
-    // A descriptor of our own with O_DIRECT would break the lease.
+    // A second descriptor with O_DIRECT would break the lease.
     const bool could_lease = file.is_local && !file.shared && !rule.direct && state.settings->limits.leases;
     const int error = !could_lease ? EINVAL : state.settings->limits.threads > 0 ? take_lease(file) : ESRCH;
     if (error == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps other processes from seeing a file while its newest data is in our pages, or from changing it unnoticed.
+// Guards: they keep other processes from reading a file whose newest data is in pages, and from changing it unnoticed.
 //
 // The kernel's lease (fcntl F_SETLEASE) does it exactly on file systems of this node: who opens or truncates the file
 // waits until we have written everything and given the lease up. The kernel tells a thread of the library, never one of
@@ -12,11 +12,11 @@
 
 namespace sonde::buffer {
 
-/// Before the file becomes active: nullptr when it may be buffered, or the reason why not.
+/// Called before the file is buffered. Returns nullptr if it may be, else the reason why not.
 const char* establish_guard(File& file) noexcept;
-/// After all data was handed to the kernel: the file is not active any more. What is not a lease stays.
+/// Releases the lease of a file whose data was flushed and that is no longer active. Other guards stay.
 void release_lease(File& file) noexcept;
-/// The descriptor that held the lease was closed, which ended the lease.
+/// Called after the descriptor with the lease was closed, which ended the lease.
 void forget_lease(File& file) noexcept;
 /// The file has no descriptor any more.
 void release_guard(File& file) noexcept;

@@ -133,7 +133,7 @@ bool close_node_locks() noexcept {
     return true;
 }
 
-/// The locks belong to the parent's open file, and stay its own; the child opens one for itself.
+/// The locks stay with the parent's open file description; the child opens its own.
 void node_locks_after_fork() noexcept {
     opening.reset();
     if (lock_file >= 0) {

@@ -6,10 +6,10 @@
 
 namespace sonde::buffer {
 
-/// True when this process may buffer the file: no other one on this node writes it, or, if we write, uses it at all.
+/// Claims the file. Returns false if another process on this node writes it or, if we write, uses it at all.
 bool claim_file_on_node(File& file, bool writes) noexcept;
 void withdraw_claim(const File& file) noexcept;
-/// Another process has come since, and one of us writes.
+/// Returns whether another process has claimed the file since, and one of the two writes.
 bool is_claimed_by_others(const File& file) noexcept;
 void node_locks_after_fork() noexcept;
 /// The descriptor behind `from` is now `to`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child of vfork works in the memory of its parent.
+// Detects a child of vfork(), which runs in the memory of its parent.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ bool in_borrowed_memory_slow() noexcept;
 inline bool in_borrowed_memory() noexcept {
     return vforked.load(std::memory_order_relaxed) && in_borrowed_memory_slow();
 }
-/// The calling process owns this memory: at the start, and in the child of fork.
+/// Records that the calling process owns this memory: at the start, and in a child of fork().
 void own_memory() noexcept;
 
 }  // namespace sonde::intercept

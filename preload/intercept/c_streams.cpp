@@ -29,7 +29,7 @@ struct Known {
 };
 constinit Known registry;
 
-/// Only from front to back: one that both reads and writes, or is mapped, seeks.
+/// Only streams that access the file front to back get a larger buffer; modes with + or m seek.
 bool is_mode_enlargeable(const char* mode) noexcept {
     for (const char* letter = mode; *letter != 0 && *letter != ','; ++letter) {
         if (*letter == '+' || *letter == 'm') {
@@ -122,7 +122,7 @@ void write_out_streams() noexcept {
     const system::Critical critical;
     system::Hold lock_guard(registry.lock);
     for (Enlarged& entry : registry.streams) {
-        // A thread that holds it may be on its way to our lock: not waited for.
+        // Does not wait for a locked stream, because its thread may wait for our lock.
         if (entry.stream != nullptr && ftrylockfile(entry.stream) == 0) {
             if (__fpending(entry.stream) > 0) {
                 fflush_unlocked(entry.stream);

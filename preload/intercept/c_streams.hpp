@@ -16,10 +16,10 @@ namespace sonde::intercept {
 
 /// Before any stream is opened.
 void start_c_streams(settings::Settings& settings) noexcept;
-/// A stream that has just been opened as `path` gets its buffer, when a rule says so. True when it has one.
+/// Gives a stream that was just opened as `path` a larger buffer if a rule covers it. Returns whether it has one.
 bool enlarge(FILE* stream, const char* path, const char* mode) noexcept;
 
-/// The buffer of a stream that is about to be closed; the memory is given back when this ends, which is afterwards.
+/// Keeps the buffer of a stream until fclose() has returned, then frees it.
 class Closing {
  public:
     explicit Closing(FILE* stream) noexcept;
@@ -32,7 +32,7 @@ class Closing {
     std::size_t bytes_ = 0;
 };
 
-/// Before the process is copied: what is in these streams is written, or both processes would write it at their ends.
+/// Flushes these streams before fork(); otherwise both processes would write their content when they end.
 void write_out_streams() noexcept;
 /// In the child of a fork.
 void c_streams_after_fork() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of descriptors after they were opened.
+// Intercepts calls that close, duplicate, lock or pass on descriptors.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
 #include "system/oldest_libc.hpp"
@@ -49,7 +49,8 @@ int close_descriptor(int fd, Real real) {
     return real();
 }
 
-/// Everything of ours in [first, last] is brought in order before the kernel closes it; our own descriptors stay open.
+/// Flushes and unregisters the files of [first, last] before the kernel closes them; descriptors of the library stay
+/// open.
 template <class Real>
 int close_descriptor_range(unsigned first, unsigned last, Real real) {
     const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::most_descriptors - 1)));
@@ -104,7 +105,7 @@ bool is_lock_request(int command) noexcept {
     return command == F_GETLK || command == F_OFD_GETLK;
 }
 
-/// Calls by which a program has leases and signals of its own on a file, where ours would be in the way.
+/// Commands by which the program uses leases or signals itself; a lease of the library would interfere.
 bool is_lease_command(int command) noexcept {
     return command == F_SETLEASE || command == F_GETLEASE || command == F_SETSIG || command == F_GETSIG ||
            command == F_SETOWN || command == F_GETOWN || command == F_SETOWN_EX || command == F_GETOWN_EX;
@@ -114,7 +115,7 @@ bool is_duplicate(int command) noexcept {
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
-/// Before a lock is given away, others must find our data; after one was taken, we must find theirs.
+/// Before an unlock, other processes must find our data; after a lock, this process must find theirs.
 template <class Real>
 int lock_file(int fd, bool unlock, Real real) {
     buffer::flush_to_kernel(fd);
@@ -193,7 +194,7 @@ int control_descriptor(int fd, int command, long argument, Real real) {
     return done;
 }
 
-/// A descriptor that travels to another process takes its offset with it.
+/// A descriptor that is sent to another process shares its offset.
 void release_passed_descriptors(const struct msghdr* message) noexcept {
     if (message == nullptr || message->msg_controllen == 0 || buffer::candidates == nullptr) {
         return;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace sonde;
 
-/// The C library is about to open this file itself.
+/// Releases the file, because stdio is about to open it and to access it without intercepted calls.
 void leave_path_to_stdio(Path path) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
@@ -28,7 +28,7 @@ int convert_mode_to_flags(const char* mode) noexcept {
     return both ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
 }
 
-/// A file that a stream of C++ opens: like any other, because it moves data by the descriptor only.
+/// Opens a file for a C++ stream, which accesses it through intercepted calls only, like any other file.
 template <class Real>
 FILE* open_cxx_stream(Path path, const char* mode, Real real) {
     const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
@@ -71,7 +71,7 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
     return stream;
 }
 
-/// The error of a delayed write that closing it must report, or 0.
+/// Returns the error of a delayed write that fclose() must report, or 0.
 int detach_stream(FILE* stream) noexcept {
     const int fd = stream != nullptr ? fileno(stream) : -1;
     if (intercept::in_borrowed_memory()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From results of the buffer to results of libc.
+// Converts results of the buffer to results of libc: return value and errno.
 #pragma once
 
 #include "files/buffer.hpp"
@@ -30,7 +30,7 @@ inline int result_of_flush(int done, int error) noexcept {
     return done;
 }
 
-/// While buffered files are known: the file behind a path, for calls that name it.
+/// Finds device and inode of a path for calls that name it, if any file is registered.
 bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept;
 
 /// A call that makes a descriptor: the program may use all numbers that it has, also those that we took.
@@ -44,7 +44,7 @@ int with_all_numbers(Real real) noexcept(noexcept(real())) {
     return fd;
 }
 
-/// As buffer::PassThrough, for the file behind a path.
+/// Like buffer::PassThrough, for the file behind a path.
 class PassThroughPath {
  public:
     PassThroughPath(int dirfd, const char* path, bool follow_stream) noexcept;
@@ -59,21 +59,21 @@ class PassThroughPath {
     bool made_ = false;
 };
 
-/// Descriptors of our own (reports), which the program must neither close nor see.
+/// Returns whether the descriptor belongs to the library (reports): the program must neither close nor see it.
 inline bool is_library_descriptor(int fd) noexcept {
     return fd >= buffer::lowest_private.load(std::memory_order_relaxed) && fd > 2 && buffer::is_private(fd);
 }
-/// The program takes such a number for itself, as it may: what is behind it gets another one.
+/// Moves a descriptor of the library to another number, because the program needs this one.
 void move_descriptor_off_number(int fd) noexcept;
 
-/// Before a file is opened: it may be one that is buffered.
+/// Returns whether the path may be that of a registered file; called before it is opened.
 inline bool opens_buffered_file(const char* path, int flags) noexcept {
     return buffer::may_break_own_lease(path) ||
            ((flags & O_TRUNC) != 0 && buffer::unguarded_files.load(std::memory_order_relaxed) != 0);
 }
-/// After a call that made another descriptor for a file that is known.
+/// Registers a new descriptor of a file that is registered already.
 int adopt_reopened_file(int fd, int flags, const char* path) noexcept;
-/// After any call that made a descriptor for a path.
+/// Considers a new descriptor of a path after any call that returned one.
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 
 /// Memory maps are accessed without a call, so a mapped file is released.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the library begins, is copied by fork, and ends.
+// Start of the library, fork(), exec() and end of the process.
 #pragma once
 
 namespace sonde::intercept {
 
 void prepare_fork() noexcept;
 void after_fork(bool child) noexcept;
-/// Before exec: whatever only lives in memory is written out, because it may be the last chance.
+/// Flushes all data before exec(), which discards the memory of the process.
 void before_exec() noexcept;
-/// Before the process ends without destructors.
+/// Flushes all data before the process ends without destructors.
 void at_end() noexcept;
 void* real_vfork() noexcept;
-/// Before the program limits its own system calls: ours may end the process then.
+/// Disables buffering before the program installs a system call filter, which could end the process at our calls.
 void before_filter() noexcept;
 /// Before a thread gets tables or spaces of its own, which the kernel refuses to a process with more threads, and
 /// before the main thread ends alone: ours are gone, and nothing is kept.

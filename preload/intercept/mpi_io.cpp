@@ -12,7 +12,7 @@ namespace sonde::intercept {
 
 namespace {
 
-/// A call of MPI that opens files. What it opens is kept here until it returns.
+/// The files that an MPI call has opened so far.
 struct MpiOpen {
     struct Opened {
         int fd, flags;
@@ -45,7 +45,7 @@ bool identity(int fd, dev_t& device, ino_t& inode) noexcept {
     return true;
 }
 
-/// What the descriptors are taken for that are still what they were when they were opened.
+/// Registers the descriptors that still refer to the files that the MPI call opened.
 void adopt_mpi_descriptors(const MpiOpen& done, const buffer::OpenedByMpi& mpi) noexcept {
     for (int i = 0; i < done.count; ++i) {
         const MpiOpen::Opened& file = done.files[i];
@@ -64,13 +64,13 @@ void adopt_mpi_descriptors(const MpiOpen& done, const buffer::OpenedByMpi& mpi) 
     }
 }
 
-/// A function of the MPI that the caller uses.
+/// Looks up a function in the MPI library that the caller uses.
 template <class Function>
 Function* look_up_mpi_function(const char* name, const void* caller) noexcept {
     return reinterpret_cast<Function*>(look_up_in_caller_libraries(name, caller));
 }
 
-/// Ranks of the group that opened a file; 0 when that cannot be found out.
+/// Returns the number of ranks that opened a file; 0 if unknown.
 int count_ranks_of_file(long handle, const void* caller) noexcept {
     auto* const group_of = beside<int(long, long*)>("PMPI_File_get_group", caller);
     auto* const size_of = beside<int(long, int*)>("PMPI_Group_size", caller);
@@ -85,7 +85,7 @@ int count_ranks_of_file(long handle, const void* caller) noexcept {
     return ranks;
 }
 
-/// Bytes of the type are missing in between: then independent calls read, and write back, what belongs to others.
+/// Returns whether the MPI type has holes: independent writes then also rewrite bytes of other ranks.
 bool has_holes(long type, const void* caller) noexcept {
     auto* const size_of = beside<int(long, int*)>("PMPI_Type_size", caller);
     auto* const extent_of = beside<int(long, long*, long*)>("PMPI_Type_get_extent", caller);

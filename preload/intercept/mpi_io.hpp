@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that MPI-IO opens: which of them one rank has for itself, and what all ranks do together with the others.
+// Registers the files that MPI-IO opens, and releases shared ones before collective calls.
 #pragma once
 
 namespace sonde::intercept {

@@ -56,7 +56,7 @@
     X(long, PMPI_File_iread_at_all, SONDE_OF_MPI)         \
     X(long, PMPI_File_iread_at_all_c, SONDE_OF_MPI)
 
-// One offset for all ranks, which MPI-IO stores in a separate file.
+// Calls with the shared file pointer, which MPI-IO stores in a separate file.
 #define SONDE_CALLS_MPI_SHARED_OFFSET(X)                   \
     X(long, MPI_File_write_shared, SONDE_OF_MPI)           \
     X(long, MPI_File_write_shared_c, SONDE_OF_MPI)         \

@@ -36,7 +36,7 @@ long convert_raw_result(long result) noexcept {
     return result;
 }
 
-// Programs reach these by syscall() before libc has a function of the name.
+// Programs call these by syscall() if libc has no function for them yet.
 int openat2_of_kernel(int dirfd, const char* path, const void* how, std::size_t bytes) {
     return static_cast<int>(convert_raw_result(
         raw::call(SYS_openat2, dirfd, raw::number(path), raw::number(how), static_cast<long>(bytes))));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next function of the same name in line: libc's, or that of another preloaded library.
+// Looks up the next function of the same name: that of libc or of another preloaded library.
 #pragma once
 
 #include "intercept/calls.hpp"
@@ -19,7 +19,7 @@ void* look_up(Name name) noexcept;
 /// For functions of libraries that a program may load later, out of sight of everybody else (an MPI module, a package
 /// of Python): also looks where the object of the `caller` would have found it.
 void* look_up_for(Name name, const void* caller) noexcept;
-/// The same for a function that we do not stand in front of; nullptr where there is none.
+/// Looks up a function that the library does not intercept; nullptr if there is none.
 void* look_up_in_caller_libraries(const char* name, const void* caller) noexcept;
 /// Looks up at start the functions that a program may first call where a lookup is not allowed: in a signal handler, in
 /// the child of vfork, while a thread ends.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that makes a descriptor for a file.
+// Intercepts calls that return a descriptor of a file.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
 #include "intercept/mpi_io.hpp"
@@ -91,7 +91,7 @@ int open_at(int dirfd, Path path, int flags, Real real) {
     return intercept::opened(fd, flags, path, began);
 }
 
-/// The beginning of the kernel's struct open_how, which older headers do not have.
+/// First members of the kernel's struct open_how, which older headers lack.
 struct OpenHow {
     std::uint64_t flags, mode, resolve;
 };

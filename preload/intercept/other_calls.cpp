@@ -62,7 +62,7 @@ auto call_with_flushed_file(int fd, Real real) {
     return real();
 }
 
-/// Data that moves from one descriptor to another inside the kernel.
+/// Handles calls that copy from one descriptor to another inside the kernel.
 template <class Real>
 ssize_t copy_between_descriptors(int in, const off64_t* in_at, int out, const off64_t* out_at, std::size_t bytes,
                                  Real real) {
@@ -86,7 +86,7 @@ ssize_t copy_between_descriptors(int in, const off64_t* in_at, int out, const of
     return real();
 }
 
-/// POSIX asynchronous I/O uses threads of libc that do not pass through here.
+/// Threads of libc execute POSIX asynchronous I/O by calls that are not intercepted, so its files are released.
 template <class Job>
 void release_file_for_async_io(const Job* job) noexcept {
     if (job != nullptr) {

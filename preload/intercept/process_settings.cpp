@@ -100,7 +100,7 @@ const char* copy_of(char (&to)[Size], const char* text) noexcept {
     return to;
 }
 
-/// What only= and not= compare, and what the summary of the process names.
+/// Reads the program name, for only= and not= and for the summary of the process.
 void describe_process() noexcept {
     static char program[4096];
     static char job[128];

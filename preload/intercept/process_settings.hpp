@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of this process: environment, settings files, and the file of the site.
+// Reads the settings of this process from the environment, settings files and the file of the site.
 #pragma once
 
 #include "settings/params.hpp"
@@ -10,7 +10,7 @@ namespace sonde::intercept {
 /// set or empty.
 const char* variable(const char* name) noexcept;
 
-/// Null when this process buffers and counts nothing. Reports wrong settings on standard error.
+/// Returns the settings; null if this process buffers and counts nothing. Reports wrong settings on standard error.
 settings::Settings* read_settings() noexcept;
 
 }  // namespace sonde::intercept

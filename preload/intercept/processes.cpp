@@ -38,7 +38,7 @@ template <class Real>
 
 constexpr std::size_t most_arguments = 1U << 16U;
 
-/// The arguments of execl and its kin as an array; `environment` receives what follows them (execle).
+/// Converts the arguments of execl(), execlp() and execle() to an array, and finds the environment of execle().
 struct ArgumentList {
     char** list = nullptr;
     std::size_t bytes = 0;
@@ -215,7 +215,7 @@ void wrap_abort(void) {
     end([] { NEXT(abort)(); });
 }
 
-/// Of the main thread: the process lives on until its last thread ends, and none of ours may be that one.
+/// Ends the threads of the library with the main thread, because the process lives until its last thread ends.
 void wrap_pthread_exit(void* result) {
     if (raw::call(SYS_gettid) == raw::call(SYS_getpid)) {
         intercept::before_separation();

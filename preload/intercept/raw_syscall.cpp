@@ -25,7 +25,7 @@ std::size_t convert_to_size(long value) noexcept {
     return static_cast<std::size_t>(value);
 }
 
-/// Reading and writing. False: not one of these.
+/// Executes a read or write. Returns false for other system calls.
 bool dispatch_transfer_call(long call, long a, long b, long c, long d, long f, long& result) noexcept {
     const int fd = convert_to_int(a);
     switch (call) {
@@ -123,7 +123,7 @@ bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e,
     }
 }
 
-/// Status, size, syncing, copying: by number, because the structures are the kernel's.
+/// Finds the descriptors that must be flushed before a system call on status, size, syncing or copying.
 bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, int& second) noexcept {
     first = second = -1;
     switch (call) {
@@ -151,7 +151,7 @@ bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, in
     }
 }
 
-/// The file behind a path that the call names.
+/// Finds the path that a system call names.
 bool find_named_path(long call, long a, long b, int& dirfd, const char*& path) noexcept {
     dirfd = AT_FDCWD;
     path = pointer<char>(a);
@@ -172,7 +172,7 @@ bool find_named_path(long call, long a, long b, int& dirfd, const char*& path) n
     }
 }
 
-/// Calls after which nothing here is as it was.
+/// Handles system calls that end, fork or replace the process.
 void ends_or_forks_process(long call, long a) noexcept {
     switch (call) {
         case SYS_io_uring_setup:

@@ -110,7 +110,7 @@ void set_stand_in(struct sigaction& action) noexcept {
     action.sa_flags = (action.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
 }
 
-/// What the program would have found without us.
+/// Fills in what the program would read without the library.
 void fill_shown_action(struct sigaction& shown_action, void* handler, bool once, bool details) noexcept {
     shown_action.sa_handler = reinterpret_cast<void (*)(int)>(handler);
     shown_action.sa_flags = (shown_action.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);

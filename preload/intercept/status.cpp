@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is: its status, size and names. The kernel answers; before that it gets what we still hold.
+// Intercepts calls on status, size and names of files. Delayed data is flushed before the kernel answers.
 #include "intercept/errors.hpp"
 
 #include <fcntl.h>
@@ -84,7 +84,7 @@ bool follows_links(int flags) noexcept {
     return (flags & AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/// A call that changes size or space of the file behind a descriptor.
+/// Handles a call that changes the size or space of the file behind a descriptor.
 template <class Real>
 int resize_file(int fd, Real real) {
     if (trace::watched(fd)) [[unlikely]] {
@@ -97,7 +97,7 @@ int resize_file(int fd, Real real) {
     return real();
 }
 
-/// Space is allocated that held data may need: that data takes its space first.
+/// Flushes first, because delayed data may need the space that the program allocates.
 template <class Real>
 int allocate_space(int fd, Real real) {
     if (buffer::has_any_dirty_file()) {
@@ -132,7 +132,7 @@ int flush_before_rename(int dirfd, Path from, Real real) {
     return real();
 }
 
-/// A call that sets what a delayed write would change once more: times, the bits of setuid, capabilities.
+/// Flushes before a call that sets times, setuid bits or capabilities, which a delayed write would change again.
 template <class Real>
 int flush_before_mark(int fd, Real real) {
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {

@@ -16,7 +16,7 @@ using namespace sonde;  // NOLINT: this file is nothing but glue
 // return: after a system call the processor does not know any more where calls return to, and guesses wrong at each
 // return on the way. So all else stands in functions of its own, and the real call is a jump.
 
-/// One call that moves data, on a file that is traced.
+/// Executes one read or write on a traced file.
 template <class Real>
 __attribute__((noinline)) ssize_t move_traced(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                               off64_t offset, Real real) {
@@ -45,7 +45,7 @@ __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const v
     return buffer::pass(answer, real);
 }
 
-/// A call on a descriptor that counts_calls().
+/// Executes a call on a candidate, whose calls are counted.
 __attribute__((noinline)) buffer::CallRoute count_call(int fd) noexcept {
     return system::Critical::inside() || intercept::in_borrowed_memory() ? buffer::CallRoute::Pass
                                                                          : buffer::count_candidate_call(fd);
@@ -65,7 +65,7 @@ __attribute__((noinline)) ssize_t move_candidate(int fd, buffer::CallRoute route
     return got;
 }
 
-/// One call that moves data. `real` does it for real.
+/// Executes one read or write through the buffer, or by `real`, the function of libc.
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                        off64_t offset, Real real) {
@@ -92,7 +92,7 @@ std::size_t sum(Vectors parts, int count) noexcept {
     return bytes;
 }
 
-/// Several pieces on a file that is buffered or traced.
+/// Executes a vectored read or write on a buffered or traced file.
 template <class Real>
 __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Vectors parts, int count, off64_t offset,
                                                     int flags, Real real) {
@@ -145,7 +145,7 @@ __attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind
     return real();
 }
 
-/// An offset that the program gave: a negative one is an error that the kernel must name.
+/// With an explicit offset. A negative one is passed to the kernel, which returns the error.
 template <class Real>
 ssize_t move_one_at(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t offset, Real real) {
     return offset < 0 ? real() : move_one(fd, kind, data, bytes, offset, real);
@@ -208,7 +208,7 @@ ssize_t wrap___read(int fd, void* data, size_t bytes) {
     return move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read)(fd, data, bytes); });
 }
 ssize_t wrap___read_chk(int fd, void* data, size_t bytes, size_t room) {
-    // More than fits: libc ends the program, and says so.
+    // A count above the buffer size is passed to libc, which ends the program with a message.
     return bytes > room
                ? NEXT(__read_chk)(fd, data, bytes, room)
                : move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read_chk)(fd, data, bytes, room); });

@@ -34,7 +34,7 @@ void transfer_bypass_counts(BypassSlot& slot, Passed& to) noexcept {
     }
 }
 
-/// Also when the thread was canceled in the middle of a call.
+/// Also called if the thread was canceled during a call.
 void release_bypass_slot(void* own_slot) noexcept {
     auto* slot = static_cast<BypassSlot*>(own_slot);
     own_bypass_slot = nullptr;
@@ -127,7 +127,7 @@ int bypass_in_flight(const File& file) noexcept {
     for (const BypassSlot& slot : slots) {
         others |= &slot != own_bypass_slot && slot.is_used.load(std::memory_order_seq_cst);
     }
-    // Each thread now either sees the new mode or has told us its file.
+    // After the barrier, each thread either sees the new mode or has stored its file in its slot.
     if (others && raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         return -1;
     }

@@ -42,7 +42,7 @@ inline BypassSlot* enter_bypass(File* file) noexcept {
     slot->file.store(file, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with the barrier of the thread that resumes buffering
     if (file->mode.load(std::memory_order_acquire) == Mode::Suspended) {
-        // Counted by the score: a number that all threads of a file write at each call would travel between processors.
+        // Counted per thread: one counter for all threads would move between processor caches at each call.
         constexpr std::uint32_t score = 16;
         const std::int32_t remaining = file->calls_until_retry.load(std::memory_order_relaxed);
         if (remaining > static_cast<std::int32_t>(score)) {
@@ -56,16 +56,16 @@ inline BypassSlot* enter_bypass(File* file) noexcept {
     return nullptr;
 }
 
-/// The thread counts for another file from now on: what it has counted so far goes to the one before.
+/// Assigns the slot of the thread to another file and adds its counts so far to the previous file.
 void assign_slot(BypassSlot& slot, File* file) noexcept;
-/// What went past since the last time becomes part of the statistics. With the lock of the file held.
+/// Adds the bypassed calls since the last time to the statistics. Requires the lock of the file.
 void collect_bypass_counts(File& file) noexcept;
 
 inline void leave_bypass(BypassSlot& slot) noexcept {
     slot.file.store(nullptr, std::memory_order_release);
 }
 
-/// The same after a call that moved data: `got` is its result. Only this thread writes the numbers.
+/// Ends the bypass of a read or write with result `got`. Only this thread writes its counters.
 inline void leave_bypass(BypassSlot& slot, bool writes, ssize_t got) noexcept {
     File* const file = slot.file.load(std::memory_order_relaxed);
     if (slot.counted.load(std::memory_order_relaxed) != file) [[unlikely]] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of descriptors that are not buffered: how many calls they had, and who else may have them.
+// Candidates: descriptors that are not buffered yet, with their number of calls and whether other processes share them.
 #pragma once
 
 #include "model/table.hpp"
@@ -13,7 +13,7 @@ namespace sonde::buffer {
 
 struct File;
 
-/// What is known of one descriptor that is not in the table.
+/// State of one descriptor that is not registered.
 struct CandidateSlot {
     std::atomic<std::uint32_t> state{0};
     std::atomic<std::uint32_t> identity{0};  ///< hash of device and inode; 0: not asked for yet
@@ -48,9 +48,9 @@ inline constexpr unsigned calls_shift = 2;
 inline constexpr unsigned rule_shift = 12, forks_shift = 19, spawns_shift = 25;
 inline constexpr std::uint32_t rule_mask = 0x7F, children_mask = 0x3F;
 inline constexpr std::uint32_t calls_mask = 0x3FF, one_call = 1U << calls_shift;
-/// Looking a file up may cost a call to slow storage.
+/// Limit: adopting a file may cost a call to slow storage.
 inline constexpr std::uint32_t calls_on_slow_storage = 24;
-/// Four calls of a file are timed: the first two may have to find the data.
+/// Returns whether this call is timed: four calls are, because the first two may be slow on cold data.
 inline constexpr bool is_timed(std::uint32_t calls) noexcept {
     return calls < calls_on_slow_storage && calls % 6 == 3;
 }
@@ -63,7 +63,7 @@ inline bool is_single_threaded() noexcept {
     return single_threaded != nullptr && *static_cast<const volatile char*>(single_threaded) != 0;
 }
 
-/// The usual call of a candidate is only counted. False: ask count_candidate_call() what to do.
+/// Counts the usual call of a candidate. Returns false if count_candidate_call() must decide.
 inline bool count_usual_call(int fd) noexcept {
     std::uint32_t candidate = candidate_state(fd);
     const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
@@ -78,20 +78,21 @@ inline bool count_usual_call(int fd) noexcept {
     return candidates[fd].state.compare_exchange_strong(candidate, candidate + one_call, std::memory_order_relaxed);
 }
 
-/// A timed call was slow or quick. True when two in a row were slow: a single one may have been interrupted.
+/// Records whether a timed call was slow. Returns true if two in a row were: a single one may have been interrupted.
 bool note_timed_call(bool was_slow) noexcept;
 /// True for most files that are opened while several threads run and files of the process gain nothing: they pass
 /// through.
 bool is_file_skipped() noexcept;
-/// Calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.
+/// Returns the calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.
 std::uint32_t calls_on_fast_storage() noexcept;
 void set_candidate_state(int fd, std::uint32_t state) noexcept;
-/// The state of a descriptor that was just opened, whose rule has this number.
+/// Returns the state of a descriptor that was just opened and whose rule has this number.
 std::uint32_t new_candidate_state(std::uint32_t rule) noexcept;
-/// A child that has this descriptor too moves its offset, and opens nothing that a lease would tell of.
+/// Returns whether a child process shares the descriptor: it can move the offset without an open() that a lease
+/// notices.
 bool is_shared_with_child(int fd, std::uint32_t state) noexcept;
 void start_candidates() noexcept;
-/// The descriptor is never buffered from now on: mapped, used by a stream, sent to another process.
+/// Excludes the descriptor from buffering: it is mapped, used by a stream, or sent to another process.
 void disqualify(int fd) noexcept;
 /// The descriptor is about to be closed.
 inline void forget_candidate(int fd) noexcept {
@@ -100,13 +101,13 @@ inline void forget_candidate(int fd) noexcept {
         candidates[fd].identity.store(0, std::memory_order_relaxed);
     }
 }
-/// No descriptor above this was ever considered.
+/// Returns the highest descriptor that was ever considered.
 int highest_candidate() noexcept;
-/// Another process shares the descriptors from now on: all of them (`inherits_all`), or those without close-on-exec.
+/// Excludes descriptors that a child process shares: all (`inherits_all`), or those without close-on-exec.
 void disqualify_after_fork(bool inherits_all) noexcept;
-/// Before a file is buffered without a lease: other descriptors of it, already seen, are looked at once more.
+/// Considers other descriptors of the file again, before it is buffered without a lease.
 void recheck_descriptors_of(const File& file) noexcept;
-/// A buffered file has ended; what it gained decides how early the next ones are looked at.
+/// Records the gain of a file at its last close; it decides after how many calls the next files are adopted.
 void note_benefit(std::uint64_t gained_ns) noexcept;
 
 }  // namespace sonde::buffer

@@ -14,7 +14,7 @@ constexpr std::uint64_t records_of_a_page = 64;
 constexpr std::int64_t short_distance = 65536;
 constexpr std::uint32_t few_pages = 4, pages_ahead = 2;
 
-/// Calls that follow others at a distance which is short and comes often: a quarter of all calls have it.
+/// Returns whether at least a quarter of all calls follow the previous one at the same short distance.
 std::uint64_t has_short_strides(const Watch& watch) noexcept {
     std::uint64_t calls = 0;
     for (unsigned i = 0; i < system::Frequent::places; ++i) {
@@ -63,7 +63,7 @@ Choice choose_settings(const Watch& watch, std::uint64_t block) noexcept {
             page *= 2;
         }
         choice.page_size = static_cast<std::uint32_t>(page);
-        // Streams that take turns (several variables of one file) each need a page of their own.
+        // Interleaved streams (several variables of one file) each need their own page.
         const bool one_stream = watch.switches * 8ULL < calls && most.consecutive * 4ULL > most.calls * 3ULL;
         choice.pages = one_stream ? few_pages : many_pages;
         const bool reads_on = watch.read.consecutive * 2ULL > watch.read.calls || near * 2 > calls;

@@ -14,11 +14,11 @@ namespace sonde::buffer {
 /// settings each time. A file with fewer costs too little to be worth a page.
 inline constexpr std::uint32_t calls_of_a_watch = 200;
 
-/// Bytes of the smallest page that is chosen, and the largest number of pages.
+/// Size of the smallest page that can be chosen, in bytes, and the largest number of pages.
 inline constexpr std::uint32_t smallest_page = 1U << 20U;
 inline constexpr std::uint32_t many_pages = 16;
 
-/// What was seen of one file, through whichever of its descriptors.
+/// Access counts of one file over all its descriptors, from which its settings are chosen.
 struct Watch {
     struct Side {
         std::uint32_t calls = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three things the buffer is made of: a page, a file (one per inode) and a description (one per open()).
+// The objects of the buffer: page, file (one per inode) and description (one per open()).
 //
 // Locking: everything of a file is under File::lock, which is given back while storage is waited for. An operation that
 // may give it back counts itself in `running`; who must see the file without any operation under way raises `gate`,
@@ -45,7 +45,7 @@ struct Page {
     RangeSet dirty;
 };
 
-/// How the accesses through one description have moved so far.
+/// The access pattern through one description so far.
 struct Stream {
     std::int64_t last_begin = 0;
     std::int64_t last_end = 0;
@@ -57,7 +57,7 @@ struct Stream {
     mutable std::int64_t planned = -1;  ///< the page from which on was last planned what is read ahead: only a note
 };
 
-/// What open() made: an offset and flags, shared by all duplicates of the descriptor.
+/// An open file description: offset and flags, shared by all duplicates of a descriptor.
 struct Description {
     Description* next_free = nullptr;
     std::atomic<File*> file{nullptr};
@@ -79,7 +79,7 @@ enum class Mode : std::uint8_t {
     Released,   ///< the same for good
 };
 
-/// What keeps other processes from seeing the file too early, or from changing it unnoticed.
+/// How the file is protected from other processes that read it too early or change it unnoticed.
 enum class Guard : std::uint8_t {
     None,       ///< the file is not active
     Lease,      ///< the kernel makes others wait until everything is handed over
@@ -93,7 +93,7 @@ struct Lease {
     bool lost = false;  ///< taken by the kernel, because the process was stopped for too long
 };
 
-/// The descriptors by which a file is reached.
+/// The descriptors by which the library accesses a file.
 struct Ends {
     Description* descriptions = nullptr;
     int reader = -1, writer = -1;      ///< descriptors of the program to use
@@ -120,7 +120,7 @@ struct Dirty {
     std::uint32_t pages = 0;
 };
 
-/// Threads that work on a file, and threads that wait for it.
+/// Counts of threads that work on a file or wait for it.
 struct Turns {
     int running = 0;
     int in_flight = 0;        ///< calls below that hold the lock not
@@ -137,7 +137,7 @@ struct Errors {
     std::uint64_t retry_after_ns = 0;
 };
 
-/// Does it pay? Counted over windows; see ahead.cpp.
+/// Whether buffering pays, counted over windows of calls (see profitability.cpp).
 struct Payoff {
     std::uint32_t window_calls = 0, window_hits = 0;
     std::uint32_t suspension_calls = 0;  ///< of the last suspension
@@ -154,7 +154,7 @@ struct Payoff {
     Ghost ghosts[128];
 };
 
-/// A file that only we append to (append=own).
+/// State of a file to which only this process appends (append=own).
 struct Appended {
     bool all = false;         ///< all who write it append
     bool grew = false;        ///< somebody else has written where only we should append
@@ -178,7 +178,7 @@ struct File {
     std::atomic<std::int32_t> passing{0};  ///< calls in flight while suspended, see bypass.hpp
     std::atomic<std::int32_t> calls_until_retry{0};
     std::atomic<bool> retries_later{false};  ///< suspended for a number of calls
-    /// By POSIX locks: closing any descriptor of the file would end them.
+    /// By POSIX locks, which end when any descriptor of the file is closed.
     std::atomic<bool> locked_in_parts{false};
     /// Number of the pool that has the file in its queue; 0: none. A child of fork has a new pool, so a file in the
     /// queue of the parent's pool counts as not queued, also one that waits for reuse.

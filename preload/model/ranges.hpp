@@ -17,7 +17,7 @@ class RangeSet {
  public:
     static constexpr std::uint32_t capacity = 32;
 
-    /// Adds [begin, end) and joins what touches. False, and nothing is changed, when the set is full.
+    /// Adds [begin, end) and merges adjacent ranges. Returns false, without a change, if the set is full.
     bool add(std::uint32_t begin, std::uint32_t end) noexcept {
         if (count_ > 0 && ranges_[count_ - 1].begin <= begin && begin <= ranges_[count_ - 1].end) {
             Range& last = ranges_[count_ - 1];  // the ordinary case: a stream of small records
@@ -50,7 +50,7 @@ class RangeSet {
         }
         return false;
     }
-    /// The first part of [begin, end) that is not in the set; empty (begin == end) when all of it is.
+    /// Returns the first part of [begin, end) that is not in the set; empty (begin == end) if all of it is.
     Range gap(std::uint32_t begin, std::uint32_t end) const noexcept {
         for (std::uint32_t i = 0; i < count_ && begin < end; ++i) {
             if (ranges_[i].end <= begin) {
@@ -63,7 +63,7 @@ class RangeSet {
         }
         return {begin < end ? begin : end, end};
     }
-    /// True when adding [begin, end) needs no new place.
+    /// Returns whether one more range fits into the set.
     bool has_room() const noexcept { return count_ < capacity; }
     bool empty() const noexcept { return count_ == 0; }
     void clear() noexcept { count_ = 0; }

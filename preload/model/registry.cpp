@@ -16,7 +16,7 @@ bool read_status(int fd, struct stat& status) noexcept {
     return raw::call(SYS_fstat, fd, raw::number(&status)) == 0;
 }
 
-/// The table of files must be locked; the file comes back locked.
+/// Requires the lock of the table of files. Returns the file locked.
 File* find_locked_file(dev_t device, ino_t inode) noexcept {
     for (File* file = state.files[compute_file_bucket(device, inode)]; file != nullptr; file = file->in_bucket) {
         if (file->device == device && file->inode == inode) {

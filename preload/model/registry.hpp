@@ -9,22 +9,24 @@
 
 namespace sonde::buffer {
 
-/// The bucket of a file in BufferState::files.
+/// Returns the hash bucket of a file in BufferState::files.
 std::uint32_t compute_file_bucket(dev_t device, ino_t inode) noexcept;
-/// With the table of files locked: the file, locked, or nullptr.
+/// Returns the file locked, or nullptr. Requires the lock of the table of files.
 File* find_locked_file(dev_t device, ino_t inode) noexcept;
-/// The same, which locks the table meanwhile.
+/// Like find_locked_file(), but locks the table of files itself.
 File* find_file(dev_t device, ino_t inode) noexcept;
 File* lock_file_of_descriptor(int fd, Description*& description) noexcept;
-/// Without a lock: false when nothing of the file behind a descriptor is held.
+/// Returns whether the file behind a descriptor is buffered. Requires no lock.
 bool is_active(int fd) noexcept;
 void choose_file_descriptors(File& file) noexcept;
 bool read_status(int fd, struct stat& status) noexcept;
-/// What the kernel says the size behind a descriptor is, or -1.
+/// Returns the kernel's size of the file behind a descriptor, or -1.
 std::int64_t read_size_from_kernel(int fd) noexcept;
-/// Another process may have enlarged the file: takes the larger size, or notes it where the library appends.
+/// Updates the size, because another process may have enlarged the file; where the library appends, it only records
+/// that.
 void update_size_from_kernel(File& file) noexcept;
-/// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
+/// Calls `visit(file)` for every registered file with its lock held. Skips files whose lock is not free within the
+/// limit.
 void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns = -1) noexcept;
 
 }  // namespace sonde::buffer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the buffer of a process has once: its settings, its files, its memory. And the descriptors of our own.
+// State of the buffer of a process: settings, files, memory, and descriptors of the library.
 #pragma once
 
 #include "model/file.hpp"
@@ -7,7 +7,7 @@
 
 namespace sonde::buffer {
 
-/// The calls that reach the storage. Like those of libc: -1 and errno.
+/// The functions that access storage. As in libc, they return -1 and set errno.
 struct StorageCalls {
     ssize_t (*pread)(int, void*, std::size_t, off64_t) = nullptr;
     ssize_t (*pwrite)(int, const void*, std::size_t, off64_t) = nullptr;
@@ -33,11 +33,11 @@ struct BufferState {
     std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
     std::atomic<bool> retired{false};
     std::atomic<bool> ended{false};
-    /// Files with few calls, reported together in one line.
+    /// Statistics of files with few calls, which one line reports together.
     struct Few {
         std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
     } few;
-    /// All files together, for the summary of the process.
+    /// Statistics of all files, for the summary of the process.
     struct Total {
         std::atomic<std::uint64_t> files{0}, buffered{0}, calls{0}, bytes{0}, storage_calls{0}, storage_bytes{0},
             wait_ns{0}, differences{0}, lost_errors{0};

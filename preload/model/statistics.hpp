@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted for each buffered file: what the program asked for, and what reached the storage.
+// Statistics of each buffered file: calls of the program, and calls to storage.
 #pragma once
 
 #include "system/size_class.hpp"

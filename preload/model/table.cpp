@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table itself, and which numbers are ours.
+// The table of descriptors, and which descriptors belong to the library.
 #include "model/table.hpp"
 
 namespace sonde::buffer {

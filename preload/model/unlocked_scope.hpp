@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting: around every call below, and for others. The lock of the file is held before and after.
+// Releases the lock of a file during a storage call or a wait. The lock is held before and after.
 #pragma once
 
 #include "model/file.hpp"

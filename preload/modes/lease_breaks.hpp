@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens when another process wants a file on which we hold a lease.
+// Releases a file when another process opens it and breaks the lease.
 #pragma once
 
 namespace sonde::buffer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways from one state of a file to another.
+// Transitions between the modes of a file: active, suspended, released.
 #include "modes/modes.hpp"
 
 #include "cache/pages.hpp"
@@ -78,7 +78,7 @@ bool wait_for_bypass(File& file) noexcept {
     return in_flight == 0;
 }
 
-/// Suspended for some calls, and for more each time.
+/// Suspends the file for some calls; each repetition is longer.
 void schedule_retry(File& file) noexcept {
     file.payoff.suspension_calls = compute_next_suspension_calls(file);
     file.retries_later = true;

@@ -7,15 +7,15 @@
 
 namespace sonde::buffer {
 
-/// No new operation gets in, none is under way, no worker is at it. Check the mode afterwards.
+/// Waits until no call and no worker uses the file, and blocks new ones. The mode may have changed afterwards.
 void close_gate(File& file) noexcept;
 void open_gate(File& file) noexcept;
-/// Active to Suspended: everything to the kernel. `calls`: 0 = until resume_buffering(), else that many calls later.
+/// Flushes the file and suspends its buffering. `calls`: 0 = until resume_buffering(), else for so many calls.
 void suspend_buffering(File& file) noexcept;
 void suspend_for(File& file, std::int32_t calls) noexcept;
 void resume_buffering(File& file) noexcept;
 void release_file(File& file, const char* reason) noexcept;
-/// Releases a file that another process uses, as the table of the node tells.
+/// Releases a file that another process uses according to the node table.
 void release_if_shared(File& file) noexcept;
 /// Releases a file that another process has appended to although it was declared exclusive. The file has the data of
 /// both.

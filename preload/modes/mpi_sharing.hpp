@@ -18,13 +18,13 @@ const char* describe_mpi_objection(const OpenedByMpi& mpi, int flags, const sett
 void share_among_ranks(File& file, const OpenedByMpi& mpi) noexcept;
 inline constexpr const char* why_opened_again = "opened by MPI-IO, and once more";
 
-/// What is held of it, locked, goes to the kernel, and what was read is forgotten: others may have written since.
+/// Flushes the file and drops its pages, because other processes may have written. Requires the lock of the file.
 void drop_pages_read_before(File& file) noexcept;
 
-/// These three for the shared files behind a handle of MPI. Buffering ends for good; the reason is for the report.
+/// Ends the buffering of the shared files behind an MPI handle until their last close; `reason` is for the report.
 void release_shared(const void* handle, const char* reason) noexcept;
 bool is_shared(const void* handle) noexcept;
-/// MPI_File_sync. An error waits for who must be told.
+/// Executes MPI_File_sync for the buffer. An error is stored for a later call to report.
 void sync_shared(const void* handle) noexcept;
 
 }  // namespace sonde::buffer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the first calls on a file to its settings, and what is remembered of them for the next opening.
+// Chooses the settings of a file from its first calls, and stores them for its next opening.
 #include "modes/watching.hpp"
 
 #include "cache/profitability.hpp"

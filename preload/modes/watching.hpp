@@ -8,9 +8,9 @@
 
 namespace sonde::buffer {
 
-/// For a file that has just become known: looked at for calls_of_a_watch calls, or what was chosen for it before.
+/// Watches a new file for calls_of_a_watch calls, or applies the settings that were chosen for it before.
 void begin_watch(File& file) noexcept;
-/// Chooses, and resumes the file or suspends it until another look.
+/// Chooses the settings; then resumes buffering, or suspends it until the file is watched again.
 void end_watch(File& file) noexcept;
 void reset_watching_after_fork() noexcept;
 

@@ -35,7 +35,7 @@ const char* read_set(const char* next, char sign, bool& inside) noexcept {
 }  // namespace
 
 bool glob_matches(const char* pattern, const char* name) noexcept {
-    // One place to go back to is enough: a later '*' makes all earlier ones irrelevant.
+    // Backtracking to the last '*' is enough: it makes all earlier ones irrelevant.
     const char* star = nullptr;
     const char* resume = nullptr;
     while (true) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shell patterns on names, as job scripts write them.
+// Matches names with shell patterns, as in job scripts.
 #pragma once
 
 namespace sonde::settings {
@@ -11,7 +11,7 @@ bool glob_matches(const char* pattern, const char* name) noexcept;
 /// part of the path. `absolute` may be null.
 bool pattern_covers(const char* pattern, const char* name, const char* absolute) noexcept;
 
-/// Files that belong to the system and not to the work of a user: /etc, /usr, /proc, ...
+/// Returns whether a path belongs to the system, not to a user's data: /etc, /usr, /proc, ...
 bool is_system_path(const char* absolute) noexcept;
 
 }  // namespace sonde::settings

@@ -66,7 +66,7 @@ struct Flag {
 constexpr Flag flags[] = {{"direct", &Rule::direct}, {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
                           {"off", &Rule::off},       {"auto", &Rule::automatic},  {"alone", &Rule::alone}};
 
-/// Something that the user promises of the files, in the one word that there is for it.
+/// An option with one allowed value, by which the user makes a promise about the files.
 struct Promise {
     const char* name;
     const char* word;
@@ -84,7 +84,7 @@ constexpr Promise promises[] = {
      "back) or \"off\", not \"",
      "\"; such streams keep their buffers."}};
 
-/// True when %locked has set the option; then says so.
+/// Returns whether %locked has set the option; if so, prints a warning.
 bool is_option_locked_by_site(Piece name, Piece option, const Settings& settings, Warn warn) noexcept {
     for (const char* locked = settings.locked; *locked != 0;) {
         const char* end = std::strchr(locked, ':');
@@ -218,7 +218,7 @@ struct Programs {
     }
 };
 
-/// The entry %locked of the site: what it sets holds in all entries that follow, and they cannot change it.
+/// Reads the entry %locked of the site, whose options later entries cannot change.
 void read_lock(Piece name, Piece value, Piece option, Settings& into, Warn warn) noexcept {
     if (is_limit(name)) {
         read_limit(name, value, option, into.limits, warn);
@@ -248,7 +248,7 @@ void for_each_option(const char* colon, const char* end, const Use& use) noexcep
     }
 }
 
-/// The options of an entry. False when the entry covers no file: it is not for this program, or locks options.
+/// Reads the options of an entry. Returns false if it covers no file: it is for another program, or locks options.
 bool read_options(const char* colon, const char* end, Piece pattern, Rule& rule, Settings& into, Warn warn) noexcept {
     const bool process = pattern.is("%process");
     const bool locks = pattern.is("%locked");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to buffer and how, in the words of IOBUF_PARAMS: pattern[:option[=value]]...[,pattern...].
+// Parses IOBUF_PARAMS: pattern[:option[=value]]...[,pattern...].
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ struct Settings {
     char locked[256] = {};          ///< names of its options, each followed by ":"
 };
 
-/// Called with one sentence for each thing that cannot be meant.
+/// Function that is called with one sentence for each invalid option.
 using Warn = void (*)(const char* sentence);
 
 /// Adds the entries of `text` (separated by "," or line ends; "#" starts a comment up to the end of the line). An entry
@@ -68,7 +68,7 @@ void read_params(const char* text, Settings& into, Warn warn) noexcept;
 /// "1M", "20K", "1g", "512": bytes. False when it is no size.
 bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexcept;
 
-/// The first rule that covers the name, or nullptr. System paths are covered only by a pattern that starts with "/".
+/// Returns the first rule that covers the name, or nullptr. Only patterns that start with "/" cover system paths.
 Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexcept;
 
 /// The number of the rule that covers a file opened as `name`, as far as this name tells: `no_rule` when none can,

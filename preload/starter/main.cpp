@@ -82,7 +82,7 @@ Options read_arguments(char** argument) {
     return options;
 }
 
-/// Beside this program (a build tree), or in ../lib (an installation); $SONDE_PRELOAD names another one.
+/// Finds the library next to this program (build tree) or in ../lib (installation); $SONDE_PRELOAD overrides it.
 std::string find_library() {
     if (const char* variable = std::getenv("SONDE_PRELOAD")) {
         return variable;
@@ -116,7 +116,7 @@ std::string find_program(const std::string& name) {
     return "";
 }
 
-/// True for a program that never asks for a library: linked statically.
+/// Returns whether a program has no dynamic loader (linked statically), so that nothing can be preloaded.
 bool has_no_loader(const std::string& path) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     Elf64_Ehdr head{};
@@ -137,7 +137,7 @@ bool has_no_loader(const std::string& path) {
     return !loader;
 }
 
-/// Each entry with option alone; entries that name no files (%process) stay as they are.
+/// Adds option alone to each entry that names files; entries like %process stay unchanged.
 std::string add_alone(const std::string& params) {
     std::string all;
     for (std::size_t begin = 0; begin <= params.size();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cheapest clock there is: the time-stamp counter. How long a tick is is found at the end, from the whole run.
+// Reads the time-stamp counter, the cheapest clock. The length of a tick is measured over the whole run.
 #pragma once
 
 #include <time.h>

@@ -11,7 +11,7 @@ struct ThreadState {
     bool put_off = false;
 };
 extern constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
-/// Lets signals in that were put off. Set by whoever puts them off.
+/// Function that delivers deferred signals; set by the code that defers them.
 extern void (*let_signals_in)();
 
 class Critical {
@@ -28,7 +28,8 @@ class Critical {
     }
     Critical(const Critical&) = delete;
     Critical& operator=(const Critical&) = delete;
-    /// True when this thread is inside already: a call from below us, or from a handler that could not be put off.
+    /// Returns whether this thread is already in the library: called by libc, or by a handler that could not be
+    /// deferred.
     static bool inside() noexcept { return thread_state.depth > 0; }
 };
 

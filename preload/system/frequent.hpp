@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that come most often, in a place of fixed size.
+// The most frequent values of a stream, in memory of fixed size.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ class Lock {
             wait();
         }
     }
-    /// False when the lock was not free within `limit_ns`.
+    /// Returns false if the lock was not free within `limit_ns`.
     bool try_lock(std::int64_t limit_ns) noexcept {
         for (std::int64_t waited = 0;; waited += step_ns) {
             std::uint32_t value = 0;
@@ -50,7 +50,7 @@ class Lock {
             futex_wake(state_, 1);
         }
     }
-    /// In the child of a fork, where no other thread is left to release it.
+    /// Resets the lock in a child after fork(), in which no other thread exists that could release it.
     void reset() noexcept { state_.store(0, std::memory_order_relaxed); }
 
  private:
@@ -70,7 +70,7 @@ class Lock {
     static inline std::atomic<std::uint32_t> never_{0};
 };
 
-/// Something changed that others may wait for. Waiting gives the lock back for the time of the wait.
+/// Condition variable: a wait releases the lock until a change is signaled.
 class Condition {
  public:
     void wait(Lock& held, std::int64_t limit_ns = -1) noexcept {
@@ -81,7 +81,7 @@ class Condition {
         held.lock();
         waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
-    /// Call with the lock held. Costs a system call only when somebody waits.
+    /// Wakes all waiting threads. Requires the lock. Costs a system call only if a thread waits.
     void notify_all() noexcept {
         if (waiting_.load(std::memory_order_relaxed) != 0) {
             count_.fetch_add(1, std::memory_order_release);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory straight from the kernel: the program's malloc may be the caller of the write that brought us here.
+// Allocates memory from the kernel, because the program's malloc() may be the caller of the intercepted write.
 #pragma once
 
 #include "system/lock.hpp"
@@ -10,7 +10,7 @@
 
 namespace sonde::system {
 
-/// Zeroed pages, or nullptr. `reserve_only`: address space that costs memory when it is touched.
+/// Returns zeroed pages, or nullptr. `reserve_only`: address space that uses memory only when it is touched.
 inline void* map_bytes(std::size_t bytes, bool reserve_only = false) noexcept {
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | (reserve_only ? MAP_NORESERVE : 0);
     const long got = raw::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -26,7 +26,7 @@ inline void unmap_bytes(void* where, std::size_t bytes) noexcept {
 template <class T>
 class Slab {
  public:
-    /// Value-initialized except for what T keeps over lives; nullptr when the machine has no memory left.
+    /// Returns an initialized object (T may keep members of its previous use); nullptr without memory.
     T* take() noexcept {
         Hold lock_guard(lock_);
         T* object = free_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of our own in folders that others may write to: never through a link, never one that somebody else has made.
+// Opens files of the library in folders that others may write: never through a link, never a file of another user.
 #pragma once
 
 #include "system/raw.hpp"

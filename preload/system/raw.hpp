@@ -23,7 +23,7 @@
 
 namespace sonde::raw {
 
-/// Result of the kernel: >= 0, or a negative errno.
+/// Makes a system call without libc. Returns the kernel's result: >= 0, or a negative errno.
 #if defined(__x86_64__)
 inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) noexcept {
     long result = number;

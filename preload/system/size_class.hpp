@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classes in which sizes of calls are counted.
+// Size classes in which the sizes of calls are counted.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace sonde::system {
 inline unsigned size_class(std::uint64_t bytes) noexcept {
     constexpr std::uint64_t limits[] = {100,       1024,       10240,       102400,    1U << 20U,
                                         4U << 20U, 10U << 20U, 100U << 20U, 1U << 30U, ~0ULL};
-    // The class of the largest number with as many bits; a number is in that class or in the one before.
+    // The class of the largest number with this many bits; a smaller number is in that class or in the one before.
     constexpr unsigned char classes[] = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3,
                                          3, 4, 4, 4, 4, 5, 5, 6, 7, 7, 7, 8, 8, 8, 8};
     const auto bits = static_cast<unsigned>(64 - __builtin_clzll(bytes | 1));

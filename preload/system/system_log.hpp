@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines for the system log, without libc's syslog(), which allocates and locks.
+// Writes to the system log without libc's syslog(), which allocates and locks.
 #pragma once
 
 #include <cstddef>

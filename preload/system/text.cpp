@@ -5,7 +5,7 @@ namespace sonde::system {
 
 namespace {
 
-/// Length of the well-formed UTF-8 sequence at `at`, or 0.
+/// Returns the length of the well-formed UTF-8 sequence at `bytes`, or 0.
 std::size_t count_utf8_sequence_bytes(const unsigned char* bytes) noexcept {
     const unsigned first = bytes[0];
     const std::size_t length = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;

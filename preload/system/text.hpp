@@ -10,7 +10,7 @@
 
 namespace sonde::system {
 
-/// Cuts off what does not fit; never overflows. With `fd` set, a full buffer is written out instead.
+/// Text that does not fit is cut off. With `fd` set, a full buffer is written to it instead.
 class Text {
  public:
     // cppcheck-suppress uninitMemberVar  ; filled before it is read
@@ -49,7 +49,7 @@ class Text {
         *this << ns / 1'000'000'000;
         return add(digits, sizeof(digits));
     }
-    /// A JSON string with its quotes. Bytes that are no UTF-8 (names may hold any) become U+FFFD.
+    /// Appends a JSON string with its quotes. Bytes that are not UTF-8 (file names may have any) become U+FFFD.
     Text& json(const char* text) noexcept;
 
     Text& add(const char* text, std::size_t length) noexcept {
@@ -73,7 +73,7 @@ class Text {
     std::size_t length() const noexcept { return length_; }
     void clear() noexcept { length_ = 0; }
     /// Writes the buffered text to `fd`. Returns false if there is no descriptor or the write fails.
-    bool flush() noexcept {
+    bool flush_descriptor() noexcept {
         std::size_t done = 0;
         while (fd_ >= 0 && done < length_) {
             const long got = raw::call(SYS_write, fd_, raw::number(data_ + done), static_cast<long>(length_ - done));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the library: with all signals blocked, so that the program's handlers run in the program's threads.
+// Starts threads with all signals blocked, so that the program's handlers run in its own threads.
 #pragma once
 
 #include <cstdint>
 
 namespace sonde::buffer {
 
-/// Starts `count` detached threads with small stacks; how many there are.
+/// Starts `count` detached threads with small stacks. Returns how many were started.
 std::uint32_t start_threads(void* (*run)(void*) noexcept, std::uint32_t count) noexcept;
 inline std::uint32_t start_thread(void* (*run)(void*) noexcept) noexcept {
     return start_threads(run, 1);

@@ -26,7 +26,7 @@ Record*& compute_file_bucket(std::uint64_t hash) noexcept {
     return state.by_name[(hash >> 32U) % TraceState::buckets];
 }
 
-/// The absolute path of an open descriptor, or what the program called it.
+/// Reads the absolute path of an open descriptor, or the path that the program opened.
 void read_file_name(int fd, const char* given_path, char* into, std::size_t room) noexcept {
     system::Text link;
     link << "/proc/self/fd/" << fd << '\0';
@@ -282,7 +282,7 @@ void record_named_call(Kind kind, std::uint64_t began) noexcept {
 }
 
 void restart_trace_in_child() noexcept {
-    // The child is a separate process from here on: the same files, counted from zero.
+    // Resets all counters in a child after fork(), which writes its own trace.
     handles.reset_lock();
     state.lock.reset();
     for (std::uint32_t i = 0; i < state.records.load(std::memory_order_relaxed); ++i) {

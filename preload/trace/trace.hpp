@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what a program does to its files, and changes nothing: counters per file and a bounded list of events.
+// Counts the calls of a program on its files without changing them: counters per file and a bounded list of events.
 #pragma once
 
 #include "system/clock.hpp"
@@ -12,7 +12,7 @@
 
 namespace sonde::trace {
 
-/// The order is that of the names in writer.cpp and in schema/trace.
+/// Same order as the names in writer.cpp and in schema/trace.
 enum class Kind : std::uint8_t { Open, Read, Write, Seek, Stat, Sync, Truncate, Map, Close, Name, Other, count };
 
 struct Handle;
@@ -44,7 +44,8 @@ void record_call(int fd, Kind kind, std::uint64_t began) noexcept;
 void record_named_call(Kind kind, std::uint64_t began) noexcept;
 
 void restart_trace_in_child() noexcept;
-/// Writes the file of this process. `again`: more may come (an exec that fails): the next call writes it anew.
+/// Writes the trace file of this process. `again`: the process may continue (failed exec); the next call rewrites the
+/// file.
 void write_out() noexcept;
 
 }  // namespace sonde::trace

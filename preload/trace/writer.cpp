@@ -53,7 +53,7 @@ std::size_t read_small_file(const char* path, char* into, std::size_t room) noex
     return length;
 }
 
-/// Reads and writes of this process as the kernel counted them, on whatever descriptor; false when it does not count.
+/// Reads the kernel's number of read and write calls of this process; returns false if the kernel does not count them.
 bool read_kernel_counts(std::uint64_t& reads, std::uint64_t& writes) noexcept {
     char text[512];
     if (read_small_file("/proc/self/io", text, sizeof(text)) == 0) {
@@ -191,7 +191,7 @@ void append_file_line(Text& text, Record& record, const Scale& scale) noexcept {
     record.lock.unlock();
 }
 
-/// Arrays, not objects: a million of these fit into a file that people still open.
+/// Events are arrays, not objects, so that a file with a million of them stays small enough to open.
 void append_event_lines(Text& text, const Scale& scale) noexcept {
     const std::uint64_t event_count =
         std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
@@ -224,7 +224,7 @@ void write_out() noexcept {
     Text name;
     Text final_name;
     name << state.folder << "/" << machine.nodename << "-" << std::int64_t{raw::call(SYS_getpid)};
-    // A program that execs itself keeps its number: the start of each tells them apart.
+    // A program that calls exec() keeps its process id, so the file name also has the start time.
     name << "-" << state.began_wall_ns / 1000;
     final_name.add(name.data(), name.length()) << ".ndjson" << '\0';
     name << ".part" << '\0';

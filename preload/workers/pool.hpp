@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the library. Each does one transfer at a time.
+// Thread pool of the library. Each thread does one transfer at a time.
 #pragma once
 
 namespace sonde::buffer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread of the library does with a file.
+// Work of the threads of the library: transfers and periodic walks over all files.
 #pragma once
 
 #include "cache/job.hpp"
@@ -8,7 +8,7 @@ namespace sonde::buffer {
 
 /// Requires the lock of the file. Starts the next transfer; returns false when there is none.
 bool begin_next_job(File& file, Job& job) noexcept;
-/// One piece of work for this file; true when there is more. For the workers and for tests without threads.
+/// Does one job of this file. Returns true if there are more. Also called by tests without threads.
 bool do_next_job(File& file) noexcept;
 /// Walks over all files for work that was not queued. Returns whether a file is active.
 bool walk_over_files() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is thought of a call by those before it, and whether buffering pays: rules with figures worked out by hand.
+// Tests the access pattern of a call and whether buffering pays, against figures calculated by hand.
 #include "cache/readahead.hpp"
 
 #include "buffered.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t page = 1 << 20;
 
-/// The last of some calls: [begin, end) each.
+/// Returns the access pattern of the last of several calls on [begin, end).
 Move moved(Stream& stream, std::initializer_list<std::pair<int, int>> calls, std::uint32_t page_size = page) {
     Move last;
     for (const auto& [begin, end] : calls) {
@@ -28,7 +28,7 @@ Move moved(Stream& stream, std::initializer_list<std::pair<int, int>> calls, std
     return last;
 }
 
-/// A file of which nothing is known but its rule.
+/// A file without any call yet; only its rule is set.
 struct Unseen {
     settings::Rule rule;
     std::unique_ptr<File> file = std::make_unique<File>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data for the end of a file is buffered under a lease, or because the user says alone.
+// Tests that appended data is buffered under a lease, or with option alone.
 #include "buffered.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using namespace under_test;
 
 namespace {
 
-/// A write of a program that knows nothing of the buffer.
+/// Writes by a process without the library.
 void append_from_outside(const std::string& path, const std::string& text) {
     const int fd = open(path.c_str(), O_WRONLY | O_APPEND);
     REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));

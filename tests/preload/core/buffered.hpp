@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffer without preloading: files that are opened, read, written and closed through it, on storage that can fail.
+// Calls the buffer without preloading: opens, reads, writes and closes files on storage that can fail.
 #pragma once
 
 #include "cache/dirty_pages.hpp"
@@ -51,7 +51,7 @@ inline ssize_t read_below(int fd, void* data, std::size_t bytes, off64_t offset)
     return pread64(fd, data, bytes, offset);
 }
 
-/// Without leases: what a test does to a file besides would break them.
+/// Disables leases, because other accesses of a test to the file would break them.
 inline settings::Settings& use(const char* params, bool leases = false) {
     static std::vector<std::unique_ptr<settings::Settings>> all_settings;  // files may outlive a test
     all_settings.push_back(std::make_unique<settings::Settings>());
@@ -106,7 +106,7 @@ inline int open_buffered(const std::string& path, int flags) {
     return fd;
 }
 
-/// What is known of the file of a descriptor that is buffered.
+/// Returns the registered file of a buffered descriptor.
 inline buffer::File& file_of(int fd) {
     return *buffer::table[fd].load()->file.load();
 }
@@ -117,7 +117,7 @@ inline int close_buffered(int fd) {
     return error;
 }
 
-/// As the intercepted calls do it: past the buffer while the file sleeps, else through it.
+/// Reads like the intercepted calls: bypasses the buffer while the file is suspended.
 template <class Real>
 bool went_past(int fd, ssize_t& got, Real real) {
     buffer::BypassSlot* slot = buffer::enter_bypass(fd);

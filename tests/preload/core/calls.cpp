@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t farthest = 1LL << 43;
 
-/// Whether the call was done here; when not, the kernel is taken to have moved nothing, and the file is awake again.
+/// Returns whether the buffer executed the call. If not, ends the pass-through call without transferred bytes.
 bool was_served_by_library(const Answer& answer, int fd) {
     if (!answer.done) {
         CHECK(file_of(fd).passing.load() == 1);
@@ -64,7 +64,7 @@ TEST_CASE("unusual_calls_are_passed_to_kernel_and_file_resumes") {
     CHECK_FALSE(library_reads(one.fd, nullptr, 1, 0));
     CHECK_FALSE(library_reads(one.fd, reinterpret_cast<char*>(65535), 1, 0));
     CHECK_FALSE(library_reads(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0}), 1, 0));
-    // At the end of the file nothing is moved: only the numbers count.
+    // A call at the end of the file transfers nothing; only its offset and size count.
     CHECK(library_reads(one.fd, reinterpret_cast<char*>(65536), 1, 500));
     CHECK(library_reads(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0} >> 1U), 1, 500));
     CHECK(library_reads(one.fd, data, (1U << 31U) - 4096, 500));

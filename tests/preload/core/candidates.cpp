@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors become buffered after enough calls, and not when somebody else may have them.
+// Tests that descriptors are buffered after enough calls, and not if another process may share them.
 #include "files/candidates.hpp"
 
 #include "buffered.hpp"
@@ -24,7 +24,7 @@ namespace {
 constexpr const char* chosen = "*:auto,%process:age=600:threads=0";
 constexpr const char* named_rule = "*:size=4k:count=4,%process:age=600:threads=0";
 
-/// A descriptor that was opened under the library, and its file.
+/// A candidate: a descriptor that was opened with the library loaded, and its file.
 struct Candidate {
     Folder folder;
     std::string path = folder.path + "/data";
@@ -42,7 +42,7 @@ struct Candidate {
         buffer::forget_candidate(fd);
         close(fd);
     }
-    /// Calls until the descriptor is in the table, `most` at most.
+    /// Returns the number of calls until the descriptor is registered, at most `most`.
     int calls_until_buffered(int most) const {
         int calls = 0;
         while (calls < most && buffer::counts_calls(fd) && buffer::count_candidate_call(fd) != CallRoute::Buffer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Option auto: what is chosen for accesses that are known, and when.
+// Tests which settings option auto chooses for given accesses, and when.
 #include "model/choice.hpp"
 
 #include "buffered.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t MiB = 1 << 20;
 
-/// What is chosen after 200 calls, the i-th of which is (*call)(i, watch).
+/// Returns the settings that are chosen after 200 calls, of which (*call)(i, watch) makes the i-th.
 template <class Call>
 Choice chosen_for(Call call, std::uint64_t block = 4096, int calls = 200) {
     Watch watch;
@@ -51,7 +51,7 @@ TEST_CASE("backward_and_strided_access_gets_more_pages") {
     // Four calls here, four calls there.
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }), MiB, 16,
           0);
-    // Reading and writing in turn, each where the other one ended.
+    // Reads and writes in turn, each where the previous one ended.
     check(chosen_for([](int i, Watch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16, 2);
 }
 
@@ -168,14 +168,14 @@ TEST_CASE("each rule of the choice turns at its number") {
     check(choice([](Watch& watch) { watch.read.consecutive = 151; }), MiB, 4, 2);
     check(choice([](Watch& watch) { watch.switches = 24; }), MiB, 4, 2);
     check(choice([](Watch& watch) { watch.switches = 25; }), MiB, 16, 2);
-    // A page holds 64 records, up to 16 MiB, and one best transfer of the file system.
+    // A page has 64 records, at most 16 MiB, and at least the preferred transfer size of the file system.
     check(choice([](Watch& watch) { watch.read.bytes = 200 * 16'384; }), MiB, 4, 2);
     check(choice([](Watch& watch) { watch.read.bytes = 200 * 16'384 + 1; }), 2 * MiB, 4, 2);
     check(choice([](Watch& watch) { watch.read.bytes = 200 * 300'000; }), 16 * MiB, 4, 2);
     check(choice([](Watch&) {}, MiB), MiB, 4, 2);
     check(choice([](Watch&) {}, MiB + 1), 2 * MiB, 4, 2);
     check(choice([](Watch&) {}, 1ULL << 40U), 16 * MiB, 4, 2);
-    // The side with more calls counts; reading ahead where reads follow each other.
+    // The direction with more calls counts; sequential reads get read-ahead.
     check(choice([](Watch& watch) { watch.write = {.calls = 200, .consecutive = 199, .bytes = 200 * 100'000}; }), MiB,
           4, 2);
     check(choice([](Watch& watch) { watch.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000}; }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a descriptor: which are ours, what its duplicates share, what stays after the last close.
+// Tests descriptors of the library, what duplicates share, and what remains after the last close.
 #include "held.hpp"
 
 #include "cache/pages.hpp"

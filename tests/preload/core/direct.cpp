@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of the library's own that go past the kernel's cache: which files get them, and when there are too few.
+// Tests which files get a second descriptor with O_DIRECT, and what happens when descriptors are scarce.
 #include "files/direct_descriptors.hpp"
 
 #include "held.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* directly = "*:size=4k:count=4:direct,%process:age=600";
 
-/// Whether files of this folder can be opened past the kernel's cache.
+/// Returns whether files of this folder can be opened with O_DIRECT.
 bool can_be_direct(const Folder& folder) {
     const int fd = open((folder.path + "/probe").c_str(), O_CREAT | O_RDWR | O_DIRECT, 0644);
     if (fd >= 0) {

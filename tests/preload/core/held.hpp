@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A buffered file with data that is only in the buffer, and what became of its buffering.
+// A buffered file with dirty data, and the state of its buffering.
 #pragma once
 
 #include "buffered.hpp"
@@ -14,7 +14,7 @@ inline buffer::Mode mode_of(int fd) {
     return file_of(fd).mode.load();
 }
 
-/// Why a file is no longer buffered; empty while it is.
+/// Returns the reason why a file was released; empty while it is buffered.
 inline std::string why(int fd) {
     const char* reason = file_of(fd).why_released;
     return reason != nullptr ? reason : "";
@@ -23,7 +23,7 @@ inline std::string why(int fd) {
 // Nothing becomes old while a test runs.
 constexpr const char* quiet = "*:size=4k:count=4,%process:age=600";
 
-/// Something of each kind in a file, 500 bytes of it only here.
+/// Fills a file with clean and dirty data, of which 500 bytes are only in the buffer.
 struct Held {
     Folder folder;
     std::string path = folder.path + "/data";

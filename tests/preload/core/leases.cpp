@@ -38,13 +38,13 @@ struct Leased {
     }
     ~Leased() { CHECK(close_buffered(fd) == 0); }
     void write() { REQUIRE(write_at(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())); }
-    /// After the thread that gave the lease up has done with the file.
+    /// Waits until the thread that released the lease has finished with the file.
     Mode mode() const {
         const system::Hold lock_guard(file_of(fd).lock);
         return mode_of(fd);
     }
     int kernel_lease() const { return fcntl(fd, F_GETLEASE); }
-    /// Size as stat() tells it, which breaks no lease.
+    /// Returns the size by stat(), which breaks no lease.
     long size() const {
         struct stat status {};
         REQUIRE(stat(path.c_str(), &status) == 0);

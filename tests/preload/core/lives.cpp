@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a file is left over for its next life, its next opening and its next descriptor; and which numbers are ours.
+// Tests that nothing of a file remains for the next use of its object, inode or descriptor number.
 #include "held.hpp"
 
 #include "cache/pages.hpp"
@@ -119,7 +119,7 @@ TEST_CASE("all_direct_descriptors_move_for_program") {
     CHECK(buffer::is_private(ends.direct_out));
     close(in);
     close(out);
-    // Whoever has locked parts of a file gets no more of them: closing one would end the locks.
+    // A file with POSIX locks gets no further O_DIRECT descriptor, because closing it would end the locks.
     CHECK(close_buffered(fd) == 0);
     const int reader = open_buffered(path, O_RDONLY);
     CHECK(file_of(reader).ends.direct >= 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffer against a plain file: the same operations on both, and everything that can be seen must be the same.
+// Compares a buffered file with a plain one: the same operations must have the same visible results.
 #include "buffered.hpp"
 
 #include <doctest/doctest.h>
@@ -221,7 +221,7 @@ TEST_CASE("scattered_access_suspends_and_stream_resumes") {
 
 namespace {
 
-/// A file of 4 GiB of zeros in which scattered reads have put the buffer to sleep.
+/// A sparse file of 4 GiB whose buffering scattered reads have suspended.
 int open_asleep(const std::string& path) {
     REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
     const int fd = open_buffered(path, O_RDWR);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else on this node uses a file: locks on bytes of the small file of the user, seen as another process sees them.
+// Tests claims on files between processes of a node: locks on bytes of a small file, seen from another process.
 #include "guards/node_locks.hpp"
 
 #include "held.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr off64_t to_sign = 1LL << 60;
 
-/// The byte of a file in the file of the locks.
+/// Returns the byte of the lock file that stands for a file.
 off64_t byte_of(const struct stat& file) {
     const std::uint64_t begin = static_cast<std::uint64_t>(file.st_dev) * 0xC2B2AE3D27D4EB4FULL;
     return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.st_ino)) % (1ULL << 60U));
@@ -34,7 +34,7 @@ off64_t byte_of(const std::string& path) {
     return byte_of(got);
 }
 
-/// The descriptor of ours behind which the locks are; -1 when there is none.
+/// Returns the descriptor of the lock file; -1 if it is not open.
 int lock_file() {
     char name[PATH_MAX];
     for (int fd = 0; fd < 4096; ++fd) {
@@ -48,10 +48,10 @@ int lock_file() {
     return -1;
 }
 
-/// Locks that belong to another opening of the same file do not mix with ours: as if another process had them.
+/// Locks by another open file description conflict with ours as those of another process do.
 class Stranger {
  public:
-    /// After the first file was opened: only then the file of the locks is there.
+    /// Must be created after the first file was opened, because the lock file exists only then.
     Stranger() {
         if (const int fd = lock_file(); fd >= 0) {
             fd_ = open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR);
@@ -66,7 +66,7 @@ class Stranger {
     Stranger& operator=(const Stranger&) = delete;
 
     bool there() const { return fd_ >= 0; }
-    /// Whether nobody else holds a byte so that a lock of this kind could be had.
+    /// Returns whether a lock of this kind on a byte could be acquired.
     bool could(short kind, off64_t byte) const {
         struct flock64 answer = of(kind, byte);
         REQUIRE(fcntl(fd_, F_OFD_GETLK, &answer) == 0);
@@ -89,7 +89,7 @@ class Stranger {
     int fd_ = -1;
 };
 
-/// Whether this machine has shared memory, in which the locks are.
+/// Returns whether this machine has shared memory, where the lock file is.
 bool locks_are_there() {
     const Held one(quiet);
     return Stranger().there();
@@ -177,7 +177,7 @@ TEST_CASE("sign_of_second_user_releases_file_at_next_look") {
     buffer::walk_over_files();
     CHECK(why(one.fd) == "another process on this node uses it too");
     CHECK(contents(one.path) == one.text);
-    // Nor is a file buffered that is opened while the sign is there, though nobody holds the byte.
+    // A file that is opened while the sign is set is not buffered, although no process holds its byte.
     const std::string path = one.folder.path + "/next";
     close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
     other.take(F_RDLCK, byte_of(path) + to_sign);

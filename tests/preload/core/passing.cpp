@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that go past a file that sleeps: how many, who counts them, and who is waited for.
+// Tests calls that bypass a suspended file: their number, their counters, and the wait for them.
 #include "model/bypass.hpp"
 
 #include "held.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages a stream has read ahead, with their parts, to the byte.
+// Tests exactly which bytes of which pages are read ahead for a stream.
 #include "cache/readahead.hpp"
 
 #include "buffered.hpp"
@@ -15,7 +15,7 @@ using buffer::Move;
 
 namespace {
 
-/// A file of 64 pages of 4 KiB, whose workers cannot take what is queued for them before the test has looked.
+/// A file of 64 pages of 4 KiB, whose queued jobs no worker can take before the test has checked them.
 struct Queued {
     Folder folder;
     int fd = -1;
@@ -33,7 +33,7 @@ struct Queued {
         hold.reset();
         CHECK(close_buffered(fd) == 0);
     }
-    /// The pages that are queued, each with the part that is wanted, by their numbers.
+    /// Returns the queued pages by index, each with the part to load.
     std::string pages() const {
         std::string all;
         for (std::int64_t index = 0; index < 70; ++index) {
@@ -132,7 +132,7 @@ TEST_CASE("nothing_is_read_ahead_in_a_pause_from_memory_or_without_room") {
 
 namespace {
 
-/// A pool that queues files and has no thread.
+/// A pool that queues files but has no thread.
 struct StartedPool {
     StartedPool() {
         stop_pool();

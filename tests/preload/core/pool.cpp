@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread pool of the library: threads start with the first work, end when none is left, and start again.
+// Tests that threads of the pool start with the first work, end without work, and start again.
 #include "buffered.hpp"
 
 #include "files/buffer.hpp"

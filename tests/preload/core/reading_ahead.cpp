@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read ahead, in which pieces and in which order.
+// Tests what is read ahead, in which pieces and in which order.
 #include "buffered.hpp"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ std::string file_with(const Folder& folder, std::size_t bytes) {
     return path;
 }
 
-/// Reads all of it in small records, each of which must be what the file holds.
+/// Reads the file in small records and compares each with its content.
 void read_through(int fd, const std::string& truth, std::size_t record) {
     std::vector<char> seen(record);
     for (std::size_t position = 0; position < truth.size(); position += record) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a file, word by word: for people, as lines of JSON, and what would have helped.
+// Tests the exact text of reports on a file: for people, as JSON lines, and the advice.
 #include "files/report.hpp"
 
 #include "buffered.hpp"
@@ -18,7 +18,7 @@ using buffer::Statistics;
 
 namespace {
 
-/// Everything that is told from now on goes to files of ours.
+/// Redirects all reports to files of the test.
 struct Heard {
     Folder folder;
     std::string text_file = folder.path + "/text";
@@ -40,7 +40,7 @@ struct Heard {
         state.others_unseen = false;
         state.strangers = false;
     }
-    /// With `?` where the time since the opening stands.
+    /// Returns the report with `?` in place of the time since the opening.
     static std::string timeless(std::string text) {
         for (const std::string mark : {"open for ", "open_s\":"}) {
             for (std::size_t position = text.find(mark); position != std::string::npos;
@@ -78,7 +78,7 @@ const char* const line_of_reads =
     "  read   program 100 calls, 5.000 MB -> storage 10 calls, 6.000 MB in 1.500 s; 90 calls answered from the buffer, "
     "99 consecutive, 3 unaligned\n";
 
-/// The pattern "*", of whose files all is told.
+/// A rule for all files whose report has every detail.
 settings::Rule rule_of_all() {
     settings::Rule rule;
     rule.pattern[0] = '*';
@@ -86,7 +86,7 @@ settings::Rule rule_of_all() {
     return rule;
 }
 
-/// A file that is nowhere open, 4 buffers of 1 MiB, with these statistics: what its report says.
+/// Returns the report of an unopened file with 4 pages of 1 MiB and these statistics.
 struct Told {
     Heard heard;
     settings::Rule rule = rule_of_all();
@@ -106,7 +106,7 @@ struct Told {
     }
 };
 
-/// The sentence that follows the figures, empty when there is none.
+/// Returns the sentence after the figures; empty if there is none.
 std::string advice(const Statistics& counted, std::uint32_t prefetch = 1, bool shared = false) {
     Told report;
     report.file->statistics = counted;

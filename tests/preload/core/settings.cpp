@@ -38,7 +38,7 @@ TEST_CASE("patterns match as the shell's do") {
         for (unsigned i = 0; i < random() % 6; ++i) {
             name += "ab/.-"[random() % 5];
         }
-        // Where a pattern is not well formed POSIX lets everybody do as they like.
+        // POSIX leaves the meaning of malformed patterns undefined.
         if (pattern.find('[') != std::string::npos || (!pattern.empty() && pattern.back() == '\\')) {
             continue;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else may have the file: children, other processes, ranks of MPI. What ends the buffering, and when it need not.
+// Tests which shared uses of a file end its buffering: children, other processes, MPI ranks.
 #include "held.hpp"
 
 #include "cache/pages.hpp"

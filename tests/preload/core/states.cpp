@@ -31,7 +31,7 @@ using buffer::state;
 
 namespace {
 
-/// The lock of a file for as long as this lives.
+/// Holds the lock of a file during its lifetime.
 struct Locked {
     File& file;
     const system::Hold hold;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data is in the file before anybody needs it there: when a file is let go, handed over, or asked about by a call.
+// Tests that delayed data is flushed before another process or call needs it.
 #include "held.hpp"
 
 #include "cache/pages.hpp"
@@ -21,7 +21,7 @@ using buffer::state;
 
 namespace {
 
-/// A thread that is canceled in the middle of a call would leave the file asleep for good.
+/// A thread that is canceled during a call must not leave the file suspended.
 bool can_be_canceled() {
     int state_now = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state_now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes are asked of storage and when, to the byte; which page goes when there is no room.
+// Tests exactly which bytes are requested from storage and when, and which page is evicted.
 #include "buffered.hpp"
 
 #include "cache/pages.hpp"
@@ -20,7 +20,7 @@ using buffer::state;
 
 namespace {
 
-/// A file of `size` bytes, all '-', open for reading and writing.
+/// A file of `size` bytes of '-', open for reading and writing.
 struct Opened {
     Folder folder;
     std::string path = folder.path + "/data";
@@ -42,7 +42,7 @@ struct Opened {
             CHECK(close_buffered(fd) == 0);
         }
     }
-    /// Bytes that a read of [at, at + bytes) asks of storage.
+    /// Returns the bytes that a read of [at, at + bytes) requests from storage.
     std::uint64_t read(off64_t offset, std::size_t bytes) {
         const std::uint64_t before = file->statistics.read.storage_bytes;
         REQUIRE(read_at(fd, data.data(), bytes, offset) == static_cast<ssize_t>(bytes));
@@ -57,7 +57,7 @@ struct Opened {
     std::string there(std::size_t position) const { return contents(path).substr(position, 1); }
 };
 
-// Pages do not become old while a test runs.
+// The maximum age of dirty pages is longer than a test.
 constexpr const char* plain = "*:size=64k:count=4:prefetch=0,%process:age=600";
 constexpr const char* small_pages = "*:size=4k:count=2:prefetch=0,%process:threads=0:age=600";
 
@@ -73,7 +73,7 @@ TEST_CASE("isolated_call_reads_own_bytes_and_stream_reads_more") {
     CHECK(one.file->statistics.read.hits == 1);
     CHECK(one.file->statistics.read.calls == 5);
     CHECK(one.file->statistics.read.consecutive == 2);
-    // The fourth call in a row reaches beyond the page: all of it that is not there yet.
+    // The fourth consecutive call extends beyond the page, so the missing rest of the page is loaded.
     CHECK(one.read(16'484, 4000) == 65'536 - 16'384);
     CHECK(one.read(20'484, 4000) == 0);
 }

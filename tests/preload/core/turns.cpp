@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who must wait for whom: calls of another thread that come while a file is closed, let go or worked on.
+// Tests which calls of another thread wait while a file is closed, released or transferred.
 #include "held.hpp"
 
 #include "cache/pages.hpp"
@@ -27,7 +27,7 @@ using buffer::Mode;
 
 namespace {
 
-/// A thread beside the test, of which the test can know that it waits for a futex: for a lock or an event.
+/// A second thread, of which the test can detect that it waits for a futex (a lock or a condition).
 class Beside {
  public:
     explicit Beside(std::function<void()> call)
@@ -40,7 +40,7 @@ class Beside {
     Beside(const Beside&) = delete;
     Beside& operator=(const Beside&) = delete;
     bool ended() const { return ended_; }
-    /// True as soon as it waits; false when it ends without, or goes on for a minute.
+    /// Returns true as soon as the thread waits; false if it ends first, or does not wait within a minute.
     bool waits() const {
         const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
         const std::string futex = std::to_string(SYS_futex) + " ";
@@ -61,7 +61,7 @@ class Beside {
     std::thread thread_;
 };
 
-/// Kernels without it say nothing of what a thread is doing.
+/// Without this file of the kernel, the state of a thread is unknown.
 bool can_be_seen() {
     return std::ifstream("/proc/self/syscall").good();
 }

@@ -31,7 +31,7 @@ struct PoolWithoutThreads {
         pool.calm = 2;
     }
     ~PoolWithoutThreads() { buffer::workers_after_fork(); }
-    /// StartedPool what was handed over, as a thread does; nullptr when there was nothing.
+    /// Takes the next file from the queue, as a thread does; nullptr if the queue is empty.
     static File* taken() {
         File* file = buffer::next_file();
         if (file != nullptr) {

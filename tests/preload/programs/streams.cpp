@@ -165,7 +165,7 @@ void beside_c() {
 
 struct Buffer : __gnu_cxx::stdio_filebuf<char> {};
 
-/// The FILE of a stream of C++, used as one of C.
+/// Uses the FILE of a C++ stream as a C stream.
 void same_file_from_c() {
     Buffer buffer;
     buffer.open("out", std::ios::in | std::ios::out | std::ios::trunc);

@@ -25,17 +25,17 @@ from pathlib import Path
 import numpy as np
 
 from sonde.advise.call_costs import CallCosts, make_calibration, read_call_costs
-from sonde.advise.call_log import CallKind, CallLog, Calls, make_calls
-from sonde.advise.proof import GainShare, predict_from_costs
+from sonde.advise.call_log import CallKind, CallLog, Calls, make_blank_calls
+from sonde.advise.proof import GainShare, predict_gain_from_costs
 from sonde.advise.replay_changes import (
     BUFFER_BYTES,
     ReplayChange,
-    buffer_calls,
     join_files,
-    keep_files_open,
+    merge_consecutive_calls,
+    remove_reopens,
     split_files,
 )
-from sonde.advise.replay_plan import ReplayRequest, make_calibration_plan, make_replay, read_io_seconds
+from sonde.advise.replay_plan import ReplayRequest, build_replay, make_calibration_plan, read_replayed_io_seconds
 from sonde.cli.replay_runs import ReplayRunner, open_replay_runner
 from sonde.store.archive import Archive
 
@@ -83,7 +83,7 @@ def make_log(tasks: list[Calls], files: int) -> CallLog:
 
 def make_transfers(kind: CallKind, size: int, file: int, task: int, tasks: int) -> Calls:
     """Calls of one task: every n-th of n tasks on one file."""
-    calls = make_calls(min(MOST_CALLS, BYTES_OF_TASK // size), kind, file)
+    calls = make_blank_calls(min(MOST_CALLS, BYTES_OF_TASK // size), kind, file)
     calls["offset"] = (np.arange(calls.size) * tasks + task) * size
     calls["length"] = size
     return calls
@@ -94,9 +94,9 @@ def make_reopens(size: int, files: int, task: int) -> Calls:
     parts = []
     for number in range(300):
         file = task * files + number % files
-        write = make_calls(1, CallKind.WRITE, file)
+        write = make_blank_calls(1, CallKind.WRITE, file)
         write["offset"], write["length"] = number // files * size, size
-        parts += [make_calls(1, CallKind.OPEN, file), write, make_calls(1, CallKind.CLOSE, file)]
+        parts += [make_blank_calls(1, CallKind.OPEN, file), write, make_blank_calls(1, CallKind.CLOSE, file)]
     return np.concatenate(parts)
 
 
@@ -113,7 +113,7 @@ def list_cases() -> list[GainCase]:
             for size in (200, 1000, 4096, 10000, 47008):
                 log = make_log([make_transfers(kind, size, task, 0, 1) for task in range(tasks)], tasks)
                 name = f"{verb} {size} B, {tasks} tasks"
-                cases.append(make_case("buffer", name, log, lambda calls: buffer_calls(calls, BUFFER_BYTES)))
+                cases.append(make_case("buffer", name, log, lambda calls: merge_consecutive_calls(calls, BUFFER_BYTES)))
         for tasks in (2, 4):
             for size in (1000, 4096, 65536, 1 << 20):
                 log = make_log([make_transfers(kind, size, 0, task, tasks) for task in range(tasks)], 1)
@@ -126,7 +126,7 @@ def list_cases() -> list[GainCase]:
             for size in (100, 4096, 65536):
                 log = make_log([make_reopens(size, files, task) for task in range(tasks)], tasks * files)
                 name = f"append {size} B, {files} files, {tasks} tasks"
-                cases.append(make_case("keep-open", name, log, keep_files_open))
+                cases.append(make_case("keep-open", name, log, remove_reopens))
     return cases
 
 
@@ -140,14 +140,14 @@ class GainBench:
     def measure(self, case: GainCase) -> GainResult:
         request = ReplayRequest(self.runner.target, has_think_time=False)
         costs = self._measure_costs(case.before, request)
-        replays = [make_replay(log, self.runner.folder, request) for log in (case.before, case.after)]
+        replays = [build_replay(log, self.runner.folder, request) for log in (case.before, case.after)]
         seconds: list[list[float]] = [[], []]
         for block in range(self.blocks):
             for side in (0, 1) if block % 2 else (1, 0):
                 record = self.runner.run(replays[side].plan, "bench", {"role": "bench"}).record
-                seconds[side].append(read_io_seconds(record))
+                seconds[side].append(read_replayed_io_seconds(record))
         before, after = (statistics.median(side) for side in seconds)
-        prediction = predict_from_costs(costs, case.before, ReplayChange(case.change, "", case.after, None))
+        prediction = predict_gain_from_costs(costs, case.before, ReplayChange(case.change, "", case.after, None))
         assert prediction is not None
         return GainResult(case, prediction, 1 - after / before)
 

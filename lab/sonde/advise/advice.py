@@ -40,10 +40,10 @@ class Advice:
     settings: Sequence[ReadySetting]
 
     @property
-    def files(self) -> list[FileIo]:
+    def affected_files(self) -> list[FileIo]:
         """Affected files, the most expensive first."""
         unique = {id(file): file for pattern in self.patterns for file in pattern.files}
-        return sorted(unique.values(), key=lambda file: -file.seconds)
+        return sorted(unique.values(), key=lambda file: -file.call_seconds)
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,25 @@ class JobAdvice:
     facts: Sequence[IoPattern]
 
     @property
-    def codes(self) -> list[str]:
+    def drishti_codes(self) -> list[str]:
         """Drishti's codes of all patterns, sorted."""
         patterns = [*self.facts, *(pattern for item in self.advice for pattern in item.patterns)]
         return sorted(pattern.code for pattern in patterns)
 
 
-def advise_job(job: JobIo, rates: StorageRates | None = None) -> JobAdvice:
+def advise_job(job: JobIo, storage_rates: StorageRates | None = None) -> JobAdvice:
     """Returns the advice for a job on a storage; without one, the job's own large calls say how fast it is."""
-    rates = rates or estimate_rates_from_job(job)
+    storage_rates = storage_rates or estimate_rates_from_job(job)
     by_effect: dict[CostKind, list[IoPattern]] = {}
     for pattern in find_patterns(job):
         by_effect.setdefault(pattern.effect, []).append(pattern)
     facts = by_effect.pop(CostKind.NONE, [])
     advice = []
     for effect, patterns in by_effect.items():
-        gain = estimate_gain(job, patterns, rates)
+        gain = estimate_gain(job, patterns, storage_rates)
         if gain is not None:
             advice.append(Advice(effect, _TITLES[effect], patterns, gain, make_settings(job, patterns)))
-    return JobAdvice(job, rates, sorted(advice, key=lambda item: -item.gain.value), facts)
+    return JobAdvice(job, storage_rates, sorted(advice, key=lambda item: -item.gain.value), facts)
 
 
 def build_log_set_document(
@@ -83,7 +83,7 @@ def build_log_set_document(
     """The advice for several logs as JSON."""
     return {
         "schema": SCHEMA,
-        "jobs": [build_document(result) for result in advised],
+        "jobs": [build_advice_document(result) for result in advised],
         "refused": list(refused),
         "targets_compared": survey.compared,
         "slow_targets": [asdict(target) for target in survey.slow],
@@ -91,9 +91,9 @@ def build_log_set_document(
     }
 
 
-def build_document(result: JobAdvice) -> dict[str, Any]:
+def build_advice_document(job_advice: JobAdvice) -> dict[str, Any]:
     """The advice as JSON."""
-    job = result.job
+    job = job_advice.job
     return {
         "log": job.source,
         **identify_job(job),
@@ -103,10 +103,10 @@ def build_document(result: JobAdvice) -> dict[str, Any]:
         "read": _direction_to_json(job.read),
         "write": _direction_to_json(job.write),
         "missing": list(job.missing),
-        "storage": asdict(result.rates),
-        "codes": result.codes,
-        "advice": [_advice_to_json(item) for item in result.advice],
-        "facts": [_pattern_to_json(pattern) for pattern in result.facts],
+        "storage": asdict(job_advice.rates),
+        "codes": job_advice.drishti_codes,
+        "advice": [_advice_to_json(item) for item in job_advice.advice],
+        "facts": [_pattern_to_json(pattern) for pattern in job_advice.facts],
     }
 
 
@@ -123,20 +123,26 @@ def identify_job(job: JobIo) -> dict[str, Any]:
     }
 
 
-def _direction_to_json(move: DirectionIo) -> dict[str, Any]:
-    return {"calls": move.calls, "bytes": move.bytes, "seconds": move.seconds, "small_calls": move.small_calls}
-
-
-def _advice_to_json(item: Advice) -> dict[str, Any]:
+def _direction_to_json(direction_io: DirectionIo) -> dict[str, Any]:
     return {
-        "change": item.effect.value,
-        "title": item.title,
-        "gain_s": {"low": item.gain.low, "value": item.gain.value, "high": item.gain.high},
-        "is_bound": item.gain.is_bound,
-        "reasons": [_pattern_to_json(pattern) for pattern in item.patterns],
-        "settings": [asdict(setting) for setting in item.settings],
+        "calls": direction_io.calls,
+        "bytes": direction_io.bytes,
+        "seconds": direction_io.seconds,
+        "small_calls": direction_io.small_calls,
+    }
+
+
+def _advice_to_json(advice: Advice) -> dict[str, Any]:
+    return {
+        "change": advice.effect.value,
+        "title": advice.title,
+        "gain_s": {"low": advice.gain.low, "value": advice.gain.value, "high": advice.gain.high},
+        "is_bound": advice.gain.is_bound,
+        "reasons": [_pattern_to_json(pattern) for pattern in advice.patterns],
+        "settings": [asdict(setting) for setting in advice.settings],
         "files": [
-            {"path": file.path, "seconds": file.seconds, "bytes": file.transferred} for file in item.files[:_MOST_FILES]
+            {"path": file.path, "seconds": file.call_seconds, "bytes": file.transferred_bytes}
+            for file in advice.affected_files[:_MOST_FILES]
         ],
     }
 

@@ -36,11 +36,11 @@ def print_log_set(
         console.print(f"Page  {page}", soft_wrap=True)
 
 
-def print_advice(console: Console, result: JobAdvice) -> None:
+def print_advice(console: Console, job_advice: JobAdvice) -> None:
     """Prints the job, what is missing, the advice by gain and the facts."""
-    job = result.job
+    job = job_advice.job
     console.print(Text(job.program or job.source, style="bold"), soft_wrap=True)
-    for name, value in list_job_facts(result):
+    for name, value in list_job_facts(job_advice):
         console.print(f"{name:<10} {value}", soft_wrap=True)
     for sentence in job.missing:
         console.print(f"Missing    {sentence}", style="yellow", soft_wrap=True)
@@ -48,21 +48,21 @@ def print_advice(console: Console, result: JobAdvice) -> None:
     if not job.has_io:
         console.print("The log holds no I/O: there is nothing to advise.", soft_wrap=True)
         return
-    useful, small = split_by_gain(result.advice)
+    useful, small = split_by_gain(job_advice.advice)
     if not useful:
         console.print("No change would gain time worth having.", soft_wrap=True)
     for number, item in enumerate(useful, 1):
-        _print_item(console, number, item)
+        _print_numbered_advice(console, number, item)
     if small:
         titles = "; ".join(item.title[0].lower() + item.title[1:] for item in small)
         console.print(f"No gain worth having: {titles}.", style="dim", soft_wrap=True)
-    for pattern in result.facts:
+    for pattern in job_advice.facts:
         console.print(f"· {pattern.text}", style="dim", soft_wrap=True)
 
 
-def list_job_facts(result: JobAdvice) -> list[tuple[str, str]]:
+def list_job_facts(job_advice: JobAdvice) -> list[tuple[str, str]]:
     """Names and values that describe the job."""
-    job = result.job
+    job = job_advice.job
     begin = datetime.fromtimestamp(job.started_unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     nodes = f" on {counted(len(job.hosts), 'node')}" if job.hosts else ""
     facts = [
@@ -72,7 +72,7 @@ def list_job_facts(result: JobAdvice) -> list[tuple[str, str]]:
         ("Read", _describe_direction(job.read)),
         ("Written", _describe_direction(job.write)),
         ("Log", f"{job.format}, {job.source}"),
-        ("Storage", _describe_rates(result)),
+        ("Storage", _describe_storage_rates(job_advice)),
     ]
     return facts
 
@@ -86,15 +86,15 @@ def _describe_io_time(job: JobIo) -> str:
     return f"{format_seconds(slowest)} on the slowest rank{share}, {format_seconds(mean)} on average"
 
 
-def _describe_direction(move: DirectionIo) -> str:
-    if not move.calls:
+def _describe_direction(direction_io: DirectionIo) -> str:
+    if not direction_io.calls:
         return "nothing through POSIX"
-    mean = format_bytes(round(move.bytes / move.calls))
-    return f"{format_bytes(move.bytes)} in {counted(move.calls, 'call')} (mean {mean})"
+    mean = format_bytes(round(direction_io.bytes / direction_io.calls))
+    return f"{format_bytes(direction_io.bytes)} in {counted(direction_io.calls, 'call')} (mean {mean})"
 
 
-def _describe_rates(result: JobAdvice) -> str:
-    rates = result.rates
+def _describe_storage_rates(job_advice: JobAdvice) -> str:
+    rates = job_advice.rates
     texts = [
         f"{name} {format_rate(rate.value)} ({format_rate(rate.low)} to {format_rate(rate.high)})"
         for name, rate in (("read", rates.read or rates.all_read), ("write", rates.write or rates.all_write))
@@ -116,34 +116,34 @@ def describe_gain(gain: GainEstimate) -> str:
     return f"about {format_seconds(gain.value)} ({format_seconds(gain.low)} to {format_seconds(gain.high)})"
 
 
-def _print_item(console: Console, number: int, item: Advice) -> None:
-    head = Text(f"{number}. {item.title}", style="bold")
-    head.append(f"  gains {describe_gain(item.gain)}")
+def _print_numbered_advice(console: Console, position: int, advice: Advice) -> None:
+    head = Text(f"{position}. {advice.title}", style="bold")
+    head.append(f"  gains {describe_gain(advice.gain)}")
     console.print(head, soft_wrap=True)
-    for pattern in item.patterns:
+    for pattern in advice.patterns:
         console.print(f"   {pattern.text}", soft_wrap=True)
-    for line in list_files(item):
+    for line in describe_costliest_files(advice):
         console.print(f"   {line}", style="dim", soft_wrap=True)
-    for setting in item.settings:
+    for setting in advice.settings:
         console.print(f"   → {setting.kind}: {setting.text}", soft_wrap=True)
         console.print(f"     {setting.purpose}", style="dim", soft_wrap=True)
     console.print()
 
 
-def list_files(item: Advice) -> Iterator[str]:
+def describe_costliest_files(advice: Advice) -> Iterator[str]:
     """The most expensive files of an item, one line each."""
-    files = item.files
+    files = advice.affected_files
     for file in files[:_MOST_FILES]:
-        yield f"{file.path}: {format_seconds(file.seconds)} in calls, {format_bytes(file.transferred)}"
+        yield f"{file.path}: {format_seconds(file.call_seconds)} in calls, {format_bytes(file.transferred_bytes)}"
     if len(files) > _MOST_FILES:
-        remaining_s = sum(file.seconds for file in files[_MOST_FILES:])
+        remaining_s = sum(file.call_seconds for file in files[_MOST_FILES:])
         yield f"and {counted(len(files) - _MOST_FILES, 'more file')}: {format_seconds(remaining_s)}"
 
 
 def describe_targets(survey: TargetSurvey) -> list[str]:
     """Sentences on slow storage targets; none where the logs name no targets."""
     if survey.slow:
-        return [target.describe() for target in survey.slow]
+        return [target.describe_in_sentence() for target in survey.slow]
     if survey.compared:
         return [f"None of {counted(survey.compared, 'storage target')} is slow ({counted(survey.files, 'file')})."]
     return []

@@ -46,74 +46,74 @@ def _select_buffered_files(trace: Trace) -> Iterator[TracedFile]:
     for file in sorted(trace.files.values(), key=lambda file_use: -file_use.seconds):
         has_small_calls = (
             file.read.calls + file.write.calls >= _LEAST_CALLS
-            and _compute_mean_bytes(_get_main_direction(file)) < _SMALL
+            and _compute_mean_transfer_bytes(_get_busier_direction(file)) < _SMALL
         )
-        if has_small_calls and _is_local(file):
+        if has_small_calls and _has_local_accesses(file):
             yield file
 
 
-def _get_main_direction(file: TracedFile) -> TransferCounters:
+def _get_busier_direction(file: TracedFile) -> TransferCounters:
     return file.write if file.write.calls > file.read.calls else file.read
 
 
 def _make_entries(trace: Trace) -> Iterator[str]:
     for file in _select_buffered_files(trace):
-        moves = _get_main_direction(file)
+        moves = _get_busier_direction(file)
         calls = file.read.calls + file.write.calls
         page = _choose_page_bytes(moves, file)
-        reads_on = file.read.consecutive * 2 > file.read.calls or _count_short_distances(file) * 2 > calls
+        reads_on = file.read.consecutive * 2 > file.read.calls or _count_calls_at_short_distances(file) * 2 > calls
         reads_ahead = 2 if file.read.calls and reads_on else 0
         # Streams that take turns (several variables of one file) each need a page of their own.
         count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
-        yield f"{escape_pattern(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
+        yield f"{escape_path_as_pattern(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
 
 
-def _compute_mean_bytes(moves: TransferCounters) -> float:
-    return moves.bytes / moves.calls if moves.calls else 0.0
+def _compute_mean_transfer_bytes(transfers: TransferCounters) -> float:
+    return transfers.bytes / transfers.calls if transfers.calls else 0.0
 
 
-def _is_local(file: TracedFile) -> bool:
+def _has_local_accesses(file: TracedFile) -> bool:
     """More than half of the calls follow each other or move by a short, constant distance (backward too)."""
     near = file.read.consecutive + file.write.consecutive
-    return max(near, _count_short_distances(file)) * 2 > file.read.calls + file.write.calls
+    return max(near, _count_calls_at_short_distances(file)) * 2 > file.read.calls + file.write.calls
 
 
-def _count_short_distances(file: TracedFile) -> int:
+def _count_calls_at_short_distances(file: TracedFile) -> int:
     """Calls at a distance from the one before that is short and that a quarter of all calls have."""
     calls = file.read.calls + file.write.calls
     return sum(count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls)
 
 
-def _choose_page_bytes(moves: TransferCounters, file: TracedFile) -> int:
+def _choose_page_bytes(transfers: TransferCounters, file: TracedFile) -> int:
     """A power of two with room for at least 64 of its records, and no less than what the file system calls best."""
-    wanted = max(64 * _compute_mean_bytes(moves), file.block_bytes, 1)
+    wanted = max(64 * _compute_mean_transfer_bytes(transfers), file.block_bytes, 1)
     page = _SMALLEST_PAGE
     while page < wanted and page < _LARGEST_PAGE:
         page *= 2
     return page
 
 
-def escape_pattern(path: str) -> str:
-    """`path` as a pattern that matches nothing else; what the grammar cannot hold matches any sign."""
-    return re.sub(r"[,:\n]", "?", re.sub(r"([*?\[\\])", r"\\\1", path))
+def escape_path_as_pattern(file_path: str) -> str:
+    """`file_path` as a pattern that matches nothing else; what the grammar cannot hold matches any sign."""
+    return re.sub(r"[,:\n]", "?", re.sub(r"([*?\[\\])", r"\\\1", file_path))
 
 
-def convert_ffio_specification(text: str) -> str:
+def convert_ffio_specification(ffio_text: str) -> str:
     """IOBUF_PARAMS for an ``assign`` line or a bare FFIO specification.
 
     ``cachea:4096:8:8`` is 8 pages of 2 MiB with up to 8 read ahead; ``-B on`` is direct I/O; the object ``f:name``,
     ``p:pattern`` or ``u:unit`` becomes the pattern, all files without one.
     """
     try:
-        arguments = shlex.split(text)
+        arguments = shlex.split(ffio_text)
     except ValueError as reason:
-        raise UserError(f'--ffio "{text}" cannot be split into words: {reason}.') from None
+        raise UserError(f'--ffio "{ffio_text}" cannot be split into words: {reason}.') from None
     arguments = arguments[1:] if arguments[:1] == ["assign"] else arguments
     specification, pattern, direct = "", "*", False
     while arguments:
         word = arguments.pop(0)
         if word in ("-F", "-B") and not arguments:
-            raise UserError(f'--ffio "{text}": {word} needs a value.')
+            raise UserError(f'--ffio "{ffio_text}": {word} needs a value.')
         if word == "-F":
             specification = arguments.pop(0)
         elif word == "-B":
@@ -126,12 +126,12 @@ def convert_ffio_specification(text: str) -> str:
             specification = word
         else:
             raise UserError(
-                f'--ffio "{text}": "{word}" is not understood; write cachea:PAGE:PAGES:LEAD [-B on] [p:PATTERN].'
+                f'--ffio "{ffio_text}": "{word}" is not understood; write cachea:PAGE:PAGES:LEAD [-B on] [p:PATTERN].'
             )
-    return f"{pattern}{_find_cache_layer(specification, text)}{':direct' if direct else ''}"
+    return f"{pattern}{_find_cache_layer(specification, ffio_text)}{':direct' if direct else ''}"
 
 
-def _find_cache_layer(specification: str, text: str) -> str:
+def _find_cache_layer(specification: str, ffio_text: str) -> str:
     for layer in specification.split(","):
         head, _, options = layer.partition(":")
         name, *flags = head.split(".")
@@ -140,15 +140,15 @@ def _find_cache_layer(specification: str, text: str) -> str:
         values = dict(_CACHEA if name == "cachea" else _CACHE)
         for flag in flags:
             key, _, value = flag.partition("=")
-            values[key] = _parse_whole_number(value, text) if value else values.get(key, 0)
+            values[key] = _parse_whole_number(value, ffio_text) if value else values.get(key, 0)
         for key, value in zip(list(values), options.split(":") if options else [], strict=False):
-            values[key] = _parse_whole_number(value, text) if value else values[key]
+            values[key] = _parse_whole_number(value, ffio_text) if value else values[key]
         lead = values.get("max_lead", 0)
         return f":size={values['page_size'] * _BLOCK}:count={values['num_pages']}:prefetch={lead}"
-    raise UserError(f'--ffio "{text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 512 bytes.')
+    raise UserError(f'--ffio "{ffio_text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 512 bytes.')
 
 
-def _parse_whole_number(value: str, text: str) -> int:
-    if not value.isdecimal():
-        raise UserError(f'--ffio "{text}": "{value}" is not a whole number.')
-    return int(value)
+def _parse_whole_number(digits: str, ffio_text: str) -> int:
+    if not digits.isdecimal():
+        raise UserError(f'--ffio "{ffio_text}": "{digits}" is not a whole number.')
+    return int(digits)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files, make_calls
+from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files, make_blank_calls
 from sonde.advise.operation_list import build_operation_list, find_required_sizes
 from sonde.model.record import RecordReader
 
@@ -39,7 +39,7 @@ class CalibrationPhase:
     calls: CallLog
 
     @property
-    def name(self) -> str:
+    def phase_id(self) -> str:
         """Id of the phase in the plan."""
         return f"{self.kind}-{'shared' if self.is_shared else 'own'}-{self.size}"
 
@@ -58,53 +58,59 @@ def make_calibration(job: CallLog) -> list[CalibrationPhase]:
     for size, is_shared in pairs:
         for kind in _TRANSFERS:
             calls = tuple(
-                _make_transfers(kind, (size, most_bytes // size), first_file, (task, tasks), is_shared)
+                _make_transfer_calls(kind, (size, most_bytes // size), first_file, (task, tasks), is_shared)
                 for task in range(tasks)
             )
             phases.append(CalibrationPhase(kind, size, is_shared, CallLog("calibration", "", "", names, calls)))
         first_file += 1 if is_shared else tasks
     for kind in ("create", "open"):
-        calls = tuple(_make_opens(kind, first_new_file + new_files * task, new_files) for task in range(tasks))
+        calls = tuple(
+            _make_open_and_close_calls(kind, first_new_file + new_files * task, new_files) for task in range(tasks)
+        )
         phases.append(CalibrationPhase(kind, 0, False, CallLog("calibration", "", "", names, calls)))
-    calls = tuple(_make_syncs(first_new_file + new_files * task) for task in range(tasks))
+    calls = tuple(_make_sync_calls(first_new_file + new_files * task) for task in range(tasks))
     phases.append(CalibrationPhase("fsync", 0, False, CallLog("calibration", "", "", names, calls)))
     return phases
 
 
-def _make_transfers(
-    kind: str, size_and_count: tuple[int, int], first_file: int, task_of: tuple[int, int], is_shared: bool
+def _make_transfer_calls(
+    call_kind: str,
+    size_and_count: tuple[int, int],
+    first_file: int,
+    task_and_task_count: tuple[int, int],
+    is_shared: bool,
 ) -> Calls:
     """Consecutive calls on a file of the task, or every n-th of n tasks on one file."""
-    (size, count), (task, tasks) = size_and_count, task_of
+    (size, count), (task, tasks) = size_and_count, task_and_task_count
     count = max(1, min(_MOST_CALLS, count))
     file = first_file if is_shared else first_file + task
-    calls = make_calls(count, CallKind.READ if kind == "read" else CallKind.WRITE, file)
+    calls = make_blank_calls(count, CallKind.READ if call_kind == "read" else CallKind.WRITE, file)
     numbers = np.arange(count, dtype=np.int64)
     calls["offset"] = (numbers * tasks + task if is_shared else numbers) * size
     calls["length"] = size
     return calls
 
 
-def _make_opens(kind: str, first_file: int, files: int) -> Calls:
+def _make_open_and_close_calls(call_kind: str, first_file: int, file_count: int) -> Calls:
     """Opens and closes; a file that is created gets one byte, since a file that is only read is not created."""
     parts = []
-    for file in range(first_file, first_file + files):
-        parts.append(make_calls(1, CallKind.OPEN, file))
-        if kind == "create":
-            write = make_calls(1, CallKind.WRITE, file)
+    for file in range(first_file, first_file + file_count):
+        parts.append(make_blank_calls(1, CallKind.OPEN, file))
+        if call_kind == "create":
+            write = make_blank_calls(1, CallKind.WRITE, file)
             write["length"] = 1
             parts.append(write)
-        parts.append(make_calls(1, CallKind.CLOSE, file))
-        parts.append(make_calls(1, CallKind.STAT, file))
+        parts.append(make_blank_calls(1, CallKind.CLOSE, file))
+        parts.append(make_blank_calls(1, CallKind.STAT, file))
     return np.concatenate(parts)
 
 
-def _make_syncs(file: int) -> Calls:
+def _make_sync_calls(file_number: int) -> Calls:
     parts = []
     for number in range(_SYNCS):
-        write = make_calls(1, CallKind.WRITE, file)
+        write = make_blank_calls(1, CallKind.WRITE, file_number)
         write["offset"], write["length"] = number << 20, 1 << 20
-        parts += [write, make_calls(1, CallKind.FSYNC, file)]
+        parts += [write, make_blank_calls(1, CallKind.FSYNC, file_number)]
     return np.concatenate(parts)
 
 
@@ -122,18 +128,22 @@ class CallCosts:
         exists = find_required_sizes(operations)
         shared = np.zeros(len(log.files), dtype=bool)
         shared[find_shared_files(operations.tasks)] = True
-        return sum(self._sum_task(task, exists, shared) for task in operations.tasks)
+        return sum(self._sum_costs_of_task(task, exists, shared) for task in operations.tasks)
 
-    def _sum_task(self, task: NDArray[Any], exists: NDArray[np.int64], shared: NDArray[np.bool_]) -> float:
-        kinds, files, lengths = task["kind"], task["file"], task["length"].astype(np.int64)
-        is_new = find_new_writes(task, exists)
+    def _sum_costs_of_task(
+        self, task_calls: NDArray[Any], file_existed: NDArray[np.int64], file_is_shared: NDArray[np.bool_]
+    ) -> float:
+        kinds, files, lengths = task_calls["kind"], task_calls["file"], task_calls["length"].astype(np.int64)
+        is_new = find_new_writes(task_calls, file_existed)
         seconds = 0.0
         for (name, is_shared), costs in self.transfers.items():
             is_kind = kinds == CallKind.READ if name == "read" else (kinds == CallKind.WRITE)
             if name != "read":
                 is_kind &= is_new == (name == "new")
-            seconds += float(self._interpolate(lengths[is_kind & (shared[files] == is_shared)], costs).sum())
-        is_created = find_first_opens(task) & (exists[files] < 0)
+            seconds += float(
+                self._interpolate_transfer_costs(lengths[is_kind & (file_is_shared[files] == is_shared)], costs).sum()
+            )
+        is_created = find_first_opens(task_calls) & (file_existed[files] < 0)
         for is_kind, name in (
             (is_created, "create"),
             ((kinds == CallKind.OPEN) & ~is_created, "open"),
@@ -142,7 +152,9 @@ class CallCosts:
             seconds += int(is_kind.sum()) * self.others[name]
         return seconds
 
-    def _interpolate(self, lengths: NDArray[np.int64], costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _interpolate_transfer_costs(
+        self, lengths: NDArray[np.int64], costs: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         logarithms = np.log(np.array(self.sizes, dtype=np.float64))
         inside = np.exp(np.interp(np.log(np.maximum(lengths, 1)), logarithms, np.log(costs)))
         return np.asarray(inside * np.maximum(1.0, lengths / self.sizes[-1]))
@@ -174,7 +186,8 @@ def read_call_costs(record: RecordReader, phases: Sequence[CalibrationPhase]) ->
     others: dict[str, float] = {}
     for phase in phases:
         means = {
-            line.kind: (line.sum_ns or 0.0) * 1e-9 / max(1, line.count) for line in record.phases[phase.name].histograms
+            line.kind: (line.sum_ns or 0.0) * 1e-9 / max(1, line.count)
+            for line in record.phases[phase.phase_id].histograms
         }
         if phase.kind in _TRANSFERS:
             cost = max(means["read" if phase.kind == "read" else "write"], 1e-9)
@@ -191,16 +204,20 @@ def read_call_costs(record: RecordReader, phases: Sequence[CalibrationPhase]) ->
     return CallCosts(sizes, costs, others)
 
 
-def take_quiet_costs(samples: Sequence[CallCosts]) -> CallCosts:
+def compute_quiet_costs(calibrations: Sequence[CallCosts]) -> CallCosts:
     """The lower quartile of each cost over several calibrations: other programs only make calls slower, and a
     calibration that they disturb says little about the runs that it is compared with."""
     transfers = {
-        key: np.quantile([costs.transfers[key] for costs in samples], 0.25, axis=0) for key in samples[0].transfers
+        key: np.quantile([costs.transfers[key] for costs in calibrations], 0.25, axis=0)
+        for key in calibrations[0].transfers
     }
-    others = {name: float(np.quantile([costs.others[name] for costs in samples], 0.25)) for name in samples[0].others}
-    return CallCosts(samples[0].sizes, transfers, others)
+    others = {
+        name: float(np.quantile([costs.others[name] for costs in calibrations], 0.25))
+        for name in calibrations[0].others
+    }
+    return CallCosts(calibrations[0].sizes, transfers, others)
 
 
-def predict_saving(costs: CallCosts, before: CallLog, after: CallLog) -> float:
+def predict_saved_fraction(call_costs: CallCosts, original_log: CallLog, changed_log: CallLog) -> float:
     """The fraction of the time in calls that a change saves."""
-    return 1 - costs.estimate_seconds(after) / costs.estimate_seconds(before)
+    return 1 - call_costs.estimate_seconds(changed_log) / call_costs.estimate_seconds(original_log)

@@ -45,10 +45,10 @@ class CallLog:
     notes: Sequence[str] = field(default_factory=tuple)  # what is not as it was, and what was assumed
 
     @property
-    def calls(self) -> int:
+    def call_count(self) -> int:
         return sum(task.size for task in self.tasks)
 
-    def sum_kinds(self) -> dict[CallKind, KindTotals]:
+    def sum_calls_by_kind(self) -> dict[CallKind, KindTotals]:
         """Number, bytes and seconds of the calls of each kind, over all tasks."""
         totals: dict[CallKind, KindTotals] = {}
         for kind in CallKind:
@@ -72,27 +72,27 @@ class KindTotals:
 class CallLogBuilder:
     """Collects calls in any order; files get numbers in the order in which they appear."""
 
-    def __init__(self, below: str = "") -> None:
-        self._below = below.rstrip("/")
+    def __init__(self, top_folder: str = "") -> None:
+        self._below = top_folder.rstrip("/")
         self._numbers: dict[str, int] = {}
         self._tasks: dict[int, list[Calls]] = {}
         self.left_out_files: set[str] = set()
         self.calls = 0
 
-    def find_file(self, path: str) -> int | None:
+    def find_file_number(self, file_path: str) -> int | None:
         """The number of a file; None when it does not lie below the folder whose calls are wanted."""
-        if self._below and not path.startswith(self._below + "/"):
-            self.left_out_files.add(path)
+        if self._below and not file_path.startswith(self._below + "/"):
+            self.left_out_files.add(file_path)
             return None
-        return self._numbers.setdefault(path, len(self._numbers))
+        return self._numbers.setdefault(file_path, len(self._numbers))
 
-    def add(self, task: int, calls: Calls) -> None:
+    def add_task_calls(self, task: int, calls: Calls) -> None:
         """Adds calls of a task."""
         if calls.size:
             self._tasks.setdefault(task, []).append(calls)
             self.calls += calls.size
 
-    def build(self) -> tuple[list[str], list[Calls]]:
+    def build_file_and_call_lists(self) -> tuple[list[str], list[Calls]]:
         """Files and, of each task that has calls, these in the order of their begin."""
         tasks = []
         for _, parts in sorted(self._tasks.items()):
@@ -108,8 +108,8 @@ def find_shared_files(tasks: Sequence[Calls]) -> list[int]:
     return [int(number) for number in numbers[users > 1]]
 
 
-def make_calls(count: int, kind: CallKind, file: int) -> Calls:
-    """`count` calls of one kind on a file; the other members are zero."""
-    calls = np.zeros(count, CALL)
-    calls["kind"], calls["file"] = kind, file
+def make_blank_calls(call_count: int, kind: CallKind, file_number: int) -> Calls:
+    """`call_count` calls of one kind on a file; the other members are zero."""
+    calls = np.zeros(call_count, CALL)
+    calls["kind"], calls["file"] = kind, file_number
     return calls

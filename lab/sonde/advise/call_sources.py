@@ -34,25 +34,25 @@ _KINDS = {
 }
 
 
-def read_call_log(path: Path, below: str = "") -> CallLog:
+def read_call_log(log_path: Path, top_folder: str = "") -> CallLog:
     """Reads the calls on files below a folder. Raises UserError when the log holds none, or is no log."""
-    if not path.exists():
-        raise UserError(f"There is no log {path}.")
-    if is_darshan_log(path):
+    if not log_path.exists():
+        raise UserError(f"There is no log {log_path}.")
+    if is_darshan_log(log_path):
         with IsolatedLogReader() as process:
-            log = process.read(_DarshanReader(below), path)
-    elif is_dftracer_trace(path):
-        log = _read_dftracer_calls(path, below)
-    elif is_trace(path):
-        log = _read_trace_calls(path, below)
+            log = process.read_in_process(_DarshanReader(top_folder), log_path)
+    elif is_dftracer_trace(log_path):
+        log = _read_dftracer_calls(log_path, top_folder)
+    elif is_trace(log_path):
+        log = _read_trace_calls(log_path, top_folder)
     else:
         raise UserError(
-            f"{path} is neither a Darshan log (*.darshan, version 3.0 or later) nor a trace of `sonde trace` or"
+            f"{log_path} is neither a Darshan log (*.darshan, version 3.0 or later) nor a trace of `sonde trace` or"
             " DFTracer (*.pfw, *.pfw.gz)."
         )
     if not any(np.any(task["kind"] <= CallKind.WRITE) for task in log.tasks):
-        where = f" on files below {below}" if below else ""
-        raise UserError(f"{path} holds no reads and writes{where}, so there is nothing to replay.")
+        where = f" on files below {top_folder}" if top_folder else ""
+        raise UserError(f"{log_path} holds no reads and writes{where}, so there is nothing to replay.")
     _require_possible_calls(log)
     return log
 
@@ -73,25 +73,25 @@ def _require_possible_calls(log: CallLog) -> None:
 class _DarshanReader:
     """A reader that can be sent to another process."""
 
-    def __init__(self, below: str) -> None:
-        self._below = below
+    def __init__(self, top_folder: str) -> None:
+        self._below = top_folder
 
-    def __call__(self, path: Path) -> CallLog:
-        return read_darshan_calls(path, self._below)
+    def __call__(self, log_path: Path) -> CallLog:
+        return read_darshan_calls(log_path, self._below)
 
 
-def _read_trace_calls(path: Path, below: str) -> CallLog:
-    trace = read_trace(path)
+def _read_trace_calls(trace_path: Path, top_folder: str) -> CallLog:
+    trace = read_trace(trace_path)
     first_s = min(float(process["started_unix_s"]) for process in trace.processes)
-    builder = CallLogBuilder(below)
+    builder = CallLogBuilder(top_folder)
     left_out: Counter[str] = Counter()
-    for task, file in enumerate(sorted(path.glob("*.ndjson")) if path.is_dir() else [path]):
+    for task, file in enumerate(sorted(trace_path.glob("*.ndjson")) if trace_path.is_dir() else [trace_path]):
         _add_trace_process(file, task, first_s, builder, left_out)
-    files, tasks = builder.build()
+    files, tasks = builder.build_file_and_call_lists()
     lost = sum(int(process.get("events_left_out", 0)) for process in trace.processes)
     if lost:
         raise UserError(
-            f"{path} has no single calls for {lost:,} of its calls; trace the program again with"
+            f"{trace_path} has no single calls for {lost:,} of its calls; trace the program again with"
             " `sonde trace --events N` and a larger number."
         )
     notes = [f"{name} ends in the middle: its process was killed while it wrote." for name in trace.damaged_files]
@@ -102,60 +102,62 @@ def _read_trace_calls(path: Path, below: str) -> CallLog:
     if len(trace.processes) > 1:
         notes.append("Each traced process that used these files is one task.")
     command = min(trace.processes, key=lambda process: float(process["started_unix_s"])).get("command", [])
-    return CallLog(str(path), "Sonde trace", quote_command(command), files, tasks, notes=tuple(notes))
+    return CallLog(str(trace_path), "Sonde trace", quote_command(command), files, tasks, notes=tuple(notes))
 
 
-def _add_trace_process(path: Path, task: int, first_s: float, builder: CallLogBuilder, left_out: Counter[str]) -> None:
-    """Adds the events of one process. Failed calls and kinds without a counterpart are counted in `left_out`."""
+def _add_trace_process(
+    trace_file: Path, task: int, job_start_s: float, builder: CallLogBuilder, skipped_events: Counter[str]
+) -> None:
+    """Adds the events of one process. Failed calls and kinds without a counterpart are counted in `skipped_events`."""
     numbers: dict[int, int | None] = {}
     start_s = 0.0
-    with open_file(path) as stream:
+    with open_file(trace_file) as stream:
         for text in read_lines(stream):
             try:
                 line = json.loads(text)
                 if line["type"] == "process":
-                    start_s = float(line["started_unix_s"]) - first_s
+                    start_s = float(line["started_unix_s"]) - job_start_s
                 elif line["type"] == "file":
-                    numbers[int(line["number"])] = builder.find_file(str(line["path"]))
+                    numbers[int(line["number"])] = builder.find_file_number(str(line["path"]))
                 elif line["type"] == "events":
-                    _add_events(line, task, start_s, numbers, builder, left_out)
+                    _add_trace_events(line, task, start_s, numbers, builder, skipped_events)
             except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
                 return  # read_trace has named the file as damaged
 
 
-def _add_events(
-    line: Mapping[str, Any],
+def _add_trace_events(
+    events_line: Mapping[str, Any],
     task: int,
     start_s: float,
-    numbers: Mapping[int, int | None],
+    file_numbers: Mapping[int, int | None],
     builder: CallLogBuilder,
-    left_out: Counter[str],
+    skipped_events: Counter[str],
 ) -> None:
-    columns = [list(line["columns"]).index(name) for name in _COLUMNS]
+    columns = [list(events_line["columns"]).index(name) for name in _COLUMNS]
     rows = []
-    for row in line["rows"]:
+    for row in events_line["rows"]:
         begin, duration, number, kind, offset, result = (row[column] for column in columns)
-        file = numbers.get(number)
+        file = file_numbers.get(number)
         if file is None or kind == "seek":  # each call has its offset
             continue
         if kind not in _KINDS:
-            left_out[kind] += 1
+            skipped_events[kind] += 1
             continue
         if result < 0:
-            left_out[f"failed {kind}"] += 1
+            skipped_events[f"failed {kind}"] += 1
             continue
         is_transfer = kind in ("read", "write")
         length = result if is_transfer else 0
         rows.append((start_s + begin * 1e-9, duration * 1e-9, offset if is_transfer else 0, length, file, _KINDS[kind]))
-    builder.add(task, np.array(rows, CALL))
+    builder.add_task_calls(task, np.array(rows, CALL))
 
 
-def _read_dftracer_calls(path: Path, below: str) -> CallLog:
-    builder = CallLogBuilder(below)
+def _read_dftracer_calls(trace_path: Path, top_folder: str) -> CallLog:
+    builder = CallLogBuilder(top_folder)
     processes: dict[str, int] = {}
     rows: dict[int, list[tuple[Any, ...]]] = {}
-    for call in list_dftracer_calls(path):
-        file = builder.find_file(call.path)
+    for call in list_dftracer_calls(trace_path):
+        file = builder.find_file_number(call.path)
         if file is not None:
             task = processes.setdefault(call.process, len(processes))
             rows.setdefault(task, []).append(
@@ -165,10 +167,10 @@ def _read_dftracer_calls(path: Path, below: str) -> CallLog:
     for task, task_rows in rows.items():
         calls = np.array(task_rows, CALL)
         calls["begin"] -= first_s
-        builder.add(task, calls)
-    files, tasks = builder.build()
+        builder.add_task_calls(task, calls)
+    files, tasks = builder.build_file_and_call_lists()
     notes = (
         "Offsets follow from opens and seeks; two descriptors of one process on a file are not told apart.",
         "DFTracer writes whole microseconds, so the times of short calls are rounded.",
     )
-    return CallLog(str(path), "DFTracer", "", files, tasks, notes=notes)
+    return CallLog(str(trace_path), "DFTracer", "", files, tasks, notes=notes)

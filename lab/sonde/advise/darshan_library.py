@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sonde.advise.darshan_segments import (
     CallRecord,
-    find_byte_order,
+    find_log_byte_order,
     has_readable_calls,
     make_byte_reader,
     parse_call_records,
@@ -81,24 +81,24 @@ def load_backend() -> Any:
 
 
 class DarshanLog:
-    """An open log. Use `open_log`."""
+    """An open log. Use `open_darshan_log`."""
 
-    def __init__(self, backend: Any, handle: Any, path: Path) -> None:
-        self._backend, self._log, self._path = backend, handle, path
-        self.job: dict[str, Any] = backend.log_get_job(handle)
-        self.modules: dict[str, dict[str, Any]] = backend.log_get_modules(handle)
+    def __init__(self, backend: Any, log_handle: Any, log_path: Path) -> None:
+        self._backend, self._log, self._path = backend, log_handle, log_path
+        self.job: dict[str, Any] = backend.log_get_job(log_handle)
+        self.modules: dict[str, dict[str, Any]] = backend.log_get_modules(log_handle)
 
     @property
-    def program(self) -> str:
+    def command_line(self) -> str:
         """Command line of the program."""
         return str(self._backend.log_get_exe(self._log))
 
     @property
-    def mounts(self) -> list[tuple[str, str]]:
+    def mounts_by_length(self) -> list[tuple[str, str]]:
         """Path and type of the mounts, the longest path first."""
         return sorted(self._backend.log_get_mounts(self._log), key=lambda mount: -len(mount[0]))
 
-    def names(self) -> dict[int, str]:
+    def paths_by_file_id(self) -> dict[int, str]:
         """Paths by id of a file."""
         return dict(self._backend.log_get_name_records(self._log))
 
@@ -113,7 +113,7 @@ class DarshanLog:
             values.update(zip(times, np.nan_to_num(floats, posinf=0.0, neginf=0.0).tolist(), strict=False))
             yield CounterRecord(int(record.base_rec.id), int(record.base_rec.rank), values)
 
-    def call_records(self, module: str) -> Iterator[CallRecord]:
+    def iterate_call_records(self, module: str) -> Iterator[CallRecord]:
         """Records of DXT_POSIX or DXT_MPIIO; none where `has_unread_calls`. They can be read once."""
         if module not in self.modules or self.has_unread_calls(module):
             return
@@ -122,14 +122,14 @@ class DarshanLog:
             read_bytes = make_byte_reader(read_newer_module(self._path, index))
         else:
             read_bytes = self._make_module_reader(index)
-        yield from parse_call_records(read_bytes, module, version, find_byte_order(self._path))
+        yield from parse_call_records(read_bytes, module, version, find_log_byte_order(self._path))
 
-    def _make_module_reader(self, index: int) -> Callable[[int], bytes]:
+    def _make_module_reader(self, module_index: int) -> Callable[[int], bytes]:
         ffi, read, handle = self._backend.ffi, _load_module_reader(), self._log["handle"]
 
-        def read_bytes(count: int) -> bytes:
-            buffer = ffi.new("char[]", count)
-            received = int(read(handle, index, buffer, count))
+        def read_bytes(byte_count: int) -> bytes:
+            buffer = ffi.new("char[]", byte_count)
+            received = int(read(handle, module_index, buffer, byte_count))
             return bytes(ffi.buffer(buffer, max(0, received)))
 
         return read_bytes
@@ -138,7 +138,7 @@ class DarshanLog:
         """Whether the log has DXT_POSIX or DXT_MPIIO in a version that is not known."""
         return module in self.modules and not has_readable_calls(module, int(self.modules[module]["ver"]))
 
-    def time_bin_records(self) -> Iterator[TimeBinRecord]:
+    def iterate_time_bin_records(self) -> Iterator[TimeBinRecord]:
         """Records of the HEATMAP module."""
         ffi = self._backend.ffi
         for buffer in self._iterate_records("HEATMAP"):
@@ -185,14 +185,14 @@ class DarshanLog:
 
 
 @contextmanager
-def open_log(path: Path) -> Iterator[DarshanLog]:
+def open_darshan_log(log_path: Path) -> Iterator[DarshanLog]:
     """Opens a log. Raises UserError when it is none, MachineError when the library is missing."""
     backend = load_backend()
-    log = backend.log_open(str(path))
+    log = backend.log_open(str(log_path))
     if log["handle"] == backend.ffi.NULL:
-        raise UserError(f"{path} is no Darshan log that this version of the library reads (3.0 and later).")
+        raise UserError(f"{log_path} is no Darshan log that this version of the library reads (3.0 and later).")
     try:
-        yield DarshanLog(backend, log, path)
+        yield DarshanLog(backend, log, log_path)
     finally:
         backend.log_close(log)
 

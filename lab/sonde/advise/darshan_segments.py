@@ -57,24 +57,24 @@ def describe_unread_module(module: str, version: int) -> str:
     )
 
 
-def find_byte_order(path: Path) -> Literal["<", ">"]:
+def find_log_byte_order(log_path: Path) -> Literal["<", ">"]:
     """Byte order of a log, as NumPy names it. Darshan writes in the order of the machine that it runs on."""
-    with path.open("rb") as stream:
+    with log_path.open("rb") as stream:
         magic = stream.read(16)[8:]
     return ">" if magic == _MAGIC.to_bytes(8, "big") else "<"
 
 
-def read_newer_module(path: Path, index: int) -> Iterator[bytes]:
+def read_newer_module(log_path: Path, module_index: int) -> Iterator[bytes]:
     """Bytes of a module that the library refuses, in blocks. Raises ValueError when they cannot be decompressed.
 
     Each rank compressed its own part, so the region holds several streams.
     """
-    with path.open("rb") as stream:
+    with log_path.open("rb") as stream:
         header = stream.read(_VERSIONS_PLACE)
         if len(header) < _VERSIONS_PLACE or not header.startswith(b"3.4") or header[_COMPRESSION_PLACE]:
             raise ValueError("its single calls are compressed in an unknown way")
-        order = find_byte_order(path)
-        offset, length = struct.unpack_from(f"{order}2Q", header, _REGIONS_PLACE + 16 * index)
+        order = find_log_byte_order(log_path)
+        offset, length = struct.unpack_from(f"{order}2Q", header, _REGIONS_PLACE + 16 * module_index)
         stream.seek(offset)
         decompressor, unread_bytes = zlib.decompressobj(), length
         while unread_bytes > 0 and (content := stream.read(min(unread_bytes, _COMPRESSED_BLOCK))):
@@ -93,11 +93,11 @@ def make_byte_reader(blocks: Iterator[bytes]) -> Callable[[int], bytes]:
     """Returns a function that reads the next N bytes of the blocks, fewer at the end."""
     buffer = bytearray()
 
-    def read_bytes(count: int) -> bytes:
-        while len(buffer) < count and (block := next(blocks, None)) is not None:
+    def read_bytes(byte_count: int) -> bytes:
+        while len(buffer) < byte_count and (block := next(blocks, None)) is not None:
             buffer.extend(block)
-        content = bytes(buffer[:count])
-        del buffer[:count]
+        content = bytes(buffer[:byte_count])
+        del buffer[:byte_count]
         return content
 
     return read_bytes
@@ -119,18 +119,18 @@ def parse_call_records(
             raise ValueError(f"a record of {module} counts {min(counts)} calls")
         for is_write, count in ((True, counts[0]), (False, counts[1])):
             none = np.empty(0, np.dtype(_SEGMENT))
-            for calls in _read_segments(read_bytes, count, segment_type):
+            for calls in _read_dxt_segments(read_bytes, count, segment_type):
                 if version < _FIRST_WITH_OFFSETS[module]:
                     calls["offset"] = -1
                 yield CallRecord(file, rank, host, none if is_write else calls, calls if is_write else none)
 
 
-def _read_segments(
-    read_bytes: Callable[[int], bytes], count: int, segment_type: np.dtype[Any]
+def _read_dxt_segments(
+    read_bytes: Callable[[int], bytes], segment_count: int, segment_type: np.dtype[Any]
 ) -> Iterator[NDArray[Any]]:
     """Blocks of calls, without their threads and in the byte order of this machine."""
-    while count > 0:
-        size = min(count, _BLOCK)
+    while segment_count > 0:
+        size = min(segment_count, _BLOCK)
         content = read_bytes(size * segment_type.itemsize)
         complete = len(content) // segment_type.itemsize
         calls = np.empty(complete, np.dtype(_SEGMENT))
@@ -141,4 +141,4 @@ def _read_segments(
             yield calls
         if complete < size:
             return
-        count -= size
+        segment_count -= size

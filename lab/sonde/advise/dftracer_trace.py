@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from sonde.advise.job_io import DirectionIo, FileFolder, FileIo, JobIo
+from sonde.advise.job_io import DirectionIo, FileIo, FileListLimiter, JobIo
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json, read_lines
 from sonde.model.errors import UserError
@@ -61,7 +61,7 @@ class _Position:
 
 
 @dataclass
-class _Reading:
+class _ReadState:
     """What was read so far."""
 
     names: dict[str, str] = field(default_factory=dict)  # hash -> path, program or host
@@ -82,40 +82,42 @@ class _Reading:
     begin_s: float = 0.0  # of the call that is added
     calls: list[LoggedCall] | None = None  # where single calls are wanted
 
-    def log_call(self, process: str, path: str, kind: str, seconds: float, offset: int = 0, length: int = 0) -> None:
+    def append_logged_call(
+        self, process_id: str, file_path: str, call_kind: str, seconds: float, offset: int = 0, length: int = 0
+    ) -> None:
         """Adds a single call where these are wanted."""
         if self.calls is not None:
-            self.calls.append(LoggedCall(process, path, kind, self.begin_s, seconds, offset, length))
+            self.calls.append(LoggedCall(process_id, file_path, call_kind, self.begin_s, seconds, offset, length))
 
 
-def is_dftracer_trace(path: Path) -> bool:
+def is_dftracer_trace(file_or_folder: Path) -> bool:
     """Whether it is a file of DFTracer, or a folder that holds some."""
-    return bool(_list_files(path))
+    return bool(_list_trace_files(file_or_folder))
 
 
-def read_dftracer_job(path: Path) -> JobIo:
+def read_dftracer_job(file_or_folder: Path) -> JobIo:
     """Reads the files of one job. Raises UserError when they hold no event."""
-    reading = _Reading()
+    reading = _ReadState()
     damaged_files = []
-    for file in _list_files(path):
+    for file in _list_trace_files(file_or_folder):
         try:
-            for event in _read_events(file, reading):
+            for event in _iterate_trace_events(file, reading):
                 _add_event(event, reading)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             damaged_files.append(file.name)
         except OSError as reason:
             raise UserError(f"{file} cannot be read: {reason.strerror}.") from None
     if not reading.seconds:
-        raise UserError(f"{path} holds no call of DFTracer: it is empty, or damaged from its beginning.")
-    return _make_job(path, reading, damaged_files)
+        raise UserError(f"{file_or_folder} holds no call of DFTracer: it is empty, or damaged from its beginning.")
+    return _build_job_io(file_or_folder, reading, damaged_files)
 
 
-def list_dftracer_calls(path: Path) -> Iterator[LoggedCall]:
+def list_dftracer_calls(file_or_folder: Path) -> Iterator[LoggedCall]:
     """Single calls through descriptors that succeeded, in the order of the files. Damaged files end early."""
-    reading = _Reading(calls=[])
-    for file in _list_files(path):
+    reading = _ReadState(calls=[])
+    for file in _list_trace_files(file_or_folder):
         try:
-            for event in _read_events(file, reading):
+            for event in _iterate_trace_events(file, reading):
                 _add_event(event, reading)
                 yield from reading.calls or ()
                 reading.calls = []
@@ -125,16 +127,16 @@ def list_dftracer_calls(path: Path) -> Iterator[LoggedCall]:
             raise UserError(f"{file} cannot be read: {reason.strerror}.") from None
 
 
-def _list_files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES) and file.is_file())
-    return [path] if path.name.endswith(SUFFIXES) and path.is_file() else []
+def _list_trace_files(file_or_folder: Path) -> list[Path]:
+    if file_or_folder.is_dir():
+        return sorted(file for file in file_or_folder.iterdir() if file.name.endswith(SUFFIXES) and file.is_file())
+    return [file_or_folder] if file_or_folder.name.endswith(SUFFIXES) and file_or_folder.is_file() else []
 
 
-def _read_events(path: Path, reading: _Reading) -> Iterator[Mapping[str, Any]]:
+def _iterate_trace_events(trace_file: Path, read_state: _ReadState) -> Iterator[Mapping[str, Any]]:
     """The events of a file, line by line. The first and last line are the brackets of a JSON array."""
-    with open_file(path) as raw:
-        unpacked = gzip.GzipFile(fileobj=raw) if path.name.endswith(".gz") else raw
+    with open_file(trace_file) as raw:
+        unpacked = gzip.GzipFile(fileobj=raw) if trace_file.name.endswith(".gz") else raw
         for line in read_lines(cast(BinaryIO, unpacked)):
             text = line.strip().rstrip(b",")
             if text in (b"", b"[", b"]"):
@@ -146,146 +148,154 @@ def _read_events(path: Path, reading: _Reading) -> Iterator[Mapping[str, Any]]:
             if isinstance(event, dict):
                 yield event
             else:
-                reading.damaged_lines += 1
+                read_state.damaged_lines += 1
 
 
-def _add_event(event: Mapping[str, Any], reading: _Reading) -> None:
+def _add_event(event: Mapping[str, Any], read_state: _ReadState) -> None:
     members = event.get("args")
     arguments: Mapping[str, Any] = members if isinstance(members, dict) else {}
     kind, name = event.get("ph"), str(event.get("name", ""))
     if kind in _METADATA_KINDS:
-        _add_metadata(name, arguments, reading)
+        _add_metadata_event(name, arguments, read_state)
         return
     if kind not in _CALL_KINDS:
         return
-    begin, duration = _to_number(event.get("ts")) * reading.tick_s, _to_number(event.get("dur")) * reading.tick_s
-    reading.first_s = min(reading.first_s, begin)
-    reading.last_s = max(reading.last_s, begin + duration)
+    begin, duration = (
+        _convert_to_number(event.get("ts")) * read_state.tick_s,
+        _convert_to_number(event.get("dur")) * read_state.tick_s,
+    )
+    read_state.first_s = min(read_state.first_s, begin)
+    read_state.last_s = max(read_state.last_s, begin + duration)
     process = f"{arguments.get('hhash', '')}:{event.get('pid', '')}"
-    reading.begin_s = begin
+    read_state.begin_s = begin
     if event.get("cat") in ("POSIX", "STDIO"):
-        _add_call(name, event.get("cat") == "STDIO", process, arguments, duration, reading)
+        _add_call_event(name, event.get("cat") == "STDIO", process, arguments, duration, read_state)
     elif event.get("cat") == "dftracer" and name == "start":
-        reading.program = reading.program or reading.names.get(str(arguments.get("cmd_hash", "")), "")
+        read_state.program = read_state.program or read_state.names.get(str(arguments.get("cmd_hash", "")), "")
 
 
-def _add_metadata(name: str, arguments: Mapping[str, Any], reading: _Reading) -> None:
-    text, value = str(arguments.get("name", "")), str(arguments.get("value", ""))
-    if name in ("FH", "SH"):
-        reading.names[value] = text
-    elif name == "HH":
-        reading.hosts.add(text)
-    elif name == "CM" and text == "time_metric":
-        reading.tick_s = _SECONDS_OF_TICK.get(value, 1e-6)
+def _add_metadata_event(event_name: str, event_arguments: Mapping[str, Any], read_state: _ReadState) -> None:
+    text, value = str(event_arguments.get("name", "")), str(event_arguments.get("value", ""))
+    if event_name in ("FH", "SH"):
+        read_state.names[value] = text
+    elif event_name == "HH":
+        read_state.hosts.add(text)
+    elif event_name == "CM" and text == "time_metric":
+        read_state.tick_s = _SECONDS_OF_TICK.get(value, 1e-6)
 
 
-def _add_call(
-    name: str, is_stream: bool, process: str, arguments: Mapping[str, Any], seconds: float, reading: _Reading
+def _add_call_event(
+    call_name: str,
+    is_stream: bool,
+    process_id: str,
+    event_arguments: Mapping[str, Any],
+    seconds: float,
+    read_state: _ReadState,
 ) -> None:
-    key = str(arguments.get("fhash", "") or arguments.get("fname", ""))
+    key = str(event_arguments.get("fhash", "") or event_arguments.get("fname", ""))
     if not key:
-        reading.unnamed_calls += name in (*_READS, *_WRITES)
+        read_state.unnamed_calls += call_name in (*_READS, *_WRITES)
         return
-    path = reading.names.get(key, key)
-    files = reading.streams if is_stream else reading.files
+    path = read_state.names.get(key, key)
+    files = read_state.streams if is_stream else read_state.files
     file = files.setdefault(path, FileIo(path))
-    reading.users.setdefault(path, set()).add(process)
-    reading.seconds[process] = reading.seconds.get(process, 0.0) + seconds
-    position = _find_position(process, path, reading)
-    result = round(_to_number(arguments.get("ret")))
-    if name in (*_READS, *_WRITES, *_STREAM_READS, *_STREAM_WRITES):
-        is_write = name in (*_WRITES, *_STREAM_WRITES)
-        amount = result * round(_to_number(arguments.get("size", 1)) or 1) if is_stream else result
-        is_positioned = name.startswith(("pread", "pwrite"))
-        begin = round(_to_number(arguments.get("offset"))) if is_positioned else position.offset
+    read_state.users.setdefault(path, set()).add(process_id)
+    read_state.seconds[process_id] = read_state.seconds.get(process_id, 0.0) + seconds
+    position = _get_file_position(process_id, path, read_state)
+    result = round(_convert_to_number(event_arguments.get("ret")))
+    if call_name in (*_READS, *_WRITES, *_STREAM_READS, *_STREAM_WRITES):
+        is_write = call_name in (*_WRITES, *_STREAM_WRITES)
+        amount = result * round(_convert_to_number(event_arguments.get("size", 1)) or 1) if is_stream else result
+        is_positioned = call_name.startswith(("pread", "pwrite"))
+        begin = round(_convert_to_number(event_arguments.get("offset"))) if is_positioned else position.offset
         _add_transfer(file.write if is_write else file.read, max(0, amount), begin, position, is_write, seconds)
         if not is_positioned:
             position.offset = begin + max(0, amount)
         if not is_stream and amount >= 0:
-            reading.log_call(process, path, "WRITE" if is_write else "READ", seconds, begin, amount)
-        sample = reading.write_calls if is_write else reading.read_calls
+            read_state.append_logged_call(process_id, path, "WRITE" if is_write else "READ", seconds, begin, amount)
+        sample = read_state.write_calls if is_write else read_state.read_calls
         if not is_stream and len(sample) < _CALLS_IN_SAMPLE:
             sample.append((max(0, amount), seconds))
         return
     file.meta_s += seconds
-    if name in _OPENS:
+    if call_name in _OPENS:
         file.opens += 1
         position.offset = 0
         if not is_stream and result >= 0:
-            reading.log_call(process, path, "OPEN", seconds)
-    elif name in _SEEKS and result >= 0:
+            read_state.append_logged_call(process_id, path, "OPEN", seconds)
+    elif call_name in _SEEKS and result >= 0:
         position.offset = result
-    elif name in (*_SYNCS, *_CLOSES) and not is_stream:
-        reading.log_call(process, path, "FSYNC" if name in _SYNCS else "CLOSE", seconds)
+    elif call_name in (*_SYNCS, *_CLOSES) and not is_stream:
+        read_state.append_logged_call(process_id, path, "FSYNC" if call_name in _SYNCS else "CLOSE", seconds)
 
 
 def _add_transfer(
-    direction: DirectionIo, amount: int, begin: int, position: _Position, is_write: bool, seconds: float
+    direction_io: DirectionIo, byte_count: int, offset: int, file_position: _Position, is_write: bool, seconds: float
 ) -> None:
     """Counts one call as Darshan does: the first call of a process on a file is neither consecutive nor sequential."""
-    end = position.ends.get(is_write)
-    direction.calls += 1
-    direction.bytes += amount
-    direction.seconds += seconds
-    direction.sizes[bisect.bisect_left(_CLASS_ENDS, amount)] += 1
+    end = file_position.ends.get(is_write)
+    direction_io.calls += 1
+    direction_io.bytes += byte_count
+    direction_io.seconds += seconds
+    direction_io.sizes[bisect.bisect_left(_CLASS_ENDS, byte_count)] += 1
     if end is not None:
-        direction.consecutive += begin == end
-        direction.sequential += begin >= end
-    direction.end_offset = max(direction.end_offset, begin + amount)
-    position.ends[is_write] = begin + amount
+        direction_io.consecutive += offset == end
+        direction_io.sequential += offset >= end
+    direction_io.end_offset = max(direction_io.end_offset, offset + byte_count)
+    file_position.ends[is_write] = offset + byte_count
 
 
-def _find_position(process: str, path: str, reading: _Reading) -> _Position:
-    key = (process, path)
-    if key not in reading.positions and len(reading.positions) >= _MOST_POSITIONS:
-        for oldest in list(itertools.islice(reading.positions, _MOST_POSITIONS // 10)):
-            del reading.positions[oldest]
-    return reading.positions.setdefault(key, _Position())
+def _get_file_position(process_id: str, file_path: str, read_state: _ReadState) -> _Position:
+    key = (process_id, file_path)
+    if key not in read_state.positions and len(read_state.positions) >= _MOST_POSITIONS:
+        for oldest in list(itertools.islice(read_state.positions, _MOST_POSITIONS // 10)):
+            del read_state.positions[oldest]
+    return read_state.positions.setdefault(key, _Position())
 
 
-def _to_number(value: Any) -> float:
+def _convert_to_number(member: Any) -> float:
     """The number that a member is, also as text; 0 for anything else."""
     try:
-        number = float(value)
+        number = float(member)
     except (TypeError, ValueError, OverflowError):
         return 0.0
     return number if abs(number) < 1 << 62 else 0.0
 
 
-def _make_job(path: Path, reading: _Reading, damaged_files: list[str]) -> JobIo:
-    folders = FileFolder(), FileFolder()
-    for entries in (reading.files, reading.streams):
+def _build_job_io(file_or_folder: Path, read_state: _ReadState, damaged_files: list[str]) -> JobIo:
+    folders = FileListLimiter(), FileListLimiter()
+    for entries in (read_state.files, read_state.streams):
         for file in entries.values():
-            file.is_shared = len(reading.users[file.path]) > 1
+            file.is_shared = len(read_state.users[file.path]) > 1
     files, streams = (
-        folder.sort(dict(enumerate(entries.values())))
-        for folder, entries in zip(folders, (reading.files, reading.streams), strict=True)
+        folder.sort_files_by_time(dict(enumerate(entries.values())))
+        for folder, entries in zip(folders, (read_state.files, read_state.streams), strict=True)
     )
     job = JobIo(
-        source=str(path),
+        source=str(file_or_folder),
         format="DFTracer",
-        program=quote_command(reading.program.split(";")) if reading.program else "",
+        program=quote_command(read_state.program.split(";")) if read_state.program else "",
         job_id="",
         user="",
-        started_unix_s=reading.first_s,
-        seconds=max(0.0, reading.last_s - reading.first_s),
-        processes=len(reading.seconds),
+        started_unix_s=read_state.first_s,
+        seconds=max(0.0, read_state.last_s - read_state.first_s),
+        processes=len(read_state.seconds),
         modules=("POSIX", "STDIO") if streams else ("POSIX",),
         files=files,
         folded_files=folders[0].count,
         streams=streams,
-        hosts=tuple(sorted(reading.hosts)),
-        rank_seconds=np.array(list(reading.seconds.values())),
+        hosts=tuple(sorted(read_state.hosts)),
+        rank_seconds=np.array(list(read_state.seconds.values())),
     )
     for file in files:
         job.read.add(file.read)
         job.write.add(file.write)
-    job.calls.read, job.calls.write = reading.read_calls, reading.write_calls
+    job.calls.read, job.calls.write = read_state.read_calls, read_state.write_calls
     job.missing = [f"{name} is damaged: calls after the damage are missing." for name in damaged_files]
-    if reading.damaged_lines:
-        job.missing.append(f"{reading.damaged_lines} lines are damaged.")
-    if reading.unnamed_calls:
-        job.missing.append(f"{reading.unnamed_calls} calls do not name their file (set DFTRACER_INC_METADATA=1).")
+    if read_state.damaged_lines:
+        job.missing.append(f"{read_state.damaged_lines} lines are damaged.")
+    if read_state.unnamed_calls:
+        job.missing.append(f"{read_state.unnamed_calls} calls do not name their file (set DFTRACER_INC_METADATA=1).")
     job.missing.append(
         "Offsets follow from opens and seeks; two descriptors of one process on a file are not told apart."
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from sonde.advise.log_table import open_table
+from sonde.advise.log_table import open_log_table
 from sonde.advise.triggers import CostKind
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
@@ -87,11 +87,11 @@ class FleetLosses:
     library: Sequence[Mapping[str, Any]]
 
 
-def rank_fleet_losses(table: Path) -> FleetLosses:
+def rank_fleet_losses(log_table: Path) -> FleetLosses:
     """Ranks what the table of logs holds. Raises UserError when it holds nothing."""
-    rows = open_table(table)
+    rows = open_log_table(log_table)
     if rows is None:
-        raise UserError(f"There is no table of logs in {table}.")
+        raise UserError(f"There is no table of logs in {log_table}.")
     with duckdb.connect(":memory:") as connection:
         connection.register("rows", rows)
         connection.execute(_JOBS)
@@ -123,32 +123,32 @@ def _fetch_rows(
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-def _describe_access(row: Mapping[str, Any], hours: float) -> dict[str, Any]:
+def _describe_access(access_row: Mapping[str, Any], fleet_hours: float) -> dict[str, Any]:
     """Adds the share of all seconds in I/O calls, and the acceptance test that has this pattern."""
-    share = row["process_hours"] / hours if hours > 0 else 0.0
-    return {**row, "share_of_time": share, "test": _make_test(row)}
+    share = access_row["process_hours"] / fleet_hours if fleet_hours > 0 else 0.0
+    return {**access_row, "share_of_time": share, "test": _build_ior_command(access_row)}
 
 
-def _make_test(row: Mapping[str, Any]) -> str:
+def _build_ior_command(access_row: Mapping[str, Any]) -> str:
     """An IOR command with the mean transfer size of the pattern, rounded to a power of two."""
-    size = 1 << max(0, round(row["bytes"] / row["calls"]) - 1).bit_length()
-    command = ["sonde", "ior", "-a", "MPIIO" if row["interface"] == "MPI-IO" else "POSIX"]
+    size = 1 << max(0, round(access_row["bytes"] / access_row["calls"]) - 1).bit_length()
+    command = ["sonde", "ior", "-a", "MPIIO" if access_row["interface"] == "MPI-IO" else "POSIX"]
     # Reads need data, so the test writes in any case.
-    command += ["-w", "-r"] if row["direction"] == "read" else ["-w"]
-    command += ["-t", _format_size(size)]
+    command += ["-w", "-r"] if access_row["direction"] == "read" else ["-w"]
+    command += ["-t", _format_ior_size(size)]
     # Strided: each process accesses one transfer, then skips those of the others.
-    is_strided = row["access_order"] == "strided"
-    command += ["-b", _format_size(size), "-s", "1024"] if is_strided else ["-b", _format_size(size * 1024)]
-    if row["access_order"] == "random":
+    is_strided = access_row["access_order"] == "strided"
+    command += ["-b", _format_ior_size(size), "-s", "1024"] if is_strided else ["-b", _format_ior_size(size * 1024)]
+    if access_row["access_order"] == "random":
         command.append("-z")
-    if not row["is_shared"]:
+    if not access_row["is_shared"]:
         command.append("-F")
     return quote_command(command)
 
 
-def _format_size(size: int) -> str:
+def _format_ior_size(byte_count: int) -> str:
     """A power of two as IOR reads it."""
     for suffix, unit in (("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)):
-        if size >= unit:
-            return f"{size // unit}{suffix}"
-    return str(size)
+        if byte_count >= unit:
+            return f"{byte_count // unit}{suffix}"
+    return str(byte_count)

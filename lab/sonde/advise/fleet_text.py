@@ -67,22 +67,22 @@ def describe_mix(survey: FleetLosses) -> list[tuple[str, str]]:
     ]
 
 
-def _print_losses(console: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_losses(console: Console, title: str, loss_rows: Sequence[Mapping[str, Any]]) -> None:
     table = make_plain_table()
     table.add_column(title)
     for heading in ("jobs", "process-hours", "in I/O", "lost", "from", "to"):
         table.add_column(heading, justify="right")
-    for row in rows[:_MOST_ROWS]:
+    for row in loss_rows[:_MOST_ROWS]:
         names = ("process_hours", "io_hours", "lost_hours", "lost_low_hours", "lost_high_hours")
         table.add_row(str(row["name"]), f"{row['jobs']:,}", *(_format_hours(row[name]) for name in names))
-    _print_table(console, table, len(rows))
+    _print_table(console, table, len(loss_rows))
 
 
-def _print_accesses(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_accesses(console: Console, access_rows: Sequence[Mapping[str, Any]]) -> None:
     table = make_plain_table()
     for heading in ("Access", "time in calls", "jobs", "bytes", "acceptance test"):
         table.add_column(heading, justify="left" if heading in ("Access", "acceptance test") else "right")
-    for row in rows[:_MOST_ROWS]:
+    for row in access_rows[:_MOST_ROWS]:
         files = "shared files" if row["is_shared"] else "a file per process"
         size = row["size_class"]
         sizes = {"more": "above 1 GiB", "unknown": "size unknown"}.get(size, f"up to {size}")
@@ -93,17 +93,17 @@ def _print_accesses(console: Console, rows: Sequence[Mapping[str, Any]]) -> None
             format_bytes(round(row["bytes"])),
             row["test"],
         )
-    _print_table(console, table, len(rows))
+    _print_table(console, table, len(access_rows))
 
 
-def _print_table(console: Console, table: Any, count: int) -> None:
-    if not count:
+def _print_table(console: Console, table: Any, row_count: int) -> None:
+    if not row_count:
         return
     console.print()
     console.print(table)
-    if count > _MOST_ROWS:
-        console.print(f"and {count - _MOST_ROWS:,} more; --json lists all", style="dim")
+    if row_count > _MOST_ROWS:
+        console.print(f"and {row_count - _MOST_ROWS:,} more; --json lists all", style="dim")
 
 
-def _format_hours(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def _format_hours(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"

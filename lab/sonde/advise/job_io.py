@@ -57,10 +57,10 @@ class RankRange:
     most: int = 0
     ranks: int = 0
 
-    def add(self, amount: int) -> None:
+    def add_rank(self, rank_bytes: int) -> None:
         """Adds one rank."""
-        self.least = amount if not self.ranks else min(self.least, amount)
-        self.most = max(self.most, amount)
+        self.least = rank_bytes if not self.ranks else min(self.least, rank_bytes)
+        self.most = max(self.most, rank_bytes)
         self.ranks += 1
 
 
@@ -89,7 +89,7 @@ class FileIo:
     is_hdf5: bool = False
 
     @property
-    def seconds(self) -> float:
+    def call_seconds(self) -> float:
         """Time in all calls, summed over ranks."""
         return self.meta_s + self.read.seconds + self.write.seconds
 
@@ -99,7 +99,7 @@ class FileIo:
         return self.is_shared or max(self.read_ranks.ranks, self.write_ranks.ranks) > 1
 
     @property
-    def transferred(self) -> int:
+    def transferred_bytes(self) -> int:
         """Bytes read and written."""
         return self.read.bytes + self.write.bytes
 
@@ -193,7 +193,7 @@ class JobIo:
     @property
     def has_io(self) -> bool:
         """Whether the job transferred any bytes or made any metadata calls that the log counted."""
-        return any(file.transferred or file.opens for file in (*self.files, *self.streams))
+        return any(file.transferred_bytes or file.opens for file in (*self.files, *self.streams))
 
     @property
     def io_seconds(self) -> float:
@@ -211,24 +211,24 @@ class JobIo:
         return self.seconds * (len(self.hosts) or self.processes) / 3600
 
 
-class FileFolder:
+class FileListLimiter:
     """Counts the files with the least time together, so that memory stays bounded."""
 
-    def __init__(self, most: int = MOST_FILES) -> None:
-        self._most = most
+    def __init__(self, most_files: int = MOST_FILES) -> None:
+        self._most = most_files
         self._others = FileIo("")
         self.count = 0
 
-    def fold(self, files: dict[int, FileIo]) -> None:
+    def fold_cheapest_files(self, files: dict[int, FileIo]) -> None:
         """Removes all but the files with the longest time."""
-        for number in sorted(files, key=lambda key: -files[key].seconds)[self._most :]:
+        for number in sorted(files, key=lambda key: -files[key].call_seconds)[self._most :]:
             self._others.add(files.pop(number))
             self.count += 1
 
-    def sort(self, files: dict[int, FileIo]) -> list[FileIo]:
+    def sort_files_by_time(self, files: dict[int, FileIo]) -> list[FileIo]:
         """Folds, and returns the files with the longest time first; the last entry stands for all folded ones."""
-        self.fold(files)
-        ordered = sorted(files.values(), key=lambda file: (-file.seconds, -file.transferred))
+        self.fold_cheapest_files(files)
+        ordered = sorted(files.values(), key=lambda file: (-file.call_seconds, -file.transferred_bytes))
         if not self.count:
             return ordered
         self._others.path = f"{self.count} other files"

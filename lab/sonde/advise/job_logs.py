@@ -19,18 +19,18 @@ DARSHAN_SUFFIX = ".darshan"
 _DARSHAN_MAGIC = 6567223  # after the version of the format, in the byte order of the writer
 
 
-def read_job(path: Path, process: IsolatedLogReader) -> JobIo:
+def read_job_log(log_path: Path, reader_process: IsolatedLogReader) -> JobIo:
     """Reads a Darshan log or a trace of Sonde or DFTracer. Raises UserError when it is neither, or damaged."""
-    if is_darshan_log(path):
-        return process.read(read_darshan_job, path)
-    if is_dftracer_trace(path):
-        return read_dftracer_job(path)
-    if path.exists() and is_trace(path):
-        return read_trace_job(path)
-    if not path.exists():
-        raise UserError(f"There is no log {path}.")
+    if is_darshan_log(log_path):
+        return reader_process.read_in_process(read_darshan_job, log_path)
+    if is_dftracer_trace(log_path):
+        return read_dftracer_job(log_path)
+    if log_path.exists() and is_trace(log_path):
+        return read_trace_job(log_path)
+    if not log_path.exists():
+        raise UserError(f"There is no log {log_path}.")
     raise UserError(
-        f"{path} is neither a Darshan log (*{DARSHAN_SUFFIX}, version 3.0 or later) nor a trace of `sonde trace` or"
+        f"{log_path} is neither a Darshan log (*{DARSHAN_SUFFIX}, version 3.0 or later) nor a trace of `sonde trace` or"
         " DFTracer (*.pfw, *.pfw.gz)."
     )
 
@@ -47,7 +47,7 @@ def read_jobs(
         for path in paths:
             on_log(path)
             try:
-                jobs.append(read_job(path, process))
+                jobs.append(read_job_log(path, process))
             except UserError as reason:
                 if len(paths) == 1:
                     raise
@@ -57,18 +57,18 @@ def read_jobs(
     return jobs, refused
 
 
-def is_darshan_log(path: Path) -> bool:
+def is_darshan_log(file_path: Path) -> bool:
     """Whether the file begins as a Darshan log does."""
-    if not path.is_file():
+    if not file_path.is_file():
         return False
     try:
-        with open_file(path) as stream:
+        with open_file(file_path) as stream:
             head = stream.read(16)
     except OSError as reason:
-        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+        raise UserError(f"{file_path} cannot be read: {reason.strerror}.") from None
     return any(int.from_bytes(head[8:16], order) == _DARSHAN_MAGIC for order in ("little", "big"))
 
 
-def find_logs(folder: Path) -> list[Path]:
+def find_darshan_logs(logs_folder: Path) -> list[Path]:
     """All Darshan logs below a folder, in the order of their paths."""
-    return sorted(path for path in folder.rglob(f"*{DARSHAN_SUFFIX}") if path.is_file())
+    return sorted(path for path in logs_folder.rglob(f"*{DARSHAN_SUFFIX}") if path.is_file())

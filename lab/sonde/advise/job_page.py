@@ -27,37 +27,40 @@ from sonde.model.units import counted, format_bytes, format_seconds
 _MOST_FILES = 20
 
 
-def write_job_page(result: JobAdvice, survey: TargetSurvey, output: Path) -> Path:
+def write_job_page(job_advice: JobAdvice, survey: TargetSurvey, page_file: Path) -> Path:
     """Writes the page. Raises ReportError when it cannot be written."""
-    job = result.job
+    job = job_advice.job
     study = Study(
         title=f"I/O of {job.program.split()[0] if job.program else job.source}",
         lead="Gains are estimates: the same bytes in large sequential transfers of this storage against the time that"
         " the log reports.",
-        facts=list_job_facts(result),
-        alarms=[*job.missing, *(target.describe() for target in survey.slow)],
-        sections=list(_make_sections(result, survey)),
+        facts=list_job_facts(job_advice),
+        alarms=[*job.missing, *(target.describe_in_sentence() for target in survey.slow)],
+        sections=list(_make_sections(job_advice, survey)),
     )
-    return write_study(study, output)
+    return write_study(study, page_file)
 
 
-def write_job_pages(results: Sequence[JobAdvice], survey: TargetSurvey, output: Path) -> list[Path]:
-    """Writes the page of one job to the file `output`, or those of several into the folder `output`."""
-    if len(results) == 1:
-        return [write_job_page(results[0], survey, output)]
-    output.mkdir(parents=True, exist_ok=True)
-    return [write_job_page(result, survey, output / f"{Path(result.job.source).stem}.html") for result in results]
+def write_job_pages(advice_of_jobs: Sequence[JobAdvice], survey: TargetSurvey, file_or_folder: Path) -> list[Path]:
+    """Writes the page of one job to the file `file_or_folder`, or those of several into the folder `file_or_folder`."""
+    if len(advice_of_jobs) == 1:
+        return [write_job_page(advice_of_jobs[0], survey, file_or_folder)]
+    file_or_folder.mkdir(parents=True, exist_ok=True)
+    return [
+        write_job_page(result, survey, file_or_folder / f"{Path(result.job.source).stem}.html")
+        for result in advice_of_jobs
+    ]
 
 
-def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[StudySection]:
-    job = result.job
+def _make_sections(job_advice: JobAdvice, survey: TargetSurvey) -> Iterator[StudySection]:
+    job = job_advice.job
     if not job.has_io:
         yield StudySection("Advice", ["The log holds no I/O: there is nothing to advise."], [])
         return
-    yield _make_gain_section(result)
-    for item in split_by_gain(result.advice)[0]:
+    yield _make_gain_section(job_advice)
+    for item in split_by_gain(job_advice.advice)[0]:
         parts = [_render_settings(item.settings)] if item.settings else []
-        files = [_make_file_row(file) for file in item.files[:_MOST_FILES]]
+        files = [_make_file_row(file) for file in item.affected_files[:_MOST_FILES]]
         if files:
             parts.append(render_table(_FILE_TITLES, files))
         yield StudySection(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
@@ -68,13 +71,13 @@ def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[StudySec
     yield StudySection(
         "Files", [f"The {len(rows)} files with the longest time in calls."], [render_table(_FILE_TITLES, rows)]
     )
-    facts = [*(pattern.text for pattern in result.facts), *describe_targets(survey)]
+    facts = [*(pattern.text for pattern in job_advice.facts), *describe_targets(survey)]
     if facts:
         yield StudySection("Also noticed", facts, [])
 
 
-def _make_gain_section(result: JobAdvice) -> StudySection:
-    useful, _ = split_by_gain(result.advice)
+def _make_gain_section(job_advice: JobAdvice) -> StudySection:
+    useful, _ = split_by_gain(job_advice.advice)
     if not useful:
         return StudySection("Expected gain", ["No change would gain time worth having."], [])
     bars = [
@@ -147,7 +150,7 @@ def _make_file_row(file: FileIo) -> Sequence[str]:
     targets = ", ".join(map(str, file.targets[:3])) + (" …" if len(file.targets) > 3 else "")
     return (
         file.path,
-        format_seconds(file.seconds),
+        format_seconds(file.call_seconds),
         format_bytes(file.read.bytes),
         format_bytes(file.write.bytes),
         f"{file.opens:,}",

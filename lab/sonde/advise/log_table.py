@@ -21,7 +21,7 @@ import pyarrow.dataset as dataset
 from sonde.advise.advice import advise_job, identify_job
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
-from sonde.advise.job_logs import find_logs
+from sonde.advise.job_logs import find_darshan_logs
 from sonde.advise.reader_process import IsolatedLogReader
 from sonde.advise.settings import ReadySetting
 from sonde.advise.storage_rates import StorageRates
@@ -81,18 +81,18 @@ class FleetPart:
     count: int = 1
 
     @classmethod
-    def parse(cls, text: str) -> FleetPart:
+    def parse(cls, number_of_count: str) -> FleetPart:
         """Reads NUMBER/COUNT. Raises UserError."""
-        number, _, count = text.partition("/")
+        number, _, count = number_of_count.partition("/")
         if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
             raise UserError(
-                f'--part is "{text}"; write NUMBER/COUNT, such as 3/100, with a number from 1 to the count.'
+                f'--part is "{number_of_count}"; write NUMBER/COUNT, such as 3/100, with a number from 1 to the count.'
             )
         return cls(int(number), int(count))
 
-    def contains(self, log: str) -> bool:
+    def contains_log(self, log_path: str) -> bool:
         """Whether the log with this path, relative to the folder of logs, belongs to the part."""
-        return zlib.crc32(os.fsencode(log)) % self.count == self.number - 1
+        return zlib.crc32(os.fsencode(log_path)) % self.count == self.number - 1
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,17 @@ class LogCount:
     refused: int
 
     @property
-    def total(self) -> int:
+    def all_logs(self) -> int:
         """All of them."""
         return self.unchanged + self.added + self.refused
 
 
-def extract_logs(
-    logs: Path,
-    table: Path,
-    part: FleetPart = FleetPart(),
-    rates: StorageRates | None = None,
-    workers: int | None = None,
+def extract_logs_to_table(
+    logs_folder: Path,
+    table_folder: Path,
+    fleet_part: FleetPart = FleetPart(),
+    storage_rates: StorageRates | None = None,
+    worker_count: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LogCount:
     """Adds a row to the table for each log of the part that has none or has changed.
@@ -122,61 +122,65 @@ def extract_logs(
     `on_progress` gets the number of logs read and to be read. After an interrupt the finished rows are in the table.
     Raises UserError when there are no logs, or when the table was made for another storage.
     """
-    if not logs.is_dir():
-        raise UserError(f"--fleet {logs} is not a folder.")
-    paths = [path for path in find_logs(logs) if part.contains(str(path.relative_to(logs)))]
-    if not paths and part.count == 1:
-        raise UserError(f"There is no Darshan log (*.darshan) below {logs}.")
-    if table.exists() and not table.is_dir():
-        raise UserError(f"--table {table} is not a folder; name one for the rows, or one that can be made.")
-    storage = rates.source if rates else _JOB_STORAGE
-    states = _read_states(table, storage)
-    waiting = [path for path in paths if states.get(str(path)) != _get_state(path)]
+    if not logs_folder.is_dir():
+        raise UserError(f"--fleet {logs_folder} is not a folder.")
+    paths = [
+        path for path in find_darshan_logs(logs_folder) if fleet_part.contains_log(str(path.relative_to(logs_folder)))
+    ]
+    if not paths and fleet_part.count == 1:
+        raise UserError(f"There is no Darshan log (*.darshan) below {logs_folder}.")
+    if table_folder.exists() and not table_folder.is_dir():
+        raise UserError(f"--table {table_folder} is not a folder; name one for the rows, or one that can be made.")
+    storage = storage_rates.source if storage_rates else _JOB_STORAGE
+    states = _read_file_states(table_folder, storage)
+    waiting = [path for path in paths if states.get(str(path)) != _get_size_and_mtime(path)]
     refused = 0
-    with _RowWriter(table) as writer:
-        for row in _read_rows(waiting, partial(_make_row, rates=rates), workers or _count_processors()):
+    with _RowWriter(table_folder) as writer:
+        for row in _read_rows(
+            waiting, partial(_make_log_row, storage_rates=storage_rates), worker_count or _count_processors()
+        ):
             row["storage"] = storage
             refused += row["refused"] is not None
-            writer.add(row)
+            writer.add_row(row)
             on_progress(writer.count, len(waiting))
     return LogCount(len(paths) - len(waiting), writer.count - refused, refused)
 
 
-def open_table(table: Path) -> dataset.Dataset | None:
+def open_log_table(table_folder: Path) -> dataset.Dataset | None:
     """The rows of all parts; None when there are none. Raises UserError when a file of the folder is no such table."""
-    files = sorted(str(path) for path in table.glob("*.parquet")) if table.is_dir() else []
+    files = sorted(str(path) for path in table_folder.glob("*.parquet")) if table_folder.is_dir() else []
     if not files:
         return None
     try:
         return dataset.dataset(files, schema=ROW, format="parquet")
     except (pa.ArrowInvalid, OSError) as reason:
-        raise _refuse_table(table, reason) from None
+        raise _make_unreadable_table_error(table_folder, reason) from None
 
 
-def _refuse_table(table: Path, reason: Exception) -> UserError:
-    return UserError(f"{table} is not a table of logs: {str(reason).splitlines()[0]}")
+def _make_unreadable_table_error(table_folder: Path, reason: Exception) -> UserError:
+    return UserError(f"{table_folder} is not a table of logs: {str(reason).splitlines()[0]}")
 
 
-def _read_states(table: Path, storage: str) -> dict[str, tuple[int, int]]:
-    rows = open_table(table)
+def _read_file_states(table_folder: Path, storage: str) -> dict[str, tuple[int, int]]:
+    rows = open_log_table(table_folder)
     if rows is None:
         return {}
     try:
         columns = rows.to_table(["log", "log_bytes", "log_modified_ns", "storage"]).to_pylist()
     except (pa.ArrowInvalid, OSError) as reason:
-        raise _refuse_table(table, reason) from None
+        raise _make_unreadable_table_error(table_folder, reason) from None
     others = {str(row["storage"]) for row in columns} - {storage}
     if others:
         raise UserError(
-            f"The gains in {table} refer to {min(others)}, not to {storage}; name another folder with --table."
+            f"The gains in {table_folder} refer to {min(others)}, not to {storage}; name another folder with --table."
         )
     return {row["log"]: (row["log_bytes"], row["log_modified_ns"]) for row in columns}
 
 
-def _get_state(path: Path) -> tuple[int, int] | None:
+def _get_size_and_mtime(log_path: Path) -> tuple[int, int] | None:
     """Size and time of modification; None when the file is gone."""
     try:
-        status = path.stat()
+        status = log_path.stat()
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns
@@ -196,43 +200,43 @@ def _read_rows(paths: list[Path], make_row: Callable[[Path], dict[str, Any]], wo
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         remaining, running = iter(paths), set[Future[dict[str, Any]]]()
         for path in remaining:
-            running.add(pool.submit(_read_row, idle, make_row, path))
+            running.add(pool.submit(_read_row_in_reader_process, idle, make_row, path))
             if len(running) >= 4 * workers:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         yield from (future.result() for future in wait(running).done)
 
 
-def _read_row(
-    idle: queue.SimpleQueue[IsolatedLogReader], make_row: Callable[[Path], dict[str, Any]], path: Path
+def _read_row_in_reader_process(
+    idle_readers: queue.SimpleQueue[IsolatedLogReader], make_row: Callable[[Path], dict[str, Any]], log_path: Path
 ) -> dict[str, Any]:
-    process = idle.get()
-    state = _get_state(path)
+    process = idle_readers.get()
+    state = _get_size_and_mtime(log_path)
     try:
-        row = process.read(make_row, path)
+        row = process.read_in_process(make_row, log_path)
     except UserError as reason:
         row = dict.fromkeys(ROW.names) | {"refused": str(reason)}
     finally:
-        idle.put(process)
+        idle_readers.put(process)
     size, modified_ns = state or (None, None)
-    return row | {"log": str(path), "log_bytes": size, "log_modified_ns": modified_ns}
+    return row | {"log": str(log_path), "log_bytes": size, "log_modified_ns": modified_ns}
 
 
 class _RowWriter:
     """Writes rows to new files of the table, a thousand to a file, and the rest at the end, also after an interrupt."""
 
-    def __init__(self, table: Path) -> None:
-        self._table = table
+    def __init__(self, table_folder: Path) -> None:
+        self._table = table_folder
         self._rows: list[Mapping[str, Any]] = []
         self.count = 0
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add_row(self, row: Mapping[str, Any]) -> None:
         self._rows.append(row)
         self.count += 1
         if len(self._rows) >= _ROWS_OF_A_FILE:
-            self._write()
+            self._write_block()
 
-    def _write(self) -> None:
+    def _write_block(self) -> None:
         if self._rows:
             write_table(pa.Table.from_pylist(self._rows, ROW), self._table / f"logs-{uuid4().hex}.parquet")
             self._rows = []
@@ -241,12 +245,12 @@ class _RowWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._write()
+        self._write_block()
 
 
-def _make_row(path: Path, rates: StorageRates | None) -> dict[str, Any]:
+def _make_log_row(log_path: Path, storage_rates: StorageRates | None) -> dict[str, Any]:
     """Reads a log and its advice. Runs in a reader process."""
-    job = read_darshan_job(path)
+    job = read_darshan_job(log_path)
     moves = (job.read, job.write)
     return {
         "refused": None,
@@ -269,15 +273,15 @@ def _make_row(path: Path, rates: StorageRates | None) -> dict[str, Any]:
                 "value_s": item.gain.value,
                 "high_s": item.gain.high,
                 "is_bound": item.gain.is_bound,
-                "settings": sorted({_name_setting(setting) for setting in item.settings}),
+                "settings": sorted({_label_setting(setting) for setting in item.settings}),
             }
-            for item in advise_job(job, rates).advice
+            for item in advise_job(job, storage_rates).advice
         ],
         "accesses": _count_accesses(job),
     }
 
 
-def _name_setting(setting: ReadySetting) -> str:
+def _label_setting(setting: ReadySetting) -> str:
     return setting.text.partition("=")[0] if setting.kind == "environment" else setting.kind
 
 
@@ -298,13 +302,17 @@ def _count_accesses(job: JobIo) -> list[dict[str, Any]]:
     return list(groups.values())
 
 
-def _classify_access(file: FileIo, direction: str, move: DirectionIo) -> tuple[Any, ...]:
+def _classify_access(file: FileIo, direction_name: str, direction_io: DirectionIo) -> tuple[Any, ...]:
     """The first call after each open follows no other, so it counts neither as strided nor as random."""
-    followers = max(1, move.calls - file.opens)
-    if (move.random_calls - file.opens) / followers > _RANDOM_SHARE:
+    followers = max(1, direction_io.calls - file.opens)
+    if (direction_io.random_calls - file.opens) / followers > _RANDOM_SHARE:
         order = "random"
     else:
-        strided = move.sequential - move.consecutive - file.opens
+        strided = direction_io.sequential - direction_io.consecutive - file.opens
         order = "strided" if strided / followers > _STRIDED_SHARE else "consecutive"
-    size_class = SIZE_CLASSES[max(range(len(move.sizes)), key=move.sizes.__getitem__)] if any(move.sizes) else "unknown"
-    return direction, "MPI-IO" if file.is_mpi_io else "POSIX", file.has_several_ranks, order, size_class
+    size_class = (
+        SIZE_CLASSES[max(range(len(direction_io.sizes)), key=direction_io.sizes.__getitem__)]
+        if any(direction_io.sizes)
+        else "unknown"
+    )
+    return direction_name, "MPI-IO" if file.is_mpi_io else "POSIX", file.has_several_ranks, order, size_class

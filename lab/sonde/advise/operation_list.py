@@ -52,11 +52,11 @@ class OperationList:
     notes: tuple[str, ...] = ()
 
     @property
-    def operations(self) -> int:
+    def operation_count(self) -> int:
         return sum(task.size for task in self.tasks)
 
     @property
-    def largest(self) -> int:
+    def longest_operation_bytes(self) -> int:
         """Bytes of the longest operation."""
         return max((int(task["length"].max(initial=0)) for task in self.tasks), default=0)
 
@@ -65,13 +65,13 @@ class OperationList:
         header = np.zeros(1, _HEADER)
         header["magic"], header["version"] = MAGIC, VERSION
         header["tasks"], header["files"], header["handles"] = len(self.tasks), self.sizes.size, self.handles
-        header["largest"], header["operations"] = self.largest, self.operations
+        header["largest"], header["operations"] = self.longest_operation_bytes, self.operation_count
         header["file_bytes"] = int(self.sizes.sum())
         counts = np.array([task.size for task in self.tasks], dtype="<u8")
         parts = [header, counts, self.sizes.astype("<u8"), *self.tasks]
         return b"".join(part.tobytes() for part in parts)
 
-    def write(self, folder: Path) -> Path:
+    def write_file(self, folder: Path) -> Path:
         """Writes the list into a file that is named by its content. Raises MachineError when that fails."""
         content = self.to_bytes()
         path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.operations"
@@ -91,14 +91,14 @@ class _OpenFiles:
     used: int = 0
     stacks: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # file -> (handle, row of its open)
 
-    def open(self, file: int, row: int) -> int:
+    def assign_handle(self, file_number: int, operation_row: int) -> int:
         handle = heapq.heappop(self.free) if self.free else self.used
         self.used = max(self.used, handle + 1)
-        self.stacks.setdefault(file, []).append((handle, row))
+        self.stacks.setdefault(file_number, []).append((handle, operation_row))
         return handle
 
-    def close(self, file: int) -> int:
-        handle, _ = self.stacks[file].pop()
+    def release_handle(self, file_number: int) -> int:
+        handle, _ = self.stacks[file_number].pop()
         heapq.heappush(self.free, handle)
         return handle
 
@@ -112,48 +112,48 @@ class _TaskWriter:
         self._end_s = 0.0
         self.implied_opens = 0
 
-    def write(self, calls: Calls) -> tuple[Operations, int]:
+    def convert_calls(self, calls: Calls) -> tuple[Operations, int]:
         """Operations, and how many handles they use."""
         for begin, seconds, offset, length, file, kind in calls.tolist():
             think_ns = min(max(0, round((begin - self._end_s) * 1e9)), _LONGEST_THINK_NS)
-            if self._add(CallKind(kind), think_ns, offset, length, file):
+            if self._add_call(CallKind(kind), think_ns, offset, length, file):
                 self._end_s = max(self._end_s, begin + seconds)
         for file, stack in self._files.stacks.items():
             while stack:
-                self._rows.append([0, 0, 0, file, self._files.close(file), CallKind.CLOSE, 0, 0])
+                self._rows.append([0, 0, 0, file, self._files.release_handle(file), CallKind.CLOSE, 0, 0])
         return np.array([tuple(row) for row in self._rows], OPERATION), max(1, self._files.used)
 
-    def _add(self, kind: CallKind, think_ns: int, offset: int, length: int, file: int) -> bool:
+    def _add_call(self, kind: CallKind, think_ns: int, offset: int, length: int, file_number: int) -> bool:
         """Adds one call. False when it has no effect: a close of a file that is not open."""
-        stack = self._files.stacks.get(file)
+        stack = self._files.stacks.get(file_number)
         if kind is CallKind.OPEN:
-            self._open(think_ns, file)
+            self._add_open(think_ns, file_number)
         elif kind is CallKind.CLOSE:
             if not stack:
                 return False
-            self._rows.append([think_ns, 0, 0, file, self._files.close(file), kind, 0, 0])
+            self._rows.append([think_ns, 0, 0, file_number, self._files.release_handle(file_number), kind, 0, 0])
         elif kind in (CallKind.STAT, CallKind.REMOVE):
-            self._rows.append([think_ns, 0, 0, file, 0, kind, 0, 0])
+            self._rows.append([think_ns, 0, 0, file_number, 0, kind, 0, 0])
         else:
             if not stack:
-                self._open(think_ns, file)
+                self._add_open(think_ns, file_number)
                 self.implied_opens += 1
                 think_ns = 0
-            self._transfer(kind, think_ns, offset, length, file)
+            self._add_transfer(kind, think_ns, offset, length, file_number)
         return True
 
-    def _open(self, think_ns: int, file: int) -> None:
-        handle = self._files.open(file, len(self._rows))
-        self._rows.append([think_ns, 0, 0, file, handle, CallKind.OPEN, 0, 0])
+    def _add_open(self, think_ns: int, file_number: int) -> None:
+        handle = self._files.assign_handle(file_number, len(self._rows))
+        self._rows.append([think_ns, 0, 0, file_number, handle, CallKind.OPEN, 0, 0])
 
-    def _transfer(self, kind: CallKind, think_ns: int, offset: int, length: int, file: int) -> None:
-        handle, row = self._files.stacks[file][-1]
+    def _add_transfer(self, kind: CallKind, think_ns: int, offset: int, length: int, file_number: int) -> None:
+        handle, row = self._files.stacks[file_number][-1]
         # A trace does not say how a file was opened: as its calls need it.
         self._rows[row][6] |= READS if kind is CallKind.READ else WRITES | CREATES
         done = 0
         while True:  # once, unless the call is longer than the engine's longest
             part = min(_LARGEST, length - done)
-            self._rows.append([think_ns, offset + done, part, file, handle, kind, 0, 0])
+            self._rows.append([think_ns, offset + done, part, file_number, handle, kind, 0, 0])
             done, think_ns = done + part, 0
             if done >= length:
                 return
@@ -165,7 +165,7 @@ def build_operation_list(log: CallLog) -> OperationList:
     tasks, handles, implied = [], 1, 0
     for calls in log.tasks:
         writer = _TaskWriter()
-        operations, used = writer.write(calls)
+        operations, used = writer.convert_calls(calls)
         opens = operations["kind"] == CallKind.OPEN
         operations["flags"][opens & (operations["flags"] == 0)] = READS
         tasks.append(operations)
@@ -198,10 +198,10 @@ def find_required_sizes(operations: OperationList) -> NDArray[np.int64]:
     return required
 
 
-def find_unwritten_reads(log: CallLog, files: Sequence[int]) -> dict[int, int]:
+def find_bytes_read_before_written(log: CallLog, file_numbers: Sequence[int]) -> dict[int, int]:
     """How much of each file the job reads before any of its tasks has written it, by the time of the calls."""
     calls = np.concatenate(log.tasks)
-    calls = calls[np.isin(calls["file"], files) & (calls["kind"] <= CallKind.WRITE)]
+    calls = calls[np.isin(calls["file"], file_numbers) & (calls["kind"] <= CallKind.WRITE)]
     written: dict[int, int] = {}
     unwritten: dict[int, int] = {}
     for _, _, offset, length, file, kind in calls[np.argsort(calls["begin"], kind="stable")].tolist():
@@ -225,7 +225,7 @@ def build_preparation(operations: OperationList, log: CallLog | None = None) -> 
     contents = required.copy()
     if log is not None:
         shared = find_shared_files(operations.tasks)
-        unwritten = find_unwritten_reads(log, shared)
+        unwritten = find_bytes_read_before_written(log, shared)
         for file in shared:
             contents[file] = min(unwritten.get(file, 0), required[file])
     count = len(operations.tasks)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from sonde.advise.advice import JobAdvice
-from sonde.advise.call_costs import CallCosts, predict_saving, take_quiet_costs
+from sonde.advise.call_costs import CallCosts, compute_quiet_costs, predict_saved_fraction
 from sonde.advise.call_log import CallLog
 from sonde.advise.replay_changes import ReplayChange
 from sonde.terminal.screen import make_plain_table
@@ -71,28 +71,34 @@ def predict_share(advice: JobAdvice, change: ReplayChange) -> GainShare | None:
     return GainShare(value, low, high)
 
 
-def predict_from_costs(samples: Sequence[CallCosts], before: CallLog, change: ReplayChange) -> GainShare | None:
+def predict_gain_from_costs(
+    calibrations: Sequence[CallCosts], original_log: CallLog, change: ReplayChange
+) -> GainShare | None:
     """The predicted gain, and its range over single calibrations; None where the calls do not change."""
-    if not samples or change.stripes is not None:
+    if not calibrations or change.stripes is not None:
         return None
-    value = predict_saving(take_quiet_costs(samples), before, change.after)
-    single = [predict_saving(costs, before, change.after) for costs in samples]
+    value = predict_saved_fraction(compute_quiet_costs(calibrations), original_log, change.after)
+    single = [predict_saved_fraction(costs, original_log, change.after) for costs in calibrations]
     return GainShare(value, min(value, *single), max(value, *single))
 
 
-def to_gain_share(ratio: float, low: float | None, high: float | None) -> GainShare:
+def convert_ratio_to_gain_share(rate_ratio: float, low_ratio: float | None, high_ratio: float | None) -> GainShare:
     """The gain of a change from the ratio of rates after and before it: twice as fast saves half of the time."""
-    return GainShare(1 - 1 / ratio, 1 - 1 / low if low else None, 1 - 1 / high if high else None)
+    return GainShare(
+        1 - 1 / rate_ratio, 1 - 1 / low_ratio if low_ratio else None, 1 - 1 / high_ratio if high_ratio else None
+    )
 
 
-def build_proof_document(advice: JobAdvice, storage: str, group: str, proofs: Sequence[Proof]) -> dict[str, Any]:
+def build_proof_document(
+    advice: JobAdvice, storage_name: str, run_group: str, proofs: Sequence[Proof]
+) -> dict[str, Any]:
     """The proofs of one job as JSON."""
     return {
         "schema": SCHEMA,
         "log": advice.job.source,
         "program": advice.job.program,
-        "storage": storage,
-        "group": group,
+        "storage": storage_name,
+        "group": run_group,
         "io_seconds": advice.job.io_seconds,
         "proofs": [
             {**asdict(proof), "is_predicted": proof.predicted is not None and proof.predicted.is_precise}

@@ -29,19 +29,19 @@ class IsolatedLogReader:
         self._executor: ProcessPoolExecutor | None = None
         self._timeout_s = timeout_s
 
-    def read(self, reader: Callable[[Path], Result], path: Path) -> Result:
-        """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `reader` raises."""
+    def read_in_process(self, read_log: Callable[[Path], Result], log_path: Path) -> Result:
+        """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `read_log` raises."""
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_limit_process)
+            self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_limit_reader_process)
         try:
-            kind, message, result = self._executor.submit(_call_reader, reader, path).result(self._timeout_s)
+            kind, message, result = self._executor.submit(_call_log_reader, read_log, log_path).result(self._timeout_s)
         except BrokenProcessPool:
             self._executor = None
-            raise UserError(f"{path} is damaged: Darshan's library crashed while it read the log.") from None
+            raise UserError(f"{log_path} is damaged: Darshan's library crashed while it read the log.") from None
         except FutureTimeoutError:
             self.close()
             raise UserError(
-                f"{path} was not read within {self._timeout_s:.0f} s; it is damaged or too large."
+                f"{log_path} was not read within {self._timeout_s:.0f} s; it is damaged or too large."
             ) from None
         if result is None:
             raise (MachineError if kind == "MachineError" else UserError)(message)
@@ -63,7 +63,7 @@ class IsolatedLogReader:
         self.close()
 
 
-def _limit_process() -> None:
+def _limit_reader_process() -> None:
     """Limits memory, and silences what the library writes to standard error about damaged logs."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)
@@ -73,9 +73,9 @@ def _limit_process() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _call_reader(reader: Callable[[Path], Result], path: Path) -> tuple[str, str, Result | None]:
+def _call_log_reader(read_log: Callable[[Path], Result], log_path: Path) -> tuple[str, str, Result | None]:
     """Returns the result, or the class and text of an error."""
     try:
-        return "", "", reader(path)
+        return "", "", read_log(log_path)
     except SondeError as reason:
         return type(reason).__name__, str(reason), None

@@ -40,8 +40,8 @@ def list_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[Rep
     transfers = transfers or predicted.get(CostKind.ALIGNMENT)
     changes = []
     if transfers is not None:
-        after = buffer_calls(log, BUFFER_BYTES)
-        if after.calls < 0.9 * log.calls:
+        after = merge_consecutive_calls(log, BUFFER_BYTES)
+        if after.call_count < 0.9 * log.call_count:
             changes.append(
                 ReplayChange("buffer", "calls that follow each other are gathered up to 4 MiB", after, transfers)
             )
@@ -51,8 +51,8 @@ def list_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[Rep
             changes.append(ReplayChange("file-per-rank", "each rank has its own file", split_files(log), None))
     metadata = predicted.get(CostKind.METADATA)
     if metadata is not None:
-        after = keep_files_open(log)
-        if after.calls < log.calls:
+        after = remove_reopens(log)
+        if after.call_count < log.call_count:
             changes.append(ReplayChange("keep-open", "each rank opens a file once", after, metadata))
         after = join_files(log)
         if len(after.files) < len(log.files):
@@ -60,13 +60,13 @@ def list_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[Rep
     return changes
 
 
-def buffer_calls(log: CallLog, buffer_bytes: int) -> CallLog:
+def merge_consecutive_calls(log: CallLog, buffer_bytes: int) -> CallLog:
     """Calls of a task that continue its last call of the same kind on the file become one, up to `buffer_bytes`. A
     gathered write happens at its last call, a gathered read at its first one; other calls on the file end it."""
-    return replace(log, tasks=tuple(_gather_calls(calls, buffer_bytes) for calls in log.tasks))
+    return replace(log, tasks=tuple(_merge_calls_of_task(calls, buffer_bytes) for calls in log.tasks))
 
 
-def _gather_calls(calls: Calls, buffer_bytes: int) -> Calls:
+def _merge_calls_of_task(calls: Calls, buffer_bytes: int) -> Calls:
     result = calls.copy()
     offset, length, file, kind = (calls[name].tolist() for name in ("offset", "length", "file", "kind"))
     is_removed = np.zeros(calls.size, dtype=bool)
@@ -96,7 +96,7 @@ def _gather_calls(calls: Calls, buffer_bytes: int) -> Calls:
     return result[~is_removed]
 
 
-def keep_files_open(log: CallLog) -> CallLog:
+def remove_reopens(log: CallLog) -> CallLog:
     """Only the first open of each file by a task remains; closes follow at the end of the task."""
     return replace(log, tasks=tuple(_drop_reopens(calls) for calls in log.tasks))
 

@@ -36,11 +36,11 @@ class Replay:
     operations: OperationList
 
 
-def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = "replay") -> Replay:
-    """Writes the lists into `folder` and returns the plan."""
+def build_replay(log: CallLog, list_folder: Path, request: ReplayRequest, plan_name: str = "replay") -> Replay:
+    """Writes the lists into `list_folder` and returns the plan."""
     operations = build_operation_list(log)
     preparation = build_preparation(operations, log if request.has_think_time else None)
-    file = operations.write(folder)
+    file = operations.write_file(list_folder)
     replay: dict[str, Any] = {
         "id": REPLAY_PHASE,
         "op": "replay",
@@ -50,10 +50,10 @@ def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = 
     if request.is_cold:
         replay["before"] = [{"kind": "drop_page_cache", "need": "required"}]
     phases = [replay]
-    largest = max(operations.largest, 1)
+    largest = max(operations.longest_operation_bytes, 1)
     if preparation is not None:
-        file = preparation.write(folder)
-        largest = max(largest, preparation.largest)
+        file = preparation.write_file(list_folder)
+        largest = max(largest, preparation.longest_operation_bytes)
         phases.insert(
             0,
             {
@@ -64,39 +64,41 @@ def make_replay(log: CallLog, folder: Path, request: ReplayRequest, name: str = 
                 "measure": False,
             },
         )
-    return Replay(_build_plan(log, request, phases, name, largest), operations)
+    return Replay(_build_replay_plan(log, request, phases, plan_name, largest), operations)
 
 
-def make_calibration_plan(phases: Sequence[CalibrationPhase], folder: Path, request: ReplayRequest) -> Plan:
-    """Writes the lists of a calibration into `folder` and returns the plan. With a cold cache, reads begin with one."""
+def make_calibration_plan(phases: Sequence[CalibrationPhase], list_folder: Path, request: ReplayRequest) -> Plan:
+    """Writes the lists of a calibration into `list_folder` and returns the plan. With a cold cache, reads begin with one."""
     documents, largest = [], 1
     for phase in phases:
         operations = build_operation_list(phase.calls)
-        largest = max(largest, operations.largest)
+        largest = max(largest, operations.longest_operation_bytes)
         document: dict[str, Any] = {
-            "id": phase.name,
+            "id": phase.phase_id,
             "op": "replay",
-            "replay_file": str(operations.write(folder)),
+            "replay_file": str(operations.write_file(list_folder)),
             "think_time": "none",
         }
         if request.is_cold and phase.kind == "read":
             document["before"] = [{"kind": "drop_page_cache", "need": "required"}]
         documents.append(document)
-    return _build_plan(phases[0].calls, request, documents, "calibration", largest)
+    return _build_replay_plan(phases[0].calls, request, documents, "calibration", largest)
 
 
-def _build_plan(log: CallLog, request: ReplayRequest, phases: list[dict[str, Any]], name: str, largest: int) -> Plan:
+def _build_replay_plan(
+    log: CallLog, request: ReplayRequest, phases: list[dict[str, Any]], plan_name: str, longest_operation_bytes: int
+) -> Plan:
     target: dict[str, Any] = {"path": request.target}
     if request.stripes is not None:
         target["striping"] = {"count": request.stripes}
     document = {
-        "id": name,
+        "id": plan_name,
         "title": f"Replay of {log.source}",
         "target": target,
         "tasks": {"processes": len(log.tasks)},
         "data": {
             "files": {"mapping": "shared", "count": len(log.files), "name": "file"},
-            "access": {"transfer": largest, "block": largest},
+            "access": {"transfer": longest_operation_bytes, "block": longest_operation_bytes},
         },
         "phases": phases,
     }
@@ -132,7 +134,7 @@ class ReplayComparison:
         return sum(row.seconds for row in self.kinds)
 
     @property
-    def ratio(self) -> float | None:
+    def time_ratio(self) -> float | None:
         """Time of the replay by time of the original; None where the log has no times."""
         return self.seconds / self.original_s if self.original_s > 0 else None
 
@@ -151,16 +153,16 @@ class ReplayComparison:
             "kinds": [vars(row) for row in self.kinds],
             "original_s": self.original_s,
             "replayed_s": self.seconds,
-            "ratio": self.ratio,
+            "ratio": self.time_ratio,
             "is_exact": self.is_exact,
         }
 
 
 def compare_replay(log: CallLog, record: RecordReader) -> ReplayComparison:
     """Compares the calls of the log with those that the engine issued and timed."""
-    totals = log.sum_kinds()
-    histograms = _read_histograms(record)
-    amounts = _read_bytes(record)
+    totals = log.sum_calls_by_kind()
+    histograms = _read_histograms_by_call_kind(record)
+    amounts = _read_bytes_by_call_kind(record)
     rows = []
     for kind in CallKind:
         name = kind.name.lower()  # as the record calls it
@@ -181,17 +183,17 @@ def compare_replay(log: CallLog, record: RecordReader) -> ReplayComparison:
     return ReplayComparison(tuple(rows), record.status == "done")
 
 
-def read_io_seconds(record: RecordReader) -> float:
+def read_replayed_io_seconds(record: RecordReader) -> float:
     """Seconds inside all calls of the replay, summed over tasks."""
-    return sum(line.sum_ns or 0.0 for line in _read_histograms(record).values()) * 1e-9
+    return sum(line.sum_ns or 0.0 for line in _read_histograms_by_call_kind(record).values()) * 1e-9
 
 
-def _read_histograms(record: RecordReader) -> dict[str, HistogramLine]:
+def _read_histograms_by_call_kind(record: RecordReader) -> dict[str, HistogramLine]:
     phase = record.phases.get(REPLAY_PHASE)
     return {line.kind: line for line in phase.histograms} if phase is not None else {}
 
 
-def _read_bytes(record: RecordReader) -> dict[str, int]:
+def _read_bytes_by_call_kind(record: RecordReader) -> dict[str, int]:
     phase = record.phases.get(REPLAY_PHASE)
     if phase is None or phase.end is None:
         return {}

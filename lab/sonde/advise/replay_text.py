@@ -14,7 +14,9 @@ from sonde.model.units import format_bytes, format_seconds
 from sonde.terminal.screen import make_plain_table
 
 
-def build_replay_document(log: CallLog, comparison: ReplayComparison, run: str, notes: Sequence[str]) -> dict[str, Any]:
+def build_replay_document(
+    log: CallLog, comparison: ReplayComparison, run_id: str, notes: Sequence[str]
+) -> dict[str, Any]:
     """The comparison as JSON."""
     return {
         "schema": "sonde-replay/1",
@@ -24,13 +26,15 @@ def build_replay_document(log: CallLog, comparison: ReplayComparison, run: str, 
         "tasks": len(log.tasks),
         "files": len(log.files),
         "has_single_calls": log.is_exact,
-        "run": run,
+        "run": run_id,
         **comparison.to_json(),
         "notes": list(notes),
     }
 
 
-def print_replay(console: Console, log: CallLog, comparison: ReplayComparison, run: str, notes: Sequence[str]) -> None:
+def print_replay(
+    console: Console, log: CallLog, comparison: ReplayComparison, run_id: str, notes: Sequence[str]
+) -> None:
     """Prints a row for each kind of call, then what the replay was."""
     console.print(f"{log.source} ({log.format}): {len(log.tasks)} tasks, {len(log.files)} files", soft_wrap=True)
     table = make_plain_table()
@@ -53,7 +57,7 @@ def print_replay(console: Console, log: CallLog, comparison: ReplayComparison, r
     console.print(_describe_comparison(log, comparison), soft_wrap=True)
     for note in notes:
         console.print(note, soft_wrap=True, style="dim")
-    console.print(f"Run  {run}", soft_wrap=True, style="dim")
+    console.print(f"Run  {run_id}", soft_wrap=True, style="dim")
 
 
 def _describe_comparison(log: CallLog, comparison: ReplayComparison) -> str:
@@ -61,9 +65,9 @@ def _describe_comparison(log: CallLog, comparison: ReplayComparison) -> str:
         return "The replay did not end, so it is not compared."
     same = "the same reads and writes" if comparison.is_exact else "not the same reads and writes"
     order = "sizes and order as in the log" if log.is_exact else "sizes and order made up from counters"
-    if comparison.ratio is None:
+    if comparison.time_ratio is None:
         return f"The replay issued {same} ({order}); the log has no times to compare with."
     return (
         f"The replay issued {same} ({order}). Its calls took {format_seconds(comparison.seconds)}, those of the"
-        f" original {format_seconds(comparison.original_s)}: {comparison.ratio:.2f} times as long."
+        f" original {format_seconds(comparison.original_s)}: {comparison.time_ratio:.2f} times as long."
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sonde.advise.buffers import escape_pattern
+from sonde.advise.buffers import escape_path_as_pattern
 from sonde.advise.job_io import FileIo, JobIo
 from sonde.advise.triggers import CostKind, IoPattern
 from sonde.model.shell import quote
@@ -36,13 +36,13 @@ def make_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySettin
         return [
             *_advise_buffering(files, effect),
             *_advise_collective_calls(job, files, effect),
-            *_advise_hdf5(job, files),
+            *_advise_hdf5_settings(job, files),
             *_advise_stripes(job, files),
         ]
     if effect is CostKind.ALIGNMENT:
-        return [*_advise_hdf5(job, files), *_advise_buffering(files, effect)]
+        return [*_advise_hdf5_settings(job, files), *_advise_buffering(files, effect)]
     if effect is CostKind.METADATA:
-        return _advise_metadata(job, files)
+        return _advise_fewer_metadata_calls(job, files)
     if effect is CostKind.BALANCE:
         return [
             *_advise_collective_calls(job, [file for file in files if file.is_mpi_io], CostKind.WRITES),
@@ -70,7 +70,7 @@ def _advise_buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySe
         return []
     prefetch = ":prefetch=2" if effect is not CostKind.WRITES else ""
     entries = [
-        f"{escape_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_PAGES}{prefetch}"
+        f"{escape_path_as_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_PAGES}{prefetch}"
         for file in single_rank_files
     ]
     return [
@@ -83,7 +83,7 @@ def _advise_buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySe
 def _choose_page_bytes(file: FileIo) -> int:
     """A power of two between 1 and 16 MiB with room for 64 calls."""
     calls = file.read.calls + file.write.calls
-    required = 64 * file.transferred / calls if calls else 0
+    required = 64 * file.transferred_bytes / calls if calls else 0
     page = _STRIPE_BYTES
     while page < required and page < _LARGEST_STRIPE:
         page *= 2
@@ -117,7 +117,7 @@ def _advise_collective_calls(job: JobIo, files: Sequence[FileIo], effect: CostKi
     return settings
 
 
-def _advise_hdf5(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
+def _advise_hdf5_settings(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     if not any(file.is_hdf5 or file.path.endswith((".h5", ".hdf5", ".nc4")) for file in files):
         return []
     block = max((file.stripe_bytes for file in files), default=0) or _STRIPE_BYTES
@@ -153,10 +153,10 @@ def _advise_stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
         if (
             file.file_system == "lustre"
             and file.has_several_ranks
-            and file.transferred > _LUSTRE_FILE
+            and file.transferred_bytes > _LUSTRE_FILE
             and 0 < len(file.targets) < count
         ):
-            mean = file.transferred / max(1, file.read.calls + file.write.calls)
+            mean = file.transferred_bytes / max(1, file.read.calls + file.write.calls)
             size = _STRIPE_BYTES
             while size < mean and size < _LARGEST_STRIPE:
                 size *= 2
@@ -172,7 +172,7 @@ def _advise_stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     return settings
 
 
-def _advise_metadata(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
+def _advise_fewer_metadata_calls(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
     single_rank_files = sum(not file.has_several_ranks for file in job.files)
     settings = []
     if job.processes > 1 and single_rank_files >= job.processes:

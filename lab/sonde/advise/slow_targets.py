@@ -38,7 +38,7 @@ class SlowStorageTarget:
     files: int
     other_files: int
 
-    def describe(self) -> str:
+    def describe_in_sentence(self) -> str:
         """One sentence."""
         return (
             f"Storage target {self.target} is slow: {counted(self.files, 'file')} on it take {self.factor:.3g} times as"
@@ -61,7 +61,7 @@ def survey_targets(jobs: Iterable[JobIo]) -> TargetSurvey:
     slowness: dict[str, list[tuple[float, frozenset[int]]]] = defaultdict(list)
     for job in jobs:
         for direction in ("read", "write"):
-            slowness[direction].extend(_compute_slowness(job.files, direction))
+            slowness[direction].extend(_compute_slowness_of_files(job.files, direction))
     candidates = []
     for direction, items in slowness.items():
         values = np.array([value for value, _ in items])
@@ -85,11 +85,11 @@ def survey_targets(jobs: Iterable[JobIo]) -> TargetSurvey:
     )
 
 
-def _compute_slowness(files: Sequence[FileIo], direction: str) -> list[tuple[float, frozenset[int]]]:
+def _compute_slowness_of_files(files: Sequence[FileIo], direction_name: str) -> list[tuple[float, frozenset[int]]]:
     """Seconds per byte of each file relative to the median of its job, and its targets."""
     result = []
     for file in files:
-        move = file.read if direction == "read" else file.write
+        move = file.read if direction_name == "read" else file.write
         if file.targets and move.bytes >= _LEAST_BYTES and move.seconds > 0:
             result.append((move.seconds / move.bytes, frozenset(file.targets)))
     if not result:

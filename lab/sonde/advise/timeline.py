@@ -16,40 +16,40 @@ _CHUNK = 8192  # calls that are spread at once, which bounds memory
 class TimelineBuilder:
     """Collects the bytes of one job. Several ranks share a row when the job has more than MOST_TIMELINE_ROWS."""
 
-    def __init__(self, processes: int, seconds: float, source: str) -> None:
-        self._ranks_per_row = -(-processes // MOST_TIMELINE_ROWS)
-        rows = -(-processes // self._ranks_per_row)
-        self._bin_s = max(seconds, 1e-3) / TIMELINE_BINS
+    def __init__(self, process_count: int, job_seconds: float, source_name: str) -> None:
+        self._ranks_per_row = -(-process_count // MOST_TIMELINE_ROWS)
+        rows = -(-process_count // self._ranks_per_row)
+        self._bin_s = max(job_seconds, 1e-3) / TIMELINE_BINS
         self._edges = np.linspace(0.0, TIMELINE_BINS * self._bin_s, TIMELINE_BINS + 1)
         self._read = np.zeros((rows, TIMELINE_BINS))
         self._write = np.zeros((rows, TIMELINE_BINS))
-        self._source = source
+        self._source = source_name
 
     def add_calls(self, rank: int, calls: NDArray[Any], is_write: bool) -> None:
         """Adds calls with `length`, `start` and `end`; the bytes of a call are spread evenly over its time."""
         if calls.size:
             self._add_calls(rank, calls["start"], calls["end"], calls["length"], is_write)
 
-    def add_bins(self, rank: int, bin_s: float, amounts: NDArray[np.int64], is_write: bool) -> None:
+    def add_bins(self, rank: int, bin_s: float, bin_bytes: NDArray[np.int64], is_write: bool) -> None:
         """Adds bytes in equal intervals that begin with the job."""
-        begins = np.arange(amounts.size) * bin_s
-        self._add_calls(rank, begins, begins + bin_s, amounts, is_write)
+        begins = np.arange(bin_bytes.size) * bin_s
+        self._add_calls(rank, begins, begins + bin_s, bin_bytes, is_write)
 
-    def _add_calls(self, rank: int, starts: Any, ends: Any, amounts: Any, is_write: bool) -> None:
+    def _add_calls(self, rank: int, start_times: Any, end_times: Any, call_bytes: Any, is_write: bool) -> None:
         rows = self._write if is_write else self._read
         row = max(rank, 0) // self._ranks_per_row
         if row >= len(rows):
             return
-        used = np.flatnonzero((np.asarray(amounts) > 0) & np.isfinite(starts) & np.isfinite(ends))
+        used = np.flatnonzero((np.asarray(call_bytes) > 0) & np.isfinite(start_times) & np.isfinite(end_times))
         last = self._edges[-1]
         for chunk in (used[begin : begin + _CHUNK] for begin in range(0, used.size, _CHUNK)):
             # What lies outside of the job's time is counted at its ends.
-            begin = np.clip(starts[chunk], 0.0, last * (1 - 1e-9))
-            end = np.maximum(np.clip(ends[chunk], 0.0, last), begin + 1e-12)
+            begin = np.clip(start_times[chunk], 0.0, last * (1 - 1e-9))
+            end = np.maximum(np.clip(end_times[chunk], 0.0, last), begin + 1e-12)
             progress = np.clip((self._edges[None, :] - begin[:, None]) / (end - begin)[:, None], 0.0, 1.0)
-            cumulated = (progress * np.asarray(amounts)[chunk, None]).sum(axis=0)
+            cumulated = (progress * np.asarray(call_bytes)[chunk, None]).sum(axis=0)
             rows[row] += np.diff(cumulated)
 
-    def build(self) -> IoTimeline:
+    def build_timeline(self) -> IoTimeline:
         """Returns what was collected."""
         return IoTimeline(self._bin_s, self._ranks_per_row, self._read, self._write, self._source)

@@ -7,23 +7,25 @@ from pathlib import Path
 
 import numpy as np
 
-from sonde.advise.job_io import DirectionIo, FileFolder, FileIo, JobIo
+from sonde.advise.job_io import DirectionIo, FileIo, FileListLimiter, JobIo
 from sonde.model.shell import quote_command
 from sonde.model.trace import Trace, TracedFile, TransferCounters, read_trace
 
 
-def read_trace_job(path: Path) -> JobIo:
+def read_trace_job(trace_or_folder: Path) -> JobIo:
     """Reads the trace of one process or all traces in a folder. Raises UserError when there is none."""
-    return to_job(read_trace(path), path)
+    return convert_trace_to_job_io(read_trace(trace_or_folder), trace_or_folder)
 
 
-def to_job(trace: Trace, path: Path) -> JobIo:
+def convert_trace_to_job_io(trace: Trace, trace_path: Path) -> JobIo:
     """Converts a trace that was read."""
     first = min(trace.processes, key=lambda process: float(process["started_unix_s"]))
-    folder = FileFolder()
-    files = folder.sort({number: _to_file(file) for number, file in enumerate(trace.files.values())})
+    folder = FileListLimiter()
+    files = folder.sort_files_by_time(
+        {number: _convert_to_file_io(file) for number, file in enumerate(trace.files.values())}
+    )
     job = JobIo(
-        source=str(path),
+        source=str(trace_path),
         format="Sonde trace",
         program=quote_command(first.get("command", [])),
         job_id="",
@@ -41,7 +43,7 @@ def to_job(trace: Trace, path: Path) -> JobIo:
         job.write.add(file.write)
         job.unaligned += file.unaligned
     # The trace sums the time of each file over processes, so every process gets the same share.
-    total = sum(file.seconds for file in files)
+    total = sum(file.call_seconds for file in files)
     job.rank_seconds = np.full(job.processes, total / job.processes)
     job.missing = [f"{name} ends in the middle: its process was killed while it wrote." for name in trace.damaged_files]
     if job.processes > 1:
@@ -52,19 +54,19 @@ def to_job(trace: Trace, path: Path) -> JobIo:
     return job
 
 
-def _to_file(file: TracedFile) -> FileIo:
+def _convert_to_file_io(traced_file: TracedFile) -> FileIo:
     return FileIo(
-        path=file.path,
-        is_shared=file.processes > 1,
-        opens=file.calls.get("open", 0),
-        meta_s=file.meta_s,
-        read=_to_direction(file.read),
-        write=_to_direction(file.write),
-        unaligned=file.file_unaligned,
+        path=traced_file.path,
+        is_shared=traced_file.processes > 1,
+        opens=traced_file.calls.get("open", 0),
+        meta_s=traced_file.meta_s,
+        read=_convert_to_direction_io(traced_file.read),
+        write=_convert_to_direction_io(traced_file.write),
+        unaligned=traced_file.file_unaligned,
     )
 
 
-def _to_direction(counters: TransferCounters) -> DirectionIo:
+def _convert_to_direction_io(counters: TransferCounters) -> DirectionIo:
     return DirectionIo(
         calls=counters.calls,
         bytes=counters.bytes,

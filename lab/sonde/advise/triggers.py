@@ -74,26 +74,26 @@ def find_patterns(job: JobIo) -> list[IoPattern]:
             text, files = result
             redundant = 0
             if trigger.effect in (CostKind.REDUNDANT_READS, CostKind.REDUNDANT_WRITES):
-                redundant = sum(_count_redundant_bytes(_get_direction(file, trigger.effect)) for file in files)
-            ordered = sorted(files, key=lambda file: -file.seconds)
+                redundant = sum(_count_redundant_bytes(_get_direction_io(file, trigger.effect)) for file in files)
+            ordered = sorted(files, key=lambda file: -file.call_seconds)
             patterns.append(IoPattern(trigger.key, trigger.code, trigger.effect, text, ordered, redundant))
     return patterns
 
 
-def _get_direction(owner: JobIo | FileIo, effect: CostKind) -> DirectionIo:
-    return owner.read if effect in (CostKind.READS, CostKind.REDUNDANT_READS) else owner.write
+def _get_direction_io(job_or_file: JobIo | FileIo, cost_kind: CostKind) -> DirectionIo:
+    return job_or_file.read if cost_kind in (CostKind.READS, CostKind.REDUNDANT_READS) else job_or_file.write
 
 
-def _choose_verb(effect: CostKind) -> str:
-    return "read" if effect in (CostKind.READS, CostKind.REDUNDANT_READS) else "write"
+def _choose_verb_of_direction(cost_kind: CostKind) -> str:
+    return "read" if cost_kind in (CostKind.READS, CostKind.REDUNDANT_READS) else "write"
 
 
-def _format_percent(part: float, total: float) -> str:
-    return f"{100 * part / total:.0f} %" if total else "0 %"
+def _format_percent(numerator: float, denominator: float) -> str:
+    return f"{100 * numerator / denominator:.0f} %" if denominator else "0 %"
 
 
 def _find_streams(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-    streams = sum(file.transferred for file in job.streams)
+    streams = sum(file.transferred_bytes for file in job.streams)
     mpi = job.mpi.read_bytes + job.mpi.written_bytes
     posix = job.read.bytes + job.write.bytes
     posix -= mpi if posix >= mpi else 0  # POSIX also sees what MPI-IO does
@@ -113,44 +113,52 @@ def _find_no_mpi_io(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     return "The job does not use MPI-IO.", ()
 
 
-def _find_call_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _make_small_calls_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         more, less = (job.write, job.read) if is_write else (job.read, job.write)
         total = job.read.calls + job.write.calls
         if not total or (more.calls - less.calls) / total <= IMBALANCE_OPERATIONS:
             return None
         return f"{_format_percent(more.calls, total)} of the data calls are {'writes' if is_write else 'reads'}.", ()
 
-    return find
+    return find_affected_files
 
 
 def _find_size_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         more, less = (job.write, job.read) if is_write else (job.read, job.write)
         total = job.read.bytes + job.write.bytes
         if not total or (more.bytes - less.bytes) / total <= IMBALANCE_OPERATIONS:
             return None
         return f"{_format_percent(more.bytes, total)} of the bytes are {'written' if is_write else 'read'}.", ()
 
-    return find
+    return find_affected_files
 
 
-def _find_small(effect: CostKind, shared_only: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        files = [file for file in job.files if file.is_shared or not shared_only]
-        moves = [_get_direction(file, effect) for file in files] if shared_only else [_get_direction(job, effect)]
+def _make_small_calls_trigger(
+    cost_kind: CostKind, shared_files_only: bool
+) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        files = [file for file in job.files if file.is_shared or not shared_files_only]
+        moves = (
+            [_get_direction_io(file, cost_kind) for file in files]
+            if shared_files_only
+            else [_get_direction_io(job, cost_kind)]
+        )
         calls, small = sum(move.calls for move in moves), sum(move.small_calls for move in moves)
         if not calls or small / calls <= SMALL_REQUESTS or small <= SMALL_REQUESTS_ABSOLUTE:
             return None
-        affected = [file for file in files if _get_direction(file, effect).small_calls > calls * SMALL_REQUESTS / 2]
-        scope = " of shared files" if shared_only else ""
+        affected = [
+            file for file in files if _get_direction_io(file, cost_kind).small_calls > calls * SMALL_REQUESTS / 2
+        ]
+        scope = " of shared files" if shared_files_only else ""
         return (
-            f"{small:,} {_choose_verb(effect)} calls{scope} transfer less than 1 MiB: "
+            f"{small:,} {_choose_verb_of_direction(cost_kind)} calls{scope} transfer less than 1 MiB: "
             f"{_format_percent(small, calls)} of {calls:,}.",
-            affected or [file for file in files if _get_direction(file, effect).small_calls],
+            affected or [file for file in files if _get_direction_io(file, cost_kind).small_calls],
         )
 
-    return find
+    return find_affected_files
 
 
 def _find_unaligned_memory(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
@@ -171,57 +179,57 @@ def _find_unaligned(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     return text, [file for file in job.files if file.unaligned]
 
 
-def _count_redundant_bytes(move: DirectionIo) -> int:
-    return max(0, move.bytes - (move.end_offset + 1)) if move.end_offset else 0
+def _count_redundant_bytes(direction_io: DirectionIo) -> int:
+    return max(0, direction_io.bytes - (direction_io.end_offset + 1)) if direction_io.end_offset else 0
 
 
-def _find_redundant(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _make_redundant_bytes_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         # Of folded files the extent is not known.
         files = job.files[:-1] if job.folded_files else job.files
-        redundant = sum(_count_redundant_bytes(_get_direction(file, effect)) for file in files)
-        if redundant <= REDUNDANT_BYTES * _get_direction(job, effect).bytes:
+        redundant = sum(_count_redundant_bytes(_get_direction_io(file, cost_kind)) for file in files)
+        if redundant <= REDUNDANT_BYTES * _get_direction_io(job, cost_kind).bytes:
             return None
-        past = "read" if effect is CostKind.REDUNDANT_READS else "written"
-        affected = [file for file in files if _count_redundant_bytes(_get_direction(file, effect))]
+        past = "read" if cost_kind is CostKind.REDUNDANT_READS else "written"
+        affected = [file for file in files if _count_redundant_bytes(_get_direction_io(file, cost_kind))]
         return f"{format_bytes(redundant)} are {past} more than once.", affected
 
-    return find
+    return find_affected_files
 
 
-def _is_random(move: DirectionIo) -> bool:
+def _has_random_accesses(direction_io: DirectionIo) -> bool:
     return (
-        move.calls > 0
-        and move.random_calls / move.calls > RANDOM_OPERATIONS
-        and move.random_calls > RANDOM_OPERATIONS_ABSOLUTE
+        direction_io.calls > 0
+        and direction_io.random_calls / direction_io.calls > RANDOM_OPERATIONS
+        and direction_io.random_calls > RANDOM_OPERATIONS_ABSOLUTE
     )
 
 
-def _find_random(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        move = _get_direction(job, effect)
-        if not _is_random(move):
+def _make_random_access_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        move = _get_direction_io(job, cost_kind)
+        if not _has_random_accesses(move):
             return None
         share = _format_percent(move.random_calls, move.calls)
-        text = f"{move.random_calls:,} {_choose_verb(effect)} calls are random: {share}."
-        return text, [file for file in job.files if _get_direction(file, effect).random_calls > 1]
+        text = f"{move.random_calls:,} {_choose_verb_of_direction(cost_kind)} calls are random: {share}."
+        return text, [file for file in job.files if _get_direction_io(file, cost_kind).random_calls > 1]
 
-    return find
+    return find_affected_files
 
 
-def _find_ordered(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        move = _get_direction(job, effect)
-        if not move.calls or _is_random(move):
+def _make_ordered_access_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        move = _get_direction_io(job, cost_kind)
+        if not move.calls or _has_random_accesses(move):
             return None
         consecutive = _format_percent(move.consecutive, move.calls)
         onward = _format_percent(move.sequential - move.consecutive, move.calls)
         return (
-            f"The {_choose_verb(effect)} calls are mostly in order: {consecutive} consecutive, {onward} sequential.",
+            f"The {_choose_verb_of_direction(cost_kind)} calls are mostly in order: {consecutive} consecutive, {onward} sequential.",
             (),
         )
 
-    return find
+    return find_affected_files
 
 
 def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
@@ -232,29 +240,29 @@ def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
 
 
 def _find_shared_imbalance(by_time: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         files = [
             file
             for file in job.files
-            if file.is_shared and _compute_straggler_share(file, by_time) > IMBALANCE_STRAGGLERS
+            if file.is_shared and _compute_rank_difference_share(file, by_time) > IMBALANCE_STRAGGLERS
         ]
         if not files:
             return None
         difference = "take different time" if by_time else "transfer different amounts"
         return f"Ranks {difference} in {counted(len(files), 'shared file')}.", files
 
-    return find
+    return find_affected_files
 
 
-def _compute_straggler_share(file: FileIo, by_time: bool) -> float:
+def _compute_rank_difference_share(file: FileIo, by_time: bool) -> float:
     """Difference between the extreme ranks as a share of the total of the file."""
-    total = file.seconds if by_time else file.transferred
+    total = file.call_seconds if by_time else file.transferred_bytes
     difference = file.slowest_s - file.fastest_s if by_time else file.slowest_bytes - file.fastest_bytes
     return abs(difference) / total if total > 0 else 0.0
 
 
 def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         pairs = [(file, file.write_ranks if is_write else file.read_ranks) for file in job.files]
         files = [file for file, span in pairs if span.most and (span.most - span.least) / span.most > IMBALANCE_SIZE]
         if not files:
@@ -264,52 +272,55 @@ def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequenc
             files,
         )
 
-    return find
+    return find_affected_files
 
 
-def _count_mpi_calls(job: JobIo, effect: CostKind) -> tuple[int, int]:
+def _count_mpi_calls(job: JobIo, cost_kind: CostKind) -> tuple[int, int]:
     """Independent and collective calls of one direction through MPI-IO."""
-    if effect is CostKind.READS:
+    if cost_kind is CostKind.READS:
         return job.mpi.independent_reads, job.mpi.collective_reads
     return job.mpi.independent_writes, job.mpi.collective_writes
 
 
-def _find_independent(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        independent, collective = _count_mpi_calls(job, effect)
+def _make_independent_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        independent, collective = _count_mpi_calls(job, cost_kind)
         if collective or independent <= COLLECTIVE_OPERATIONS_ABSOLUTE:
             return None
-        files = [file for file in job.files if file.is_mpi_io and _get_direction(file, effect).calls]
-        return f"All {independent:,} {_choose_verb(effect)} calls through MPI-IO are independent.", files
+        files = [file for file in job.files if file.is_mpi_io and _get_direction_io(file, cost_kind).calls]
+        return (
+            f"All {independent:,} {_choose_verb_of_direction(cost_kind)} calls through MPI-IO are independent.",
+            files,
+        )
 
-    return find
+    return find_affected_files
 
 
-def _find_collective(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        independent, collective = _count_mpi_calls(job, effect)
+def _make_collective_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        independent, collective = _count_mpi_calls(job, cost_kind)
         if not collective:
             return None
         share = _format_percent(collective, collective + independent)
-        return f"{share} of the {_choose_verb(effect)} calls through MPI-IO are collective.", ()
+        return f"{share} of the {_choose_verb_of_direction(cost_kind)} calls through MPI-IO are collective.", ()
 
-    return find
+    return find_affected_files
 
 
-def _find_blocking(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        calls = job.mpi.nonblocking_reads if effect is CostKind.READS else job.mpi.nonblocking_writes
+def _make_blocking_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        calls = job.mpi.nonblocking_reads if cost_kind is CostKind.READS else job.mpi.nonblocking_writes
         if calls or not job.mpi_files:
             return None
-        return f"No {_choose_verb(effect)} call through MPI-IO is non-blocking.", ()
+        return f"No {_choose_verb_of_direction(cost_kind)} call through MPI-IO is non-blocking.", ()
 
-    return find
+    return find_affected_files
 
 
 def _find_aggregators(
     accepts: Callable[[int, int], bool], sentence: str
 ) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
-    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         aggregators = job.hints.get("cb_nodes", "")
         if "MPI-IO" not in job.modules or not aggregators.isdecimal() or not job.hosts:
             return None
@@ -317,39 +328,52 @@ def _find_aggregators(
             return None
         return sentence.format(aggregators, counted(len(job.hosts), "node")), ()
 
-    return find
+    return find_affected_files
 
 
 TRIGGERS: tuple[Trigger, ...] = (
     Trigger("streams", "S01", CostKind.NONE, _find_streams),
     Trigger("no_mpi_io", "M01", CostKind.NONE, _find_no_mpi_io),
-    Trigger("mostly_write_calls", "P01", CostKind.NONE, _find_call_bias(is_write=True)),
-    Trigger("mostly_read_calls", "P02", CostKind.NONE, _find_call_bias(is_write=False)),
+    Trigger("mostly_write_calls", "P01", CostKind.NONE, _make_small_calls_bias(is_write=True)),
+    Trigger("mostly_read_calls", "P02", CostKind.NONE, _make_small_calls_bias(is_write=False)),
     Trigger("mostly_written_bytes", "P03", CostKind.NONE, _find_size_bias(is_write=True)),
     Trigger("mostly_read_bytes", "P04", CostKind.NONE, _find_size_bias(is_write=False)),
-    Trigger("small_reads", "P05", CostKind.READS, _find_small(CostKind.READS, shared_only=False)),
-    Trigger("small_writes", "P06", CostKind.WRITES, _find_small(CostKind.WRITES, shared_only=False)),
+    Trigger("small_reads", "P05", CostKind.READS, _make_small_calls_trigger(CostKind.READS, shared_files_only=False)),
+    Trigger(
+        "small_writes", "P06", CostKind.WRITES, _make_small_calls_trigger(CostKind.WRITES, shared_files_only=False)
+    ),
     Trigger("unaligned_memory", "P07", CostKind.NONE, _find_unaligned_memory),
     Trigger("unaligned_calls", "P08", CostKind.ALIGNMENT, _find_unaligned),
-    Trigger("redundant_reads", "P09", CostKind.REDUNDANT_READS, _find_redundant(CostKind.REDUNDANT_READS)),
-    Trigger("redundant_writes", "P10", CostKind.REDUNDANT_WRITES, _find_redundant(CostKind.REDUNDANT_WRITES)),
-    Trigger("random_reads", "P11", CostKind.READS, _find_random(CostKind.READS)),
-    Trigger("ordered_reads", "P12", CostKind.NONE, _find_ordered(CostKind.READS)),
-    Trigger("random_writes", "P13", CostKind.WRITES, _find_random(CostKind.WRITES)),
-    Trigger("ordered_writes", "P14", CostKind.NONE, _find_ordered(CostKind.WRITES)),
-    Trigger("small_shared_reads", "P15", CostKind.READS, _find_small(CostKind.READS, shared_only=True)),
-    Trigger("small_shared_writes", "P16", CostKind.WRITES, _find_small(CostKind.WRITES, shared_only=True)),
+    Trigger(
+        "redundant_reads", "P09", CostKind.REDUNDANT_READS, _make_redundant_bytes_trigger(CostKind.REDUNDANT_READS)
+    ),
+    Trigger(
+        "redundant_writes", "P10", CostKind.REDUNDANT_WRITES, _make_redundant_bytes_trigger(CostKind.REDUNDANT_WRITES)
+    ),
+    Trigger("random_reads", "P11", CostKind.READS, _make_random_access_trigger(CostKind.READS)),
+    Trigger("ordered_reads", "P12", CostKind.NONE, _make_ordered_access_trigger(CostKind.READS)),
+    Trigger("random_writes", "P13", CostKind.WRITES, _make_random_access_trigger(CostKind.WRITES)),
+    Trigger("ordered_writes", "P14", CostKind.NONE, _make_ordered_access_trigger(CostKind.WRITES)),
+    Trigger(
+        "small_shared_reads", "P15", CostKind.READS, _make_small_calls_trigger(CostKind.READS, shared_files_only=True)
+    ),
+    Trigger(
+        "small_shared_writes",
+        "P16",
+        CostKind.WRITES,
+        _make_small_calls_trigger(CostKind.WRITES, shared_files_only=True),
+    ),
     Trigger("long_metadata", "P17", CostKind.METADATA, _find_metadata),
     Trigger("uneven_shared_bytes", "P18", CostKind.BALANCE, _find_shared_imbalance(by_time=False)),
     Trigger("uneven_shared_time", "P19", CostKind.BALANCE, _find_shared_imbalance(by_time=True)),
     Trigger("uneven_writes", "P21", CostKind.BALANCE, _find_rank_imbalance(is_write=True)),
     Trigger("uneven_reads", "P22", CostKind.BALANCE, _find_rank_imbalance(is_write=False)),
-    Trigger("independent_reads", "M02", CostKind.READS, _find_independent(CostKind.READS)),
-    Trigger("independent_writes", "M03", CostKind.WRITES, _find_independent(CostKind.WRITES)),
-    Trigger("collective_reads", "M04", CostKind.NONE, _find_collective(CostKind.READS)),
-    Trigger("collective_writes", "M05", CostKind.NONE, _find_collective(CostKind.WRITES)),
-    Trigger("blocking_reads", "M06", CostKind.OVERLAP, _find_blocking(CostKind.READS)),
-    Trigger("blocking_writes", "M07", CostKind.OVERLAP, _find_blocking(CostKind.WRITES)),
+    Trigger("independent_reads", "M02", CostKind.READS, _make_independent_calls_trigger(CostKind.READS)),
+    Trigger("independent_writes", "M03", CostKind.WRITES, _make_independent_calls_trigger(CostKind.WRITES)),
+    Trigger("collective_reads", "M04", CostKind.NONE, _make_collective_calls_trigger(CostKind.READS)),
+    Trigger("collective_writes", "M05", CostKind.NONE, _make_collective_calls_trigger(CostKind.WRITES)),
+    Trigger("blocking_reads", "M06", CostKind.OVERLAP, _make_blocking_calls_trigger(CostKind.READS)),
+    Trigger("blocking_writes", "M07", CostKind.OVERLAP, _make_blocking_calls_trigger(CostKind.WRITES)),
     Trigger(
         *("fewer_aggregators", "M08", CostKind.NONE),
         _find_aggregators(lambda aggregators, nodes: aggregators < nodes, "{} aggregators serve {}."),

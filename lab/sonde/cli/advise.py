@@ -148,12 +148,12 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
     """Reads what the table of the fleet lacks, and ranks the jobs unless only a part was asked for."""
     from sonde.advise.fleet import build_fleet_document, rank_fleet_losses
     from sonde.advise.fleet_text import print_fleet
-    from sonde.advise.log_table import FleetPart, extract_logs
+    from sonde.advise.log_table import FleetPart, extract_logs_to_table
 
     rates = _read_rates(storage)
     folder = table or Path(f"{logs.resolve().name}-jobs")
     with get_messages_console().status("looking for logs", spinner="dots") as status:
-        count = extract_logs(
+        count = extract_logs_to_table(
             logs,
             folder,
             FleetPart.parse(part) if part else FleetPart(),
@@ -161,7 +161,8 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
             on_progress=lambda done, total: status.update(f"read {done:,} of {total:,} logs"),
         )
     get_messages_console().print(
-        f"{folder}: {count.total:,} logs, {count.added:,} read now, {count.refused:,} of them refused.", soft_wrap=True
+        f"{folder}: {count.all_logs:,} logs, {count.added:,} read now, {count.refused:,} of them refused.",
+        soft_wrap=True,
     )
     if part is None:
         survey = rank_fleet_losses(folder)

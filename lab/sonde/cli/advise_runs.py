@@ -19,13 +19,19 @@ from sonde.advise.proof import (
     GainShare,
     Proof,
     build_proof_document,
-    predict_from_costs,
+    convert_ratio_to_gain_share,
+    predict_gain_from_costs,
     predict_share,
     print_proofs,
-    to_gain_share,
 )
 from sonde.advise.replay_changes import ReplayChange, list_changes
-from sonde.advise.replay_plan import Replay, ReplayRequest, make_calibration_plan, make_replay, read_io_seconds
+from sonde.advise.replay_plan import (
+    Replay,
+    ReplayRequest,
+    build_replay,
+    make_calibration_plan,
+    read_replayed_io_seconds,
+)
 from sonde.cli.replay_runs import ReplayRunner, open_replay_runner
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
@@ -104,11 +110,11 @@ class _Prover:
             return self._measure(after if value else before, change.name, "after" if value else "before")
 
         result = compare_values(change.name, measure, rule, seed=1)
-        return _to_proof(advice, change, predict_from_costs(self.costs, self.calls, change), result)
+        return _to_proof(advice, change, predict_gain_from_costs(self.costs, self.calls, change), result)
 
     def _make(self, calls: CallLog, stripes: int | None, name: str) -> Replay:
         request = ReplayRequest(self.runner.target, False, self.is_cold, stripes)
-        return make_replay(calls, self.runner.folder, request, name)
+        return build_replay(calls, self.runner.folder, request, name)
 
     def _measure(self, replay: Replay, change: str, side: str) -> float:
         facts: Mapping[str, Any] = {
@@ -118,7 +124,7 @@ class _Prover:
         }
         run = self.runner.run(replay.plan, f"prove-{change}", facts)
         self.last_run = run.folder
-        seconds = read_io_seconds(run.record)
+        seconds = read_replayed_io_seconds(run.record)
         if seconds <= 0:
             raise UserError(f"The replay of {self.calls.source} took no time, so no gain can be proven with it.")
         return 1 / seconds
@@ -132,7 +138,7 @@ def _to_proof(advice: JobAdvice, change: ReplayChange, predicted: GainShare | No
         predicted,
         predict_share(advice, change),
         change.predicted is not None and change.predicted.is_bound,
-        to_gain_share(ratio.value, ratio.low, ratio.high) if ratio is not None else None,
+        convert_ratio_to_gain_share(ratio.value, ratio.low, ratio.high) if ratio is not None else None,
         statistics.median(1 / rate for rate in result.present),
         statistics.median(1 / rate for rate in result.changed),
         len(result.present) + len(result.changed),

@@ -58,7 +58,7 @@ def command(
     """
     # The imports for logs and arrays take longer than most commands.
     from sonde.advise.call_sources import read_call_log
-    from sonde.advise.replay_plan import ReplayRequest, compare_replay, make_replay
+    from sonde.advise.replay_plan import ReplayRequest, build_replay, compare_replay
     from sonde.advise.replay_text import build_replay_document, print_replay
     from sonde.cli.replay_runs import open_replay_runner
 
@@ -69,7 +69,7 @@ def command(
         with get_messages_console().status(f"reading {log}", spinner="dots"):
             calls = read_call_log(log, below)
             request = ReplayRequest(runner.target, think_time == "as-traced", cold)
-            replay = make_replay(calls, runner.folder, request)
+            replay = build_replay(calls, runner.folder, request)
         notes = [*calls.notes, *replay.operations.notes]
         original = {"log": calls.source, "format": calls.format, "program": calls.program, "notes": notes}
         result = runner.run(replay.plan, "replay", {"role": "replay", "replay": original})

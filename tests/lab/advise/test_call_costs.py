@@ -11,15 +11,15 @@ import pytest
 from sonde.advise.call_costs import (
     CALL_SIZES,
     CallCosts,
+    compute_quiet_costs,
     find_first_opens,
     find_new_writes,
     make_calibration,
-    predict_saving,
-    take_quiet_costs,
+    predict_saved_fraction,
 )
 from sonde.advise.call_log import CALL, CallKind, CallLog
 from sonde.advise.operation_list import build_operation_list
-from sonde.advise.replay_changes import buffer_calls, keep_files_open
+from sonde.advise.replay_changes import merge_consecutive_calls, remove_reopens
 from sonde.advise.replay_plan import ReplayRequest, make_calibration_plan
 
 READ, WRITE, OPEN, CLOSE, FSYNC = CallKind.READ, CallKind.WRITE, CallKind.OPEN, CallKind.CLOSE, CallKind.FSYNC
@@ -71,7 +71,7 @@ def test_cost_between_sizes_is_interpolated(length: int, seconds: float) -> None
 def test_buffering_saves_the_calls_that_it_removes() -> None:
     log = make_log([(WRITE, 0, 512 * k, 512) for k in range(100)], files=1)
     model = CallCosts(CALL_SIZES, make_costs().transfers, dict.fromkeys(OTHERS, 0.0))
-    assert predict_saving(model, log, buffer_calls(log, 25 * 512)) == pytest.approx(0.96)
+    assert predict_saved_fraction(model, log, merge_consecutive_calls(log, 25 * 512)) == pytest.approx(0.96)
 
 
 def test_dear_large_calls_make_buffering_a_loss() -> None:
@@ -79,13 +79,13 @@ def test_dear_large_calls_make_buffering_a_loss() -> None:
     transfers = {(kind, is_shared): costs for kind in ("new", "again", "read") for is_shared in (False, True)}
     log = make_log([(WRITE, 0, 2621 * k, 2621) for k in range(100)], files=1)
     model = CallCosts(CALL_SIZES, transfers, dict.fromkeys(OTHERS, 0.0))
-    assert predict_saving(model, log, buffer_calls(log, 1 << 20)) == pytest.approx(-9.0, rel=0.01)
+    assert predict_saved_fraction(model, log, merge_consecutive_calls(log, 1 << 20)) == pytest.approx(-9.0, rel=0.01)
 
 
 def test_files_that_stay_open_save_opens_and_closes() -> None:
     log = make_log([(OPEN, 0, 0, 0), (WRITE, 0, 0, 1), (CLOSE, 0, 0, 0)] * 4, files=1)
     # 1 + 3 * 0.5 opens, 4 closes of 0.25, 4 writes become 1 open, 4 writes and a close.
-    assert predict_saving(make_costs(), log, keep_files_open(log)) == pytest.approx(1 - 5.25 / 7.5)
+    assert predict_saved_fraction(make_costs(), log, remove_reopens(log)) == pytest.approx(1 - 5.25 / 7.5)
 
 
 def test_shared_files_have_costs_of_their_own() -> None:
@@ -111,7 +111,7 @@ def test_calibration_covers_costs_with_the_bytes_of_the_job(
     tmp_path: Path, tasks: int, amount: int, sizes: tuple[int, ...]
 ) -> None:
     phases = make_calibration(make_log(*[[(WRITE, 0, 0, amount)]] * tasks, files=1))
-    assert len({phase.name for phase in phases}) == len(phases) == len(sizes) * 3 * (2 if tasks > 1 else 1) + 3
+    assert len({phase.phase_id for phase in phases}) == len(phases) == len(sizes) * 3 * (2 if tasks > 1 else 1) + 3
     assert {phase.size for phase in phases} == {0, *sizes}
     for phase in phases:
         operations = build_operation_list(phase.calls)
@@ -121,10 +121,10 @@ def test_calibration_covers_costs_with_the_bytes_of_the_job(
             assert not phase.size or int(task["length"].sum()) <= max(min(amount, 32 << 20), phase.size)
     plan = make_calibration_plan(phases, tmp_path, ReplayRequest("/x", is_cold=True))
     cold = [phase["id"] for phase in plan.document["phases"] if "before" in phase]
-    assert cold == [phase.name for phase in phases if phase.kind == "read"]
+    assert cold == [phase.phase_id for phase in phases if phase.kind == "read"]
 
 
 def test_disturbed_calibration_does_not_count() -> None:
     quiet, disturbed = make_costs(1.0), make_costs(50.0)
-    costs = take_quiet_costs([quiet, disturbed, quiet, quiet, disturbed])
+    costs = compute_quiet_costs([quiet, disturbed, quiet, quiet, disturbed])
     assert costs.transfers["new", False].tolist() == [1.0] * len(CALL_SIZES)

@@ -13,7 +13,7 @@ from darshan_builder import DarshanBuilder
 
 from sonde.advise.call_log import CallKind, CallLog
 from sonde.advise.call_sources import read_call_log
-from sonde.advise.darshan_library import open_log
+from sonde.advise.darshan_library import open_darshan_log
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.model.errors import UserError
 
@@ -61,7 +61,7 @@ def test_calls_of_each_version_are_read(tmp_path: Path, version: int) -> None:
 def test_unknown_version_is_named_and_counters_are_used(tmp_path: Path) -> None:
     path = write_log(tmp_path, 3)
     log = read_call_log(path)
-    totals = log.sum_kinds()
+    totals = log.sum_calls_by_kind()
     assert (totals[CallKind.WRITE].calls, totals[CallKind.WRITE].bytes) == (3, 30)
     assert (totals[CallKind.READ].calls, totals[CallKind.READ].bytes) == (1, 30)
     assert (log.format, log.is_exact) == ("Darshan counters", False)
@@ -76,7 +76,7 @@ def test_empty_module_gives_calls_from_counters(tmp_path: Path) -> None:
     builder = DarshanBuilder(processes=1).counters("POSIX", "/lus/a", {"WRITES": 2, "BYTES_WRITTEN": 20}, rank=0)
     builder._records["DXT_POSIX"] = [b""]
     log = read_call_log(builder.write(tmp_path / "a.darshan"))
-    assert log.calls == 2
+    assert log.call_count == 2
     assert log.notes[0] == "The module for single calls (DXT_POSIX) is empty."
 
 
@@ -105,21 +105,21 @@ def read_recorded_module(content: bytes, module: str) -> bytes:
 @pytest.mark.parametrize("path", RECORDED[1:], ids=lambda path: path.name)
 def test_recorded_calls_are_the_same_in_newer_versions(tmp_path: Path, path: Path) -> None:
     builder = DarshanBuilder(dxt_version=2)
-    with open_log(path) as log:
+    with open_darshan_log(path) as log:
         modules = [module for module in RECORDED_PLACES if module in log.modules]
-        builder._names = log.names()
+        builder._names = log.paths_by_file_id()
         expected = {
             module: [(part.file, part.rank, part.host, part.read.tolist(), part.write.tolist())
-                     for part in log.call_records(module)]
+                     for part in log.iterate_call_records(module)]
             for module in modules
         }  # fmt: skip
     for module in modules:
         builder._records[module] = [with_threads(read_recorded_module(path.read_bytes(), module))]
-    with open_log(builder.write(tmp_path / "newer.darshan")) as log:
+    with open_darshan_log(builder.write(tmp_path / "newer.darshan")) as log:
         assert [log.modules[module]["ver"] for module in modules] == [2, 3][: len(modules)]
         for module in modules:
             received = [(part.file, part.rank, part.host, part.read.tolist(), part.write.tolist())
-                        for part in log.call_records(module)]  # fmt: skip
+                        for part in log.iterate_call_records(module)]  # fmt: skip
             assert received == expected[module] != []
     newer, recorded = read_call_log(tmp_path / "newer.darshan"), read_call_log(path)
     assert list_calls(newer) == list_calls(recorded)
@@ -160,10 +160,10 @@ def test_calls_equal_those_of_pydarshan() -> None:
         for kind in ("read", "write")
         for call in record[f"{kind}_segments"]
     )
-    with open_log(RECORDED[0]) as log:
+    with open_darshan_log(RECORDED[0]) as log:
         received = sorted(
             (part.rank, kind, *row)
-            for part in log.call_records("DXT_POSIX")
+            for part in log.iterate_call_records("DXT_POSIX")
             for kind, calls in (("read", part.read), ("write", part.write))
             for row in calls.tolist()
         )
@@ -177,4 +177,4 @@ def test_incomplete_record_gives_the_calls_it_has(tmp_path: Path) -> None:
     offset, length = struct.unpack_from("<2Q", content, PLACE)
     records = zlib.decompress(content[offset : offset + length])
     replace_module(path, zlib.compress(records[: 104 + 2 * 40 + 7]))
-    assert read_call_log(path).sum_kinds()[CallKind.WRITE].bytes == 20
+    assert read_call_log(path).sum_calls_by_kind()[CallKind.WRITE].bytes == 20

@@ -14,7 +14,7 @@ from darshan_builder import DarshanBuilder
 
 from sonde.advise import darshan_log, job_io
 from sonde.advise.darshan_log import read_darshan_job
-from sonde.advise.job_logs import find_logs, read_job, read_jobs
+from sonde.advise.job_logs import find_darshan_logs, read_job_log, read_jobs
 from sonde.advise.reader_process import IsolatedLogReader
 from sonde.model.errors import MachineError, UserError
 
@@ -78,7 +78,7 @@ def test_single_calls_fill_the_timeline_without_heat_map(tmp_path: Path) -> None
 
 def test_many_files_are_folded_without_losing_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(darshan_log, "MOST_FILES", 10)
-    monkeypatch.setattr(job_io.FileFolder.__init__, "__defaults__", (10,))
+    monkeypatch.setattr(job_io.FileListLimiter.__init__, "__defaults__", (10,))
     log = DarshanBuilder(processes=1)
     for number in range(100):
         values = {"OPENS": 1, "WRITES": 1, "BYTES_WRITTEN": 10, "F_WRITE_TIME": float(number)}
@@ -87,7 +87,7 @@ def test_many_files_are_folded_without_losing_totals(tmp_path: Path, monkeypatch
     assert len(job.files) == 11
     assert job.files[0].path == "/lus/99"
     assert sum(file.write.bytes for file in job.files) == job.write.bytes == 1000
-    assert sum(file.seconds for file in job.files) == pytest.approx(sum(range(100)))
+    assert sum(file.call_seconds for file in job.files) == pytest.approx(sum(range(100)))
     assert any("counted together" in sentence for sentence in job.missing)
 
 
@@ -114,13 +114,13 @@ def test_incomplete_module_is_named(tmp_path: Path) -> None:
 
 
 def test_all_sample_logs_are_read() -> None:
-    logs = find_logs(SAMPLES)
+    logs = find_darshan_logs(SAMPLES)
     assert len(logs) >= 18
     for log in logs:
         job = read_darshan_job(log)
         assert job.processes > 0, log
         assert job.has_io, log
-        assert all(file.seconds >= 0 for file in (*job.files, *job.streams)), log
+        assert all(file.call_seconds >= 0 for file in (*job.files, *job.streams)), log
 
 
 def test_bytes_of_sample_equal_its_published_counters() -> None:
@@ -134,9 +134,9 @@ def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     text.write_text("no log")
     with IsolatedLogReader() as process:
         with pytest.raises(UserError, match="neither a Darshan log"):
-            read_job(text, process)
+            read_job_log(text, process)
         with pytest.raises(UserError, match="There is no log"):
-            read_job(tmp_path / "absent.darshan", process)
+            read_job_log(tmp_path / "absent.darshan", process)
 
 
 def test_damaged_logs_are_refused_or_read_in_part(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_reader_survives_crash_of_library(tmp_path: Path) -> None:
     log.write_bytes(b"1234")
     with IsolatedLogReader() as process:
         with pytest.raises(UserError, match="crashed while it read"):
-            process.read(_crash, log)
-        assert process.read(_count_bytes, log) == 4
+            process.read_in_process(_crash, log)
+        assert process.read_in_process(_count_bytes, log) == 4
 
 
 def _fail(path: Path) -> int:
@@ -186,4 +186,4 @@ def _fail(path: Path) -> int:
 
 def test_error_classes_pass_through_reader_process(tmp_path: Path) -> None:
     with IsolatedLogReader() as process, pytest.raises(MachineError, match="no library"):
-        process.read(_fail, tmp_path)
+        process.read_in_process(_fail, tmp_path)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from darshan_builder import DarshanBuilder
 
 from sonde.advise.fleet import FleetLosses, rank_fleet_losses
-from sonde.advise.log_table import FleetPart, LogCount, extract_logs
+from sonde.advise.log_table import FleetPart, LogCount, extract_logs_to_table
 from sonde.advise.storage_rates import RateRange, StorageRates
 from sonde.cli.main import command
 from sonde.model.errors import UserError
@@ -51,7 +51,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def table(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The table of these logs."""
     folder = tmp_path_factory.mktemp("table") / "jobs"
-    assert extract_logs(logs, folder, rates=RATES) == LogCount(0, 3, 1)
+    assert extract_logs_to_table(logs, folder, storage_rates=RATES) == LogCount(0, 3, 1)
     return folder
 
 
@@ -108,17 +108,17 @@ def test_logs_are_read_once_until_they_change(logs: Path, table: Path, tmp_path:
     copy = copies / "a.darshan"
     copy.write_bytes((logs / "reader.darshan").read_bytes())
     second_table = tmp_path / "jobs"
-    assert extract_logs(copies, second_table) == LogCount(0, 1, 0)
-    assert extract_logs(copies, second_table) == LogCount(1, 0, 0)
+    assert extract_logs_to_table(copies, second_table) == LogCount(0, 1, 0)
+    assert extract_logs_to_table(copies, second_table) == LogCount(1, 0, 0)
     copy.write_bytes((logs / "07" / "writer-0.darshan").read_bytes())
     os.utime(copy, ns=(0, 2**62))
-    assert extract_logs(copies, second_table) == LogCount(0, 1, 0)
+    assert extract_logs_to_table(copies, second_table) == LogCount(0, 1, 0)
     assert [row["name"] for row in rank_fleet_losses(second_table).applications] == ["writer"]
 
 
 def test_parts_together_give_the_same_rows(logs: Path, table: Path, tmp_path: Path) -> None:
-    parts = [extract_logs(logs, tmp_path / "jobs", FleetPart(number, 3), RATES) for number in (1, 2, 3)]
-    assert sum(part.total for part in parts) == 4
+    parts = [extract_logs_to_table(logs, tmp_path / "jobs", FleetPart(number, 3), RATES) for number in (1, 2, 3)]
+    assert sum(part.all_logs for part in parts) == 4
 
     def read(folder: Path) -> list[Any]:
         return list(duckdb.sql(f"select * from read_parquet('{folder}/*.parquet') order by log").fetchall())
@@ -132,8 +132,8 @@ def test_finished_rows_survive_an_interrupt(logs: Path, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        extract_logs(logs, tmp_path / "jobs", workers=1, on_progress=interrupt)
-    assert extract_logs(logs, tmp_path / "jobs").unchanged == 2
+        extract_logs_to_table(logs, tmp_path / "jobs", worker_count=1, on_progress=interrupt)
+    assert extract_logs_to_table(logs, tmp_path / "jobs").unchanged == 2
 
 
 def test_dask_workers_give_the_same_table(
@@ -149,7 +149,7 @@ def test_dask_workers_give_the_same_table(
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
         parts = [FleetPart(number, 2) for number in (1, 2)]
-        futures = [client.submit(extract_logs, logs, tmp_path / "jobs", part, RATES) for part in parts]
+        futures = [client.submit(extract_logs_to_table, logs, tmp_path / "jobs", part, RATES) for part in parts]
         assert sum(count.total for count in client.gather(futures)) == 4
     assert rank_fleet_losses(tmp_path / "jobs") == rank_fleet_losses(table)
 
@@ -182,7 +182,7 @@ def test_wrong_calls_get_one_sentence(
 
 def test_table_of_another_storage_is_refused(logs: Path, table: Path) -> None:
     with pytest.raises(UserError, match="refer to test, not to large calls"):
-        extract_logs(logs, table)
+        extract_logs_to_table(logs, table)
 
 
 def test_command_prints_rankings_and_json(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ import pytest
 
 from sonde.advise.call_log import CALL, CallKind, CallLog, Calls
 from sonde.advise.call_sources import read_call_log
-from sonde.advise.darshan_calls import _make_up_calls
+from sonde.advise.darshan_calls import _synthesize_calls_from_counters
 from sonde.advise.darshan_library import CounterRecord
 from sonde.advise.operation_list import build_operation_list, build_preparation, find_required_sizes
-from sonde.advise.proof import GainShare, to_gain_share
-from sonde.advise.replay_changes import buffer_calls, join_files, keep_files_open, split_files
-from sonde.advise.replay_plan import ReplayRequest, make_replay
+from sonde.advise.proof import GainShare, convert_ratio_to_gain_share
+from sonde.advise.replay_changes import join_files, merge_consecutive_calls, remove_reopens, split_files
+from sonde.advise.replay_plan import ReplayRequest, build_replay
 from sonde.model.errors import UserError
 
 READ, WRITE, OPEN, FSYNC, CLOSE, STAT = (
@@ -122,7 +122,7 @@ def test_long_call_is_divided() -> None:
 
 def test_plan_of_a_replay_is_named_by_its_calls(tmp_path: Path) -> None:
     log = make_log([(READ, 0, 0, 7)], [(READ, 1, 0, 9)])
-    first, again = (make_replay(log, tmp_path, ReplayRequest("/x", has_think_time=pauses)) for pauses in (True, False))
+    first, again = (build_replay(log, tmp_path, ReplayRequest("/x", has_think_time=pauses)) for pauses in (True, False))
     assert [phase["id"] for phase in first.plan.document["phases"]] == ["prepare", "replay"]
     assert first.plan.document["tasks"] == {"processes": 2}
     files = [plan.plan.document["phases"][1]["replay_file"] for plan in (first, again)]
@@ -133,7 +133,7 @@ def test_plan_of_a_replay_is_named_by_its_calls(tmp_path: Path) -> None:
 def test_buffering_joins_calls_that_continue() -> None:
     writes = [(WRITE, 0, offset, 10) for offset in (0, 10, 20, 100, 110)]
     reads = [(READ, 1, offset, 10) for offset in (0, 10, 20)]
-    log = buffer_calls(make_log([*writes, (FSYNC, 0, 0, 0), (WRITE, 0, 120, 10), *reads]), 20)
+    log = merge_consecutive_calls(make_log([*writes, (FSYNC, 0, 0, 0), (WRITE, 0, 120, 10), *reads]), 20)
     assert list_rows(log.tasks[0]) == [
         (WRITE, 0, 0, 20),
         (WRITE, 0, 20, 10),
@@ -146,7 +146,7 @@ def test_buffering_joins_calls_that_continue() -> None:
 
 
 def test_reopened_files_stay_open() -> None:
-    log = keep_files_open(make_log([(OPEN, 0, 0, 0), (CLOSE, 0, 0, 0), (OPEN, 0, 0, 0), (WRITE, 0, 0, 1)]))
+    log = remove_reopens(make_log([(OPEN, 0, 0, 0), (CLOSE, 0, 0, 0), (OPEN, 0, 0, 0), (WRITE, 0, 0, 1)]))
     assert list_rows(log.tasks[0]) == [(OPEN, 0, 0, 0), (WRITE, 0, 0, 1)]
 
 
@@ -163,7 +163,7 @@ def test_counters_become_calls_with_exact_bytes() -> None:
         "POSIX_WRITES": 7.0, "POSIX_BYTES_WRITTEN": 1000.0, "POSIX_CONSEC_WRITES": 6.0, "POSIX_MAX_BYTE_WRITTEN": 999.0,
         "POSIX_F_WRITE_START_TIMESTAMP": 2.0, "POSIX_F_WRITE_END_TIMESTAMP": 4.0, "POSIX_F_WRITE_TIME": 0.7,
     }  # fmt: skip
-    parts = [_make_up_calls(CounterRecord(1, -1, values), WRITE, 0, part, 3) for part in range(3)]
+    parts = [_synthesize_calls_from_counters(CounterRecord(1, -1, values), WRITE, 0, part, 3) for part in range(3)]
     assert [part.size for part in parts] == [2, 2, 3]
     assert sum(int(part["length"].sum()) for part in parts) == 1000
     ends = np.cumsum(np.concatenate([part["length"] for part in parts]))
@@ -172,7 +172,7 @@ def test_counters_become_calls_with_exact_bytes() -> None:
 
 
 def test_gain_is_the_saved_fraction() -> None:
-    gain = to_gain_share(2.0, 1.0, 4.0)
+    gain = convert_ratio_to_gain_share(2.0, 1.0, 4.0)
     assert (gain.value, gain.low, gain.high) == (0.5, 0.0, 0.75)
 
 
@@ -204,7 +204,7 @@ def test_trace_keeps_order_sizes_and_times(tmp_path: Path) -> None:
     assert log.files == ["/data/run/x"]
     assert list_rows(log.tasks[0]) == [(OPEN, 0, 0, 0), (WRITE, 0, 9, 4)]
     assert log.tasks[0]["begin"].tolist() == pytest.approx([100e-9, 300e-9])
-    assert log.sum_kinds()[WRITE].seconds == pytest.approx(50e-9)
+    assert log.sum_calls_by_kind()[WRITE].seconds == pytest.approx(50e-9)
     assert list(log.notes) == [
         "1 calls of kind failed write are not replayed.",
         "1 calls of kind truncate are not replayed.",

@@ -29,23 +29,23 @@ from sonde.experiments.page.points import (
     METRIC,
     PHASE,
     Point,
-    axis_label,
-    cell_coordinates,
-    chart_title,
     collect_points,
+    format_axis_label,
+    format_place_label,
+    get_cell_coordinates,
+    iterate_selected_phases,
+    make_chart_title,
     order_places,
-    place_label,
-    selected_phases,
-    split_into_charts,
+    split_points_into_charts,
 )
 from sonde.experiments.page.published_comparison import (
     PublishedComparison,
     compare_published,
     format_published,
-    published_lines,
+    make_published_lines,
 )
-from sonde.experiments.page.sentences import verdict_sentence
-from sonde.experiments.results import Results, read_results
+from sonde.experiments.page.sentences import describe_verdict
+from sonde.experiments.results import Results, read_group_results
 from sonde.model.experiment.description import FigureDescription, TableDescription
 from sonde.model.record import read_record
 from sonde.store.archive import Archive
@@ -64,7 +64,7 @@ def rounded(value: float | None) -> float | None:
 
 def values(point: Point) -> list[float | None]:
     """Median, and both ends of its interval."""
-    bounds = point.samples.bounds()
+    bounds = point.samples.compute_median_bounds()
     return [rounded(value) for value in (bounds.value, bounds.low, bounds.high)]
 
 
@@ -85,14 +85,14 @@ def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group
                 point for point in points if not figure.series or str(point.coordinates.get(figure.series)) == str(name)
             ]
             at_place = {str(point.coordinates.get(figure.x)): values(point) for point in series_points}
-            label = axis_label(made_of, figure.series, name) if figure.series else figure.title or figure.id
+            label = format_axis_label(made_of, figure.series, name) if figure.series else figure.title or figure.id
             lines.append({"name": label, "values": [at_place.get(str(place_value)) for place_value in places]})
         chart_list.append(
             {
-                "title": chart_title(made_of, coordinates),
+                "title": make_chart_title(made_of, coordinates),
                 "unit": points[0].unit,
                 "x": figure.x,
-                "places": [place_label(made_of, figure.x, place_value) for place_value in places],
+                "places": [format_place_label(made_of, figure.x, place_value) for place_value in places],
                 "series": lines,
             }
         )
@@ -103,7 +103,7 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
     """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
     chart_list = []
     for coordinates, points in groups:
-        lines = published_lines(
+        lines = make_published_lines(
             figure,
             runs,
             {**coordinates, METRIC: points[0].metric},
@@ -115,7 +115,7 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
         if lines:
             lines_drawn = [
                 {
-                    "name": axis_label(runs.experiment, figure.series, line.series)
+                    "name": format_axis_label(runs.experiment, figure.series, line.series)
                     if figure.series
                     else figure.title or figure.id,
                     "values": [
@@ -127,11 +127,11 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
             ]
             chart_list.append(
                 {
-                    "title": chart_title(runs.experiment, coordinates),
+                    "title": make_chart_title(runs.experiment, coordinates),
                     "unit": points[0].unit,
                     "x": figure.x,
                     "series": lines_drawn,
-                    "places": [place_label(runs.experiment, figure.x, place_value) for place_value in places],
+                    "places": [format_place_label(runs.experiment, figure.x, place_value) for place_value in places],
                 }
             )
     return chart_list
@@ -161,17 +161,19 @@ def printed(comparison: PublishedComparison) -> dict[str, Any]:
 def over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, Any]]:
     """The rate of the first run of each phase over time, in at most `SLICES` steps."""
     lines = []
-    for cell, phase in selected_phases(figure, runs.experiment):
+    for cell, phase in iterate_selected_phases(figure, runs.experiment):
         try:
-            curve = runs.curves(figure.metrics[0], phase, cell)[0]
+            curve = runs.collect_rate_curves(figure.metrics[0], phase, cell)[0]
         except MissingError:
             continue
         width = max(1, -(-len(curve.amounts) // SLICES))
         parts = [curve.amounts[index : index + width] for index in range(0, len(curve.amounts) - width + 1, width)]
-        coordinates = {**cell_coordinates(runs.experiment, cell), PHASE: phase}
+        coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
         lines.append(
             {
-                "name": axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)),
+                "name": format_axis_label(
+                    runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)
+                ),
                 "step_s": rounded(width * curve.slice_s),
                 "values": [rounded(sum(part) / width / curve.slice_s) for part in parts],
             }
@@ -184,7 +186,7 @@ def table(table: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
     """Rows of a table: what they are of, and each metric."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for point in collect_points(table, runs).points:
-        key = tuple(place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
+        key = tuple(format_place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
         rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*values(point), point.unit]
     return {
         "id": table.id,
@@ -201,7 +203,7 @@ def claims(judged: list[ClaimResult]) -> list[dict[str, str]]:
             "id": result.expectation.id,
             "claim": " ".join(result.expectation.claim.split()),
             "verdict": str(result.outcome),
-            "found": verdict_sentence(result),
+            "found": describe_verdict(result),
         }
         for result in judged
     ]
@@ -233,7 +235,7 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
             points = collect_points(figure, runs).points
             if figure.kind == "percent" and len({str(point.coordinates.get(figure.series)) for point in points}) < 2:
                 continue  # a percentage needs something beside the baseline
-            groups = split_into_charts(points, (figure.x, figure.series))
+            groups = split_points_into_charts(points, (figure.x, figure.series))
             ours = charts(figure, runs, groups)
             if figure.kind in ("curve", "bars", "scaling"):
                 published_charts = published(figure, runs, groups)
@@ -269,7 +271,7 @@ def main() -> int:
     if len(sys.argv) not in (3, 4):
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    results = read_results(Archive(Path(sys.argv[1])), sys.argv[2])
+    results = read_group_results(Archive(Path(sys.argv[1])), sys.argv[2])
     runs, judged = evaluate_results(results, None, find_unmet_requirements(results, None))
     document = kept_of(results, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(results))
     KEPT.mkdir(exist_ok=True)

@@ -34,7 +34,7 @@ from sonde.experiments.claims.verdicts import ClaimResult  # noqa: E402
 from sonde.experiments.locations import RunLocations  # noqa: E402
 from sonde.experiments.page.page import evaluate_results  # noqa: E402
 from sonde.experiments.request import create_request  # noqa: E402
-from sonde.experiments.results import Results, read_results  # noqa: E402
+from sonde.experiments.results import Results, read_group_results  # noqa: E402
 from sonde.experiments.runner import Runner, RunnerObserver  # noqa: E402
 from sonde.experiments.shipped_experiments import resolve_plan_source  # noqa: E402
 from sonde.experiments.simulated_executor import SimulatedExecutor  # noqa: E402
@@ -184,12 +184,12 @@ def simulated(
                 cell.id for claim in claims for cell in grid.list_cells_of_claim(request.experiment.claims[claim])
             }
             prepared = [cell for cell in prepared if cell.cell.id in wanted]
-        runner.run(prepared)
+        runner.run_all_cells(prepared)
         if executor.stopped:  # what is there is a part, and would pass for the whole
             raise SystemExit(EXIT_INTERRUPTED)
-        results = read_results(archive, request.group)
+        results = read_group_results(archive, request.group)
         runs, judged = evaluate_results(
-            results, system, find_unmet_requirements(results, system), settled=staging.repeats == 1
+            results, system, find_unmet_requirements(results, system), is_deterministic=staging.repeats == 1
         )
     return Run(results, runs, judged, system)
 

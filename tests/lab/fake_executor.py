@@ -82,4 +82,4 @@ def run_fake_experiment(
 ) -> tuple[RunnerOutcome, FakeExecutor]:
     """Runs the experiment until it is complete or the time `end` is reached."""
     executor = FakeExecutor(archive, truth, **options)
-    return Runner(request, archive, executor, RunnerObserver(), end).run(), executor
+    return Runner(request, archive, executor, RunnerObserver(), end).run_all_cells(), executor

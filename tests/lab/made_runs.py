@@ -125,5 +125,5 @@ def measured(
         for index, record in enumerate(record_list)
     }
     runs = [MeasuredRun(folder.parent.name, folder.name, folder) for folder in folders]
-    return MeasuredRuns(experiment, runs, system=system, read=lambda path: folders[path.parent],
-                        classified=False, **members)  # fmt: skip
+    return MeasuredRuns(experiment, runs, system=system, open_record=lambda path: folders[path.parent],
+                        filters_by_classification=False, **members)  # fmt: skip

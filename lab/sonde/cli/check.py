@@ -16,7 +16,7 @@ from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, store_check_result
 from sonde.experiments.check.figures import CheckFigure
-from sonde.experiments.locations import existing_directory
+from sonde.experiments.locations import require_existing_directory
 from sonde.findings.caveats import format_caveat, label_finding
 from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
@@ -61,12 +61,12 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
 
     More: sonde help tasks/measure
     """
-    target = existing_directory(directory)
+    target = require_existing_directory(directory)
     display = make_display(get_messages_console(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     archive.recover()
     try:
-        result = FileSystemCheck(target, setup, full, _make_observer(display, full)).run()
+        result = FileSystemCheck(target, setup, full, _make_observer(display, full)).measure_all_parts()
     finally:
         display.close()
     page = _save_result(result, archive, report, quiet)

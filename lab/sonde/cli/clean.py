@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.cli.options import add_json_option
-from sonde.experiments.locations import existing_directory
+from sonde.experiments.locations import require_existing_directory
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError, UserError
 from sonde.model.target_names import is_bucket
@@ -40,7 +40,7 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
 
     More: sonde help concepts/safety
     """
-    target = directory if is_bucket(directory) else existing_directory(directory)
+    target = directory if is_bucket(directory) else require_existing_directory(directory)
     engine = find_engine()
     console = get_messages_console()
     if console.is_terminal and not as_json:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from rich.text import Text
 
 from sonde.cli.options import add_archive_option, add_json_option
-from sonde.experiments.locations import existing_directory
+from sonde.experiments.locations import require_existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
 from sonde.launch.mpi_module import build_module
@@ -91,7 +91,7 @@ def command(
     if build_mpi:
         built = build_module(find_engine(), wrapper)
         get_messages_console().print(f"sonde: built {built.path} with {built.wrapper}", soft_wrap=True)
-    target = existing_directory(directory) if directory is not None else None
+    target = require_existing_directory(directory) if directory is not None else None
     all_facts = collect_machine_facts(target, archive.root)
     lacking = any(fact.essential and fact.state == NO for fact in all_facts)
     if as_json:

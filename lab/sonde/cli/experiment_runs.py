@@ -23,12 +23,17 @@ from sonde.experiments.executed_runs import (
     describe_shared_directories,
     describe_smoke_test,
 )
-from sonde.experiments.experiment_builder import apply_command_line, experiment_from_plan
-from sonde.experiments.experiment_run import ExperimentRun, describe_failure, execute_request, results_to_json
-from sonde.experiments.forecast import Forecaster, exit_code_of_refusals
+from sonde.experiments.experiment_builder import apply_command_line, build_experiment_from_plan
+from sonde.experiments.experiment_run import (
+    ExperimentRun,
+    convert_results_to_json,
+    describe_failure,
+    run_experiment_request,
+)
+from sonde.experiments.forecast import Forecaster, choose_exit_code_of_refusals
 from sonde.experiments.medians import BYTES, CellMedian, Effect
 from sonde.experiments.page.page import write_experiment_page
-from sonde.experiments.page.sentences import verdict_lines
+from sonde.experiments.page.sentences import list_verdict_lines
 from sonde.experiments.ranking import describe_ranking
 from sonde.experiments.request import Request, create_request, resume_request
 from sonde.experiments.results import Results
@@ -63,7 +68,7 @@ def run_experiment(source: str, run_request: RunRequest, output: OutputOptions) 
 
 def run_plan(plan: Plan, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs a plan as an experiment, with repeats and sweeps."""
-    experiment = make_experiment(_apply_options(experiment_from_plan(plan), run_request), plan.origin)
+    experiment = make_experiment(_apply_options(build_experiment_from_plan(plan), run_request), plan.origin)
     # The plan already has its settings and directory.
     locations = replace(run_request.locations, default="")
     request = create_request(experiment, "", (), locations, run_request.group, run_request.tags, run_request.note)
@@ -80,7 +85,7 @@ def run_and_print(request: Request, output: OutputOptions) -> int:
         return _print_forecast(request, output)
     experiment_run = run_request(request, output)
     if output.as_json:
-        print_json(results_to_json(experiment_run))
+        print_json(convert_results_to_json(experiment_run))
     elif output.quiet:
         get_results_console().print(experiment_run.outcome.group, soft_wrap=True)
     else:
@@ -92,7 +97,7 @@ def run_and_print(request: Request, output: OutputOptions) -> int:
 
 def _print_forecast(request: Request, output: OutputOptions) -> int:
     """Prints the forecast without running anything. The exit code is 2 or 3 if no cell can be run."""
-    engine, repeat = find_engine(), request.repeat
+    engine, repeat = find_engine(), request.repeat_rules
     forecaster = Forecaster(engine, output.rate, repeat.min + repeat.warmup, request.locations.launcher)
     cells = prepare_cells(request.experiment, request.locations.read_directories(), request.group)
     forecasts = [forecaster.forecast_cell(item) for item in cells]
@@ -101,7 +106,7 @@ def _print_forecast(request: Request, output: OutputOptions) -> int:
     else:
         print_forecast(get_results_console(), request.experiment, forecasts)
     return (
-        exit_code_of_refusals(item.exit_code for item in forecasts)
+        choose_exit_code_of_refusals(item.exit_code for item in forecasts)
         if all(item.refusal for item in forecasts)
         else EXIT_OK
     )
@@ -110,7 +115,7 @@ def _print_forecast(request: Request, output: OutputOptions) -> int:
 def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
     """Runs an experiment, reads its results and writes its page. Raises UserError for an unknown location name."""
     display = make_output_display(output)
-    experiment_run = execute_request(request, output.archive, display, output.mpi_module, output.create_executor)
+    experiment_run = run_experiment_request(request, output.archive, display, output.mpi_module, output.create_executor)
     if not output.report or not experiment_run.results.runs:
         return experiment_run
     return replace(experiment_run, page=_write_page(experiment_run.results, experiment_run.system, output))
@@ -148,7 +153,7 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
         console.print(Text(sentence), soft_wrap=True)
     for effect in experiment_run.effects:
         console.print(Text(describe_effect(effect)), soft_wrap=True)
-    for line in verdict_lines(experiment_run.verdicts):
+    for line in list_verdict_lines(experiment_run.verdicts):
         console.print(Text(line, style="bold red" if line.startswith(ClaimVerdict.FAILS) else ""), soft_wrap=True)
     for caveat in describe_run_caveats(experiment_run.results):
         console.print(Text(f"! {caveat}", style="yellow"), soft_wrap=True)

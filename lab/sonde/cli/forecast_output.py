@@ -20,7 +20,7 @@ def print_forecast(console: Console, experiment: Experiment, forecasts: Sequence
     console.print(Text(experiment.title, style="bold"))
     for forecast in forecasts:
         console.print()
-        heading = Text(forecast.cell, style="bold")
+        heading = Text(forecast.cell_id, style="bold")
         if forecast.prepared.directory:
             heading.append(f"  in {forecast.prepared.directory}", style="dim")
         console.print(heading, soft_wrap=True)
@@ -94,7 +94,7 @@ def forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> 
         "at_least_seconds": seconds,
         "cells": [
             {
-                "cell": forecast.cell,
+                "cell": forecast.cell_id,
                 "axis_values": dict(forecast.prepared.cell.coordinates),
                 "directory": forecast.prepared.directory,
                 "tasks": forecast.tasks,

@@ -19,7 +19,7 @@ from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings, read_ini
 from sonde.dialects.io500.report_section import format_sonde_table, make_result_sections
 from sonde.dialects.io500.stored_result import store_result
 from sonde.dialects.io500.verify import verify_result
-from sonde.experiments.locations import existing_directory
+from sonde.experiments.locations import require_existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.launchers.rank_detection import detect_launcher_rank
@@ -196,7 +196,7 @@ def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | No
         )
     config = read_ini(ini) if ini is not None else Config(DEFAULTS.values, format_settings(DEFAULTS, about=False))
     if debug_short is not None:
-        existing_directory(debug_short)
+        require_existing_directory(debug_short)
         config = config.with_values({**_SHORT_SETTINGS, ("global", "datadir"): debug_short.rstrip("/") or "/"})
     if verbosity is not None:
         config = config.with_values({("global", "verbosity"): str(verbosity)})

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sonde.experiments.locations import RunLocations, existing_directory
+from sonde.experiments.locations import RunLocations, require_existing_directory
 from sonde.launch.launchers.list import LOCAL, list_launcher_names
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
@@ -139,7 +139,7 @@ def plan_options(command: Command) -> Command:
 
 
 def add_task_options(command: Command) -> Command:
-    """Adds --tasks, --processes, --launcher and --launcher-args, the arguments of `divide_tasks`."""
+    """Adds --tasks, --processes, --launcher and --launcher-args, the arguments of `divide_tasks_into_processes`."""
     for decorate in (
         add_launcher_options("the processes"),
         click.option("--processes", type=click.IntRange(1, 65536), metavar="P", help="Processes that share the tasks."),
@@ -159,7 +159,7 @@ def parse_locations(
         if match is None:
             if default:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
-            default = str(existing_directory(text).absolute())
+            default = str(require_existing_directory(text).absolute())
         else:
             if match[1] in directories_by_name:
                 raise UserError(f"--on {match[1]} is given twice; one directory is enough.")
@@ -188,6 +188,6 @@ def _pool_directories(name: str, text: str) -> tuple[str, ...]:
 def _resolve_directory(option: str, name: str, directory: str) -> str:
     """Returns the absolute path of a directory. Raises UserError if there is none."""
     try:
-        return str(existing_directory(directory).absolute())
+        return str(require_existing_directory(directory).absolute())
     except UserError as reason:
         raise type(reason)(f"{option} {name}: {reason}") from None

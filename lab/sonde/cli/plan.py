@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.cli.options import add_json_option, add_task_options, plan_options
-from sonde.experiments.plan_loading import divide_tasks, load_plan
+from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.confined_files import write_file
@@ -55,7 +55,7 @@ def command(
     More: sonde help tasks/plan
     """
     checked = load_plan(plan, settings, target)
-    checked, ranks = divide_tasks(checked, launcher, tasks, processes)
+    checked, ranks = divide_tasks_into_processes(checked, launcher, tasks, processes)
     engine = _find_engine_or_warn()
     if engine is not None:
         _check_with_engine(engine, checked)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
-from sonde.experiments.locations import existing_directory
-from sonde.experiments.simulated_executor import run_simulated
+from sonde.experiments.locations import require_existing_directory
+from sonde.experiments.simulated_executor import run_plan_in_simulator
 from sonde.experiments.single_run import prepare_simulation
 from sonde.launch.engine import find_engine
 from sonde.launch.simulator import SimulatedLauncher
@@ -47,7 +47,7 @@ class ReplayRunner:
             result = conduct_run(plan, self.setup, self.display.line, name, facts)
         else:
             launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
-            result = run_simulated(plan, self.setup, self.display.line, launcher, name, facts)
+            result = run_plan_in_simulator(plan, self.setup, self.display.line, launcher, name, facts)
         if result.exit_code != EXIT_OK:
             raise make_failure(result.exit_code, result.text)
         return result
@@ -67,7 +67,7 @@ def open_replay_runner(
     archive.recover()
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     if system is None:
-        return ReplayRunner(setup, display, folder, str(existing_directory(str(directory))))
+        return ReplayRunner(setup, display, folder, str(require_existing_directory(str(directory))))
     machine = read_system(find_system_file(system))
     launcher = stack.enter_context(prepare_simulation(machine, mount, (), 1, None, None))
     return ReplayRunner(setup, display, folder, SIMULATED_TARGET, launcher)

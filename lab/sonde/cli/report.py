@@ -92,9 +92,9 @@ def _write_experiment_report(
     archive: Archive, group: str, output: Path | None, described: str | None, formats: tuple[str, ...], as_json: bool
 ) -> int:
     from sonde.experiments.page.page import write_experiment_page  # charts and statistics take long to import
-    from sonde.experiments.results import read_results
+    from sonde.experiments.results import read_group_results
 
-    experiment_results = read_results(archive, group)
+    experiment_results = read_group_results(archive, group)
     system = read_system(find_system_file(described)) if described else _read_system_of_group(experiment_results.system)
     page = output or experiment_results.folder / REPORT
     written, verdicts = write_experiment_page(experiment_results, page, system, formats)

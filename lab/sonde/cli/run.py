@@ -18,7 +18,7 @@ from sonde.cli.run_options import (
     run_request_options,
 )
 from sonde.conduct.run import RunResult, RunSetup, make_failure
-from sonde.experiments.plan_loading import divide_tasks, load_plan
+from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.experiments.single_run import run_plan_once
 from sonde.launch.engine import find_engine
@@ -85,9 +85,11 @@ def command(
     if run_request.is_experiment or output.dry_run:
         from sonde.cli.experiment_runs import run_plan
 
-        checked, _ = divide_tasks(checked, LOCAL, tasks, processes or (tasks if launcher != LOCAL else None))
+        checked, _ = divide_tasks_into_processes(
+            checked, LOCAL, tasks, processes or (tasks if launcher != LOCAL else None)
+        )
         return run_plan(checked, run_request, output)
-    checked, ranks = divide_tasks(checked, launcher, tasks, processes)
+    checked, ranks = divide_tasks_into_processes(checked, launcher, tasks, processes)
     return _run_once(checked, make_launcher(launcher, ranks, launcher_args), run_request, output)
 
 

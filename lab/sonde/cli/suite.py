@@ -81,7 +81,7 @@ def command(
     More: sonde help tasks/experiment
     """
     from sonde.cli.experiment_runs import print_experiment, run_request
-    from sonde.experiments.experiment_run import describe_failure, results_to_json
+    from sonde.experiments.experiment_run import convert_results_to_json, describe_failure
 
     for tag in tags:
         check_tag(tag)
@@ -104,7 +104,9 @@ def command(
         if not output.quiet:
             print_experiment(get_results_console(), experiment_run)
         elapsed_s = time.monotonic() - began
-        rows.append({**results_to_json(experiment_run), "seconds": elapsed_s, "text": describe_failure(experiment_run)})
+        rows.append(
+            {**convert_results_to_json(experiment_run), "seconds": elapsed_s, "text": describe_failure(experiment_run)}
+        )
         if experiment_run.exit_code == EXIT_INTERRUPTED:
             break
     code = _choose_suite_exit_code(rows)

@@ -19,7 +19,7 @@ from sonde.cli.tune_runs import (
     require_possible_value,
 )
 from sonde.conduct.run import RunSetup
-from sonde.experiments.locations import existing_directory
+from sonde.experiments.locations import require_existing_directory
 from sonde.experiments.plan_loading import load_plan
 from sonde.experiments.single_run import prepare_simulation
 from sonde.launch.engine import find_engine
@@ -175,7 +175,7 @@ def _make_tuning(stack: ExitStack, call: _TuneCall, requests: Sequence[TuneReque
         if call.directory is None:
             raise UserError("Say what to tune: --on DIR, or --system FILE for a model.")
         plan = load_plan(call.plan, call.settings, call.directory)
-        directory = existing_directory(call.directory)
+        directory = require_existing_directory(call.directory)
         runner = EngineTuneRunner(setup, display, call.phase, group)
     else:
         machine = read_system(find_system_file(call.system))

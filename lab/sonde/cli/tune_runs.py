@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
-from sonde.experiments.simulated_executor import compute_system_changes, run_simulated
+from sonde.experiments.simulated_executor import compute_system_changes, run_plan_in_simulator
 from sonde.launch.engine import Engine
 from sonde.launch.preload import check_settings, find_library, make_preload_environment
 from sonde.launch.simulator import SimulatedLauncher
@@ -71,7 +71,7 @@ class SimulatedTuneRunner(EngineTuneRunner):
             self.launcher, seed=self.launcher.seed + self.count, system=self._write_system(variant.model)
         )
         facts = {"role": "tune", "group": self.group}
-        return run_simulated(variant.plan, self.setup, self.display.line, launcher, "tune", facts)
+        return run_plan_in_simulator(variant.plan, self.setup, self.display.line, launcher, "tune", facts)
 
     def _write_system(self, parameters: Mapping[str, str]) -> Path:
         """The system file with these parameters; each set of parameters is written once."""

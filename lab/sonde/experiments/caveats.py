@@ -26,7 +26,7 @@ def describe_run_caveats(results: Results) -> list[str]:
     ]
     reasons: dict[tuple[str, str], dict[str, str]] = {}  # kind and phase -> run -> reason
     for run in runs:
-        for phase, finding in _serious_findings(run):
+        for phase, finding in _list_serious_findings(run):
             kind = str(finding.get("id"))
             reasons.setdefault((kind, phase), {})[run.id] = str(finding.get("text") or kind).rstrip(".")
     joined: dict[tuple[str, str, str], list[str]] = {}  # phases with the same text in as many runs are one sentence
@@ -39,15 +39,15 @@ def describe_run_caveats(results: Results) -> list[str]:
     return [f"Doubtful, {', '.join(phases)}: {reason} ({scope})." for (_, reason, scope), phases in joined.items()]
 
 
-def _read_summary_if_present(folder: Path) -> Summary | None:
+def _read_summary_if_present(run_folder: Path) -> Summary | None:
     """Returns None if the run was removed meanwhile."""
     try:
-        return read_summary(folder)
+        return read_summary(run_folder)
     except RecordError:
         return None
 
 
-def _serious_findings(run: Summary) -> list[tuple[str, Mapping[str, object]]]:
+def _list_serious_findings(run: Summary) -> list[tuple[str, Mapping[str, object]]]:
     measured = [row for row in run.phases if row.get("measured", True)]
     return [
         (str(row.get("phase")), finding)

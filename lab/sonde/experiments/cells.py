@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sonde.experiments.directories import Directories
 from sonde.experiments.environment_setup import add_engine_treatments
-from sonde.experiments.pool_plan import spread_over_directories
+from sonde.experiments.pool_plan import distribute_files_over_directories
 from sonde.model.confined_files import remove_tree
 from sonde.model.errors import EXIT_BAD_INPUT, UserError
 from sonde.model.experiment import Cell, Experiment
@@ -46,16 +46,16 @@ class PreparedCell:
                 remove_tree(Path(directory))
 
 
-def prepare_cells(experiment: Experiment, directories: Directories, group: str) -> list[PreparedCell]:
+def prepare_cells(experiment: Experiment, directories: Directories, run_group: str) -> list[PreparedCell]:
     """Prepares all cells in the order of the file. Raises UserError for an unknown location name."""
     directories.require_known_names(experiment)
-    return [_prepare_cell(experiment, directories, cell, group) for cell in experiment.cells]
+    return [_prepare_cell(experiment, directories, cell, run_group) for cell in experiment.cells]
 
 
-def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, group: str) -> PreparedCell:
+def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, run_group: str) -> PreparedCell:
     directory = ""
     try:
-        counted_cell = directories.with_storage_counts(experiment, cell)
+        counted_cell = directories.add_storage_counts(experiment, cell)
         directory = directories.find_directory(experiment, cell)
         clients = experiment.resolve_clients(counted_cell)
         storage = experiment.resolve_storage(counted_cell)
@@ -65,11 +65,11 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
         plan = add_engine_treatments(plan, experiment.file.treatments)
         shared_directories: tuple[str, ...] = ()
         if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
-            plan, shared_directory = _share_directory(plan, group, cell)
+            plan, shared_directory = _use_one_directory_for_cell(plan, run_group, cell)
             shared_directories = (shared_directory,)
-        pool_directories = directories.pool_directories_of(experiment, cell)
+        pool_directories = directories.get_pool_directories(experiment, cell)
         if pool_directories:
-            plan = spread_over_directories(plan, pool_directories, storage.pool)
+            plan = distribute_files_over_directories(plan, pool_directories, storage.pool)
     except UserError as reason:
         refusal = str(reason).removeprefix(f"{experiment.origin}: ")
         return PreparedCell(cell, directory, refusal=refusal, exit_code=reason.exit_code)
@@ -86,8 +86,8 @@ def _make_titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Pla
     return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)
 
 
-def _share_directory(plan: Plan, group: str, cell: Cell) -> tuple[Plan, str]:
+def _use_one_directory_for_cell(plan: Plan, run_group: str, cell: Cell) -> tuple[Plan, str]:
     """Returns the plan with one directory for all runs of the cell, and that directory."""
-    directory_name = f"sonde-{group}-{hashlib.sha256(cell.id.encode()).hexdigest()[:8]}"
+    directory_name = f"sonde-{run_group}-{hashlib.sha256(cell.id.encode()).hexdigest()[:8]}"
     target = {**plan.document["target"], "directory": directory_name, "keep": True, "use_existing": True}
     return Plan.from_document({**plan.document, "target": target}, plan.origin), str(plan.target / directory_name)

@@ -59,7 +59,7 @@ class Directories:
         if directory:
             return directory
         names = [*_iterate_location_names(experiment, cell)]
-        pool = _pool_name(experiment, cell)
+        pool = _get_pool_name(experiment, cell)
         option = f"--on {names[0]}=DIR" if names else f"--pool {pool}=DIR" if pool else "--on DIR"
         raise UserError(f"Nothing says where this is to be measured; give {option}.")
 
@@ -67,23 +67,23 @@ class Directories:
         named_directory = next(
             (self.by_name[name] for name in _iterate_location_names(experiment, cell) if name in self.by_name), ""
         )
-        pool_directory = self.pools.get(_pool_name(experiment, cell), ("",))[0]
+        pool_directory = self.pools.get(_get_pool_name(experiment, cell), ("",))[0]
         return (
             named_directory
             or pool_directory
             or self.default
-            or self._mount_directory(experiment, cell)
-            or _plan_directory(experiment, cell)
+            or self._find_mount_directory(experiment, cell)
+            or _get_plan_directory(experiment, cell)
         )
 
-    def pool_directories_of(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
+    def get_pool_directories(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
         """Returns the directories of the cell's pool if it has more than one."""
         if any(name in self.by_name for name in _iterate_location_names(experiment, cell)):
             return ()
-        pool_directories = self.pools.get(_pool_name(experiment, cell), ())
+        pool_directories = self.pools.get(_get_pool_name(experiment, cell), ())
         return pool_directories if len(pool_directories) > 1 else ()
 
-    def _mount_directory(self, experiment: Experiment, cell: Cell) -> str:
+    def _find_mount_directory(self, experiment: Experiment, cell: Cell) -> str:
         """Returns the mount point from the system file if it exists on this machine."""
         if self.system is None:
             return ""
@@ -93,11 +93,11 @@ class Directories:
                     return mount.path
         return ""
 
-    def with_storage_counts(self, experiment: Experiment, cell: Cell) -> Cell:
+    def add_storage_counts(self, experiment: Experiment, cell: Cell) -> Cell:
         """Returns the cell with the numbers of units and targets of its pool, from the system file unless the cell
         gives them. The number of clients per target then does not depend on the size of the pool."""
         storage = experiment.resolve_storage(cell)
-        pool_directories = self.pool_directories_of(experiment, cell)
+        pool_directories = self.get_pool_directories(experiment, cell)
         if pool_directories and storage.targets is None:
             return replace(cell, settings=(*cell.settings, ("storage.targets", len(pool_directories))))
         if self.system is None or not storage.pool or storage.pool not in self.system.list_ids("pools"):
@@ -110,8 +110,8 @@ class Directories:
         return replace(cell, settings=(*cell.settings, *settings))
 
 
-def _format_option_value(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else ",".join(value)
+def _format_option_value(option_value: str | tuple[str, ...]) -> str:
+    return option_value if isinstance(option_value, str) else ",".join(option_value)
 
 
 def list_named_locations(experiment: Experiment) -> tuple[set[str], set[str]]:
@@ -119,7 +119,7 @@ def list_named_locations(experiment: Experiment) -> tuple[set[str], set[str]]:
     locations, pools = set[str](), set[str]()
     for cell in experiment.cells:
         locations |= set(_iterate_location_names(experiment, cell))
-        pools |= {_pool_name(experiment, cell)}
+        pools |= {_get_pool_name(experiment, cell)}
     return locations, pools - {""}
 
 
@@ -135,12 +135,12 @@ def _iterate_location_names(experiment: Experiment, cell: Cell) -> Iterator[str]
             yield str(cell.coordinates[axis])
 
 
-def _pool_name(experiment: Experiment, cell: Cell) -> str:
+def _get_pool_name(experiment: Experiment, cell: Cell) -> str:
     """Returns the name of the cell's pool, or an empty text."""
     return experiment.resolve_storage(cell).pool
 
 
-def _plan_directory(experiment: Experiment, cell: Cell) -> str:
+def _get_plan_directory(experiment: Experiment, cell: Cell) -> str:
     """Returns the directory that the plan names, or an empty text."""
     directory = str(experiment.build_plan(cell).target)
     return "" if directory == PLACEHOLDER_TARGET else directory

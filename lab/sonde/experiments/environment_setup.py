@@ -32,7 +32,7 @@ _DROP_CACHES_FILE = Path("/proc/sys/vm/drop_caches")
 
 @dataclass
 class EnvironmentSetup:
-    """A context manager for an experiment. Call `prepare_run` and `undo_run` around each run."""
+    """A context manager for an experiment. Call `prepare_run` and `undo_changes_for_run` around each run."""
 
     treatments: tuple[Treatment, ...]
     folder: Path  # of the experiment in the archive
@@ -51,7 +51,7 @@ class EnvironmentSetup:
             self.report("Undoing changes that an earlier run of this experiment left behind.")
             self._undo_levels("experiment", "cell", "variant", "run")
         try:
-            for treatment in self._list_treatments_at("experiment"):
+            for treatment in self._list_treatments_of_level("experiment"):
                 self._apply_treatment(treatment, "experiment", {})
         except BaseException:
             self._undo_levels("experiment")
@@ -72,7 +72,7 @@ class EnvironmentSetup:
         if cell != self._cell:
             self._undo_levels("cell")
             self._cell = ""
-            for treatment in self._list_treatments_at("cell"):
+            for treatment in self._list_treatments_of_level("cell"):
                 self._apply_treatment(treatment, "cell", variables)
             self._cell = cell
         if variant is not None and self._variant is None:
@@ -80,15 +80,15 @@ class EnvironmentSetup:
                 variant.before, variant.after, "variant", variables, True, f"before of the variant {variant.id}"
             )
             self._variant = variant.id
-        for treatment in self._list_treatments_at("run"):
+        for treatment in self._list_treatments_of_level("run"):
             if not is_applied_by_engine(treatment):
                 self._apply_treatment(treatment, "run", variables)
 
-    def undo_run(self) -> None:
+    def undo_changes_for_run(self) -> None:
         """Undoes the changes made for one run."""
         self._undo_levels("run")
 
-    def _list_treatments_at(self, level: str) -> list[Treatment]:
+    def _list_treatments_of_level(self, level: str) -> list[Treatment]:
         return [treatment for treatment in self.treatments if treatment.when == level]
 
     def _apply_treatment(self, treatment: Treatment, level: str, variables: Mapping[str, str]) -> None:
@@ -106,22 +106,28 @@ class EnvironmentSetup:
             self._record_undo(level, treatment.undo, variables)
 
     def _run_setup_command(
-        self, command: str, undo: str, level: str, variables: Mapping[str, str], is_required: bool, description: str
+        self,
+        command: str,
+        undo_command: str,
+        level: str,
+        variables: Mapping[str, str],
+        is_required: bool,
+        description: str,
     ) -> None:
-        if undo:
-            self._record_undo(level, undo, variables)
+        if undo_command:
+            self._record_undo(level, undo_command, variables)
         if not command:
             return
         failure = run_command(command, variables)
         if failure:
             self._report_failure(f"{to_sentence(description)[:-1]} (`{command}`) failed: {failure}", is_required)
 
-    def _report_failure(self, text: str, is_required: bool) -> None:
+    def _report_failure(self, message: str, is_required: bool) -> None:
         if is_required:
-            raise MachineError(to_sentence(text))
-        if to_sentence(text) not in self.problems:
-            self.problems.append(to_sentence(text))
-            self.report(to_sentence(text))
+            raise MachineError(to_sentence(message))
+        if to_sentence(message) not in self.problems:
+            self.problems.append(to_sentence(message))
+            self.report(to_sentence(message))
 
     def _record_undo(self, level: str, command: str, variables: Mapping[str, str]) -> None:
         self._pending.append((level, command, dict(variables)))

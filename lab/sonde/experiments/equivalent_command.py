@@ -38,23 +38,23 @@ def find_equivalent_command(plan: Plan, volumes: list[PhaseVolume]) -> Equivalen
     try:
         trees = [plan.is_tree_phase(phase) for phase in plan.phases if phase["op"] != "remove"]
         if trees and all(trees):
-            return EquivalentCommand(quote_command(_mdtest_arguments(plan)))
+            return EquivalentCommand(quote_command(_make_mdtest_arguments(plan)))
         if any(trees):
             raise _NoEquivalentError("data and trees are in one plan, and no classic tool has both")
         data = plan.resolve_data(plan.phases[0])
         if data["io"]["queue_depth"] > 1 or data["backend"] in ("io_uring", "libaio", "mmap"):
-            return EquivalentCommand(quote_command(_fio_arguments(plan, volumes)))
-        return EquivalentCommand(quote_command(_ior_arguments(plan, volumes)))
+            return EquivalentCommand(quote_command(_make_fio_arguments(plan, volumes)))
+        return EquivalentCommand(quote_command(_make_ior_arguments(plan, volumes)))
     except _NoEquivalentError as reason:
         return EquivalentCommand(reason=str(reason))
 
 
-def _task_count(plan: Plan) -> int:
+def _count_tasks(plan: Plan) -> int:
     return plan.processes * plan.threads
 
 
-def _with_launcher(plan: Plan, arguments: list[str]) -> list[str]:
-    tasks = _task_count(plan)
+def _prepend_launcher(plan: Plan, arguments: list[str]) -> list[str]:
+    tasks = _count_tasks(plan)
     return ["mpiexec", "-n", str(tasks), *arguments] if tasks > 1 else arguments
 
 
@@ -83,7 +83,7 @@ def _require_known_phases(plan: Plan, tool: str) -> None:
             raise _NoEquivalentError(f"{tool} has no stop rule like {unknown_rule}")
 
 
-def _ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
+def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     data = _require_same_data(plan)
     _require_known_phases(plan, "IOR")
     access, io, files = data["access"], data["io"], data["files"]
@@ -107,16 +107,20 @@ def _ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     arguments += ["-r"] * any(item["op"] in _READS for item in plan.phases)
     arguments += ["-F"] * (files["mapping"] == "per_task") + ["-z"] * (access["order"] == "random_permute")
     arguments += ["-e"] * (io["fsync"] in ("end", "end_timed_separately")) + ["-Y"] * (io["fsync"] == "per_op")
-    arguments += ["--posix.odirect"] * bool(io["direct"]) + _ior_shift_arguments(plan) + _time_limit_arguments(plan)
-    return _with_launcher(plan, [*arguments, "-o", "@".join(f"{item}/data" for item in _data_directories(plan, data))])
+    arguments += (
+        ["--posix.odirect"] * bool(io["direct"]) + _make_ior_reorder_arguments(plan) + _make_time_limit_arguments(plan)
+    )
+    return _prepend_launcher(
+        plan, [*arguments, "-o", "@".join(f"{item}/data" for item in _list_data_directories(plan, data))]
+    )
 
 
-def _data_directories(plan: Plan, data: Mapping[str, Any]) -> list[str]:
+def _list_data_directories(plan: Plan, data_table: Mapping[str, Any]) -> list[str]:
     """Returns the directories that hold the files."""
-    return [str(plan.target), *(str(directory) for directory in data["files"].get("across", ()))]
+    return [str(plan.target), *(str(directory) for directory in data_table["files"].get("across", ()))]
 
 
-def _ior_shift_arguments(plan: Plan) -> list[str]:
+def _make_ior_reorder_arguments(plan: Plan) -> list[str]:
     shifts = [phase.get("shift", {}) for phase in plan.phases if phase["op"] in _READS]
     active_shifts = [shift for shift in shifts if shift.get("by", "none") != "none"]
     if not active_shifts:
@@ -131,7 +135,7 @@ def _ior_shift_arguments(plan: Plan) -> list[str]:
     return arguments
 
 
-def _time_limit_arguments(plan: Plan) -> list[str]:
+def _make_time_limit_arguments(plan: Plan) -> list[str]:
     limits = {
         str(phase.get("stop", {}).get("stonewall") or phase.get("stop", {}).get("time") or "") for phase in plan.phases
     }
@@ -144,7 +148,7 @@ def _time_limit_arguments(plan: Plan) -> list[str]:
     return [*arguments, "-O", "stoneWallingWearOut=1"] if all(wearouts) else arguments
 
 
-def _mdtest_arguments(plan: Plan) -> list[str]:
+def _make_mdtest_arguments(plan: Plan) -> list[str]:
     phases = [item for item in plan.phases if item["op"] not in ("mktree", "rmtree")]
     flags = [_TREE_OPS.get(str(item["op"])) for item in phases]
     if None in flags or not flags:
@@ -169,10 +173,10 @@ def _mdtest_arguments(plan: Plan) -> list[str]:
     arguments += ["-N", str(shifts.pop())] if len(shifts) == 1 else []
     limits = {phase["stop"]["stonewall"] for phase in phases if "stonewall" in phase.get("stop", {})}
     arguments += ["-W", f"{parse_duration(limits.pop()):.0f}"] if len(limits) == 1 else []
-    return _with_launcher(plan, [*arguments, "-d", str(plan.target / "tree")])
+    return _prepend_launcher(plan, [*arguments, "-d", str(plan.target / "tree")])
 
 
-def _fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
+def _make_fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     data = _require_same_data(plan)
     _require_known_phases(plan, "fio")
     access, io = data["access"], data["io"]
@@ -180,13 +184,13 @@ def _fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
         raise _NoEquivalentError(f"fio has no engine like {data['backend']}")
     if len([phase for phase in plan.phases if phase["op"] not in ("stat", "remove")]) > 1:
         raise _NoEquivalentError("fio needs a command for each phase, and this plan has several")
-    if data["files"]["mapping"] != "per_task" and (_task_count(plan) > 1 or data["files"]["mapping"] == "many"):
+    if data["files"]["mapping"] != "per_task" and (_count_tasks(plan) > 1 or data["files"]["mapping"] == "many"):
         raise _NoEquivalentError(f"fio has no files that are {data['files']['mapping']}")
     if access["order"] not in ("sequential", "random_permute") or parse_bytes(access["gap"]):
         raise _NoEquivalentError(f"fio does not walk a file like this ({access['order']})")
     op = "write" if plan.phases[0]["op"] in _WRITES else "read"
     size = volumes[0].bytes // volumes[0].tasks
-    directories = ":".join(_data_directories(plan, data))
+    directories = ":".join(_list_data_directories(plan, data))
     arguments = ["fio", "--name=sonde", f"--directory={directories}", f"--ioengine={_FIO_BACKENDS[data['backend']]}"]
     arguments += [
         f"--rw={'rand' if access['order'] != 'sequential' else ''}{op}",
@@ -195,7 +199,7 @@ def _fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     arguments += [
         f"--size={size}",
         f"--iodepth={io['queue_depth']}",
-        f"--numjobs={_task_count(plan)}",
+        f"--numjobs={_count_tasks(plan)}",
         "--group_reporting",
     ]
     arguments += ["--direct=1"] * bool(io["direct"]) + ["--end_fsync=1"] * (io["fsync"] == "end")

@@ -52,13 +52,13 @@ def describe_profile_changes(results: Results) -> str:
     )
 
 
-def _format_setting(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _format_setting(setting_value: Any) -> str:
+    return setting_value if isinstance(setting_value, str) else json.dumps(setting_value, ensure_ascii=False)
 
 
 def describe_executed_runs(results: Results) -> str:
     """One sentence: tasks, nodes, backends, file systems and directories of the measured runs; empty without runs."""
-    runs = [run for item in results.runs if not item.warm_up and (run := _read(item.folder)) is not None]
+    runs = [run for item in results.runs if not item.warm_up and (run := _read_summary(item.folder)) is not None]
     if not runs:
         return ""
     parts = [f"{_format_range(run.tasks for run in runs)} on {_format_range((run.nodes for run in runs), 'node')}"]
@@ -98,9 +98,9 @@ def describe_shared_directories(results: Results) -> list[str]:
     return sentences
 
 
-def _read(folder: Any) -> Summary | None:
+def _read_summary(run_folder: Any) -> Summary | None:
     try:
-        return read_summary(folder)
+        return read_summary(run_folder)
     except RecordError:
         return None
 

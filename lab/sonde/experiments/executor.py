@@ -17,7 +17,7 @@ from sonde.experiments.member_use import (
     apply_striping,
     find_unused_members,
     list_placement_arguments,
-    name_flavor,
+    name_mpi_flavor,
 )
 from sonde.launch.engine import Engine
 from sonde.launch.launchers.launcher import Launcher
@@ -57,7 +57,7 @@ class Executor(Protocol):
         """Blocks until the run is stored, whether it succeeded or not. Raises UserError if nothing was measured."""
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether a signal requested a stop, so that no further run may begin."""
 
 
@@ -75,11 +75,11 @@ class StoppableExecutor:
     def __post_init__(self) -> None:
         forward_stop = self.setup.on_stop
 
-        def note_stop() -> None:
+        def remember_stop_signal() -> None:
             self.stopped = True
             forward_stop()
 
-        self.setup = replace(self.setup, on_stop=note_stop)
+        self.setup = replace(self.setup, on_stop=remember_stop_signal)
 
 
 @dataclass
@@ -101,10 +101,10 @@ class EngineExecutor(StoppableExecutor):
             setup = apply_variant(setup, attempt.variant)
         self.begin(replace(attempt, plan=plan))
 
-        def find_unused(record: RecordReader) -> list[dict[str, Any]]:
+        def find_unused_plan_members(record: RecordReader) -> list[dict[str, Any]]:
             return find_unused_members(attempt.clients, attempt.storage, record, plan, setup.system, attempt.swept)
 
-        return conduct_run(plan, setup, self.observer, attempt.name, attempt.facts, find_unused)
+        return conduct_run(plan, setup, self.observer, attempt.name, attempt.facts, find_unused_plan_members)
 
 
 def resolve_launcher(
@@ -125,7 +125,7 @@ def resolve_launcher(
     if name == "srun" and clients.nodes and clients.tasks_per_node:
         launcher_args = f"--nodes={clients.nodes} --ntasks-per-node={clients.tasks_per_node} {launcher_args}"
     launcher = make_launcher(name, plan.processes, launcher_args)
-    if placement := list_placement_arguments(name, clients, system, name_flavor(launcher)):
+    if placement := list_placement_arguments(name, clients, system, name_mpi_flavor(launcher)):
         # Arguments of the user come last, so that they win.
         launcher = make_launcher(
             name, plan.processes, f"{' '.join(quote(argument) for argument in placement)} {launcher_args}"

@@ -16,7 +16,7 @@ from sonde.model.settings import parse_setting
 _RANGE_PATTERN = re.compile(r"([^.,*+]+)\.\.([^.,*+]+)([*+])([^.,*+]+)")
 
 
-def experiment_from_plan(plan: Plan) -> dict[str, Any]:
+def build_experiment_from_plan(plan: Plan) -> dict[str, Any]:
     """Returns the experiment that runs a plan once, unchanged."""
     plan_document = copy.deepcopy(dict(plan.document))
     name, title = plan_document.pop("id"), plan_document.pop("title", "")
@@ -47,42 +47,42 @@ def apply_command_line(
         treatment = {"kind": "command", "command": prepare, "when": "run", "need": "required"}
         changed["treatments"] = [*changed.get("treatments", []), treatment]
     if sweeps:
-        changed["sweep"] = [*changed.get("sweep", []), *(read_sweep(sweep) for sweep in sweeps)]
+        changed["sweep"] = [*changed.get("sweep", []), *(parse_sweep(sweep) for sweep in sweeps)]
     return changed
 
 
-def _override_repeat(members: Mapping[str, Any], repeat: int | None, warmup: int | None) -> dict[str, Any]:
+def _override_repeat(members: Mapping[str, Any], repeat_count: int | None, warmup_count: int | None) -> dict[str, Any]:
     """Returns the repeat members with the numbers of the command line."""
     overridden = dict(members)
-    if repeat is not None:
+    if repeat_count is not None:
         overridden = {name: value for name, value in overridden.items() if name not in ("max", "interval")} | {
-            "min": repeat
+            "min": repeat_count
         }
-    return overridden if warmup is None else overridden | {"warmup": warmup}
+    return overridden if warmup_count is None else overridden | {"warmup": warmup_count}
 
 
-def _override_profile(members: Mapping[str, Any], repeat: int | None, warmup: int | None) -> dict[str, Any]:
+def _override_profile(members: Mapping[str, Any], repeat_count: int | None, warmup_count: int | None) -> dict[str, Any]:
     """Returns a profile without the members that the command line replaces."""
     replaced_members = [
-        *(("min", "max", "interval") if repeat is not None else ()),
-        *(("warmup",) if warmup is not None else ()),
+        *(("min", "max", "interval") if repeat_count is not None else ()),
+        *(("warmup",) if warmup_count is not None else ()),
     ]
     kept_members = {
         path: value for path, value in members.items() if path not in [f"repeat.{name}" for name in replaced_members]
     }
     if isinstance(kept_members.get("repeat"), Mapping):
-        kept_members["repeat"] = _override_repeat(kept_members["repeat"], repeat, warmup)
+        kept_members["repeat"] = _override_repeat(kept_members["repeat"], repeat_count, warmup_count)
     return kept_members
 
 
-def read_sweep(text: str) -> dict[str, Any]:
+def parse_sweep(sweep_text: str) -> dict[str, Any]:
     """Parses ``data.access.transfer=4KiB,64KiB`` or ``tasks.threads=1..32*2``. Several paths, and their values, are
     joined by ``+``. Raises UserError."""
-    path_text, equals, value_text = text.partition("=")
+    path_text, equals, value_text = sweep_text.partition("=")
     paths = [item.strip() for item in path_text.split("+")]
     if not equals or not all(paths) or not value_text.strip():
         raise UserError(
-            f'--sweep "{text}" is not PATH=VALUES; write it like --sweep data.access.transfer=4KiB,64KiB,1MiB or'
+            f'--sweep "{sweep_text}" is not PATH=VALUES; write it like --sweep data.access.transfer=4KiB,64KiB,1MiB or'
             f" --sweep tasks.threads=1..32*2."
         )
     range_match = _RANGE_PATTERN.fullmatch(value_text.strip())
@@ -94,17 +94,17 @@ def read_sweep(text: str) -> dict[str, Any]:
             step: _parse_value(range_match[4]),
         }
     else:
-        values = [_parse_joined_values(item, len(paths), text) for item in value_text.split(",")]
+        values = [_parse_joined_values(item, len(paths), sweep_text) for item in value_text.split(",")]
     return {"paths": paths if len(paths) > 1 else paths[0], "values": values}
 
 
-def _parse_joined_values(value_text: str, count: int, text: str) -> Any:
-    if count == 1:
+def _parse_joined_values(value_text: str, path_count: int, sweep_text: str) -> Any:
+    if path_count == 1:
         return _parse_value(value_text)
     values = [_parse_value(part) for part in value_text.split("+")]
-    if len(values) != count:
+    if len(values) != path_count:
         raise UserError(
-            f'--sweep "{text}" has {count} paths, so each of its values is {count} joined by "+"; "{value_text}" is'
+            f'--sweep "{sweep_text}" has {path_count} paths, so each of its values is {path_count} joined by "+"; "{value_text}" is'
             f" not."
         )
     return values

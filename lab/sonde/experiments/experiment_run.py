@@ -21,7 +21,7 @@ from sonde.experiments.medians import CellMedian, Effect, compute_effects, compu
 from sonde.experiments.page.page import evaluate_results
 from sonde.experiments.ranking import describe_ranking
 from sonde.experiments.request import Request
-from sonde.experiments.results import Results, find_leftover_directories, read_results
+from sonde.experiments.results import Results, find_leftover_directories, read_group_results
 from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
 from sonde.experiments.schedule import ScheduledRun
 from sonde.launch.engine import Engine, find_engine
@@ -54,7 +54,7 @@ class ExperimentRun:
         return EXIT_FAILED if self.outcome.exit_code == EXIT_OK and fails else self.outcome.exit_code
 
 
-def execute_request(
+def run_experiment_request(
     request: Request,
     archive: Archive,
     display: Display,
@@ -82,51 +82,59 @@ def execute_request(
         time.sleep(_WAIT_S)
     archive.recover()
     if request.stored:
-        _remove_leftovers(setup.engine, archive, request.group)
-    observer = _make_observer(display, heading, request.experiment.title)
+        _remove_leftover_files(setup.engine, archive, request.group)
+    observer = _make_runner_observer(display, heading, request.experiment.title)
     runner = Runner(request, archive, executor, observer, find_end_of_own_job())
     prepared = runner.prepare_cells()
     forecaster = Forecaster(setup.engine, launcher=locations.launcher)
     # A simulated run needs no space or memory of this machine.
     forecasts = [] if executor.simulated else [forecaster.forecast_cell(cell) for cell in prepared]
     try:
-        ended = runner.run(prepared, forecasts)
+        ended = runner.run_all_cells(prepared, forecasts)
     finally:
         display.close()
     if ended.failures:
-        _remove_leftovers(setup.engine, archive, request.group)
-    return evaluate_run(ended, read_results(archive, request.group), system)
+        _remove_leftover_files(setup.engine, archive, request.group)
+    return evaluate_stored_results(ended, read_group_results(archive, request.group), system)
 
 
-def evaluate_run(outcome: RunnerOutcome, results: Results, system: System | None) -> ExperimentRun:
+def evaluate_stored_results(runner_outcome: RunnerOutcome, results: Results, system: System | None) -> ExperimentRun:
     """Computes medians, effects and verdicts of the stored runs."""
     medians = compute_medians(results)
     lacks = find_unmet_requirements(results, system)
     verdicts = evaluate_results(results, system, lacks)[1] if results.runs else []
-    return ExperimentRun(outcome, results, medians, compute_effects(medians), verdicts, system)
+    return ExperimentRun(runner_outcome, results, medians, compute_effects(medians), verdicts, system)
 
 
-def _make_observer(display: Display, heading: list[Callable[[Attempt], None]], title: str) -> RunnerObserver:
-    def begin(turn: ScheduledRun, number: int, count: int, remaining_s: float | None) -> None:
-        repeat_name = f"warm-up {turn.repeat + 1}" if turn.warm_up else f"repeat {turn.repeat + 1}"
-        name = f"{title}, {turn.cell.id}" if turn.cell.id != "base" else title
-        display.set_position(number, count, remaining_s)
-        heading.append(lambda attempt: display.begin(f"{name}, {repeat_name}", number, count, attempt.plan))
+def _make_runner_observer(
+    display: Display, print_heading: list[Callable[[Attempt], None]], experiment_title: str
+) -> RunnerObserver:
+    def display_run_begin(
+        scheduled_run: ScheduledRun, run_number: int, run_count: int, remaining_s: float | None
+    ) -> None:
+        repeat_name = (
+            f"warm-up {scheduled_run.repeat + 1}" if scheduled_run.warm_up else f"repeat {scheduled_run.repeat + 1}"
+        )
+        name = f"{experiment_title}, {scheduled_run.cell.id}" if scheduled_run.cell.id != "base" else experiment_title
+        display.set_position(run_number, run_count, remaining_s)
+        print_heading.append(
+            lambda attempt: display.begin(f"{name}, {repeat_name}", run_number, run_count, attempt.plan)
+        )
 
-    def seed(number: int) -> None:
-        display.say(f"Seed of the order: {number}")
+    def display_seed(seed_number: int) -> None:
+        display.say(f"Seed of the order: {seed_number}")
 
-    return RunnerObserver(on_seed=seed, on_begin=begin, on_message=display.say)
+    return RunnerObserver(on_seed=display_seed, on_begin=display_run_begin, on_message=display.say)
 
 
-def _remove_leftovers(engine: Engine, archive: Archive, group: str) -> None:
+def _remove_leftover_files(engine: Engine, archive: Archive, run_group: str) -> None:
     """Removes the files that killed runs of this experiment left on the storage."""
-    for directory in find_leftover_directories(archive, group):
+    for directory in find_leftover_directories(archive, run_group):
         with contextlib.suppress(UserError):  # `sonde clean` reports the reason
             engine.clean(directory, dry_run=False)
 
 
-def results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:
+def convert_results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:
     """Returns the JSON document of the results (schema sonde-results/2)."""
     finished = experiment_run.results
     return {

@@ -57,7 +57,7 @@ class Forecast:
     runs: int = 0  # minimum number of runs of the cell, warm-ups included
 
     @property
-    def cell(self) -> str:
+    def cell_id(self) -> str:
         return self.prepared.cell.id
 
     @property
@@ -65,10 +65,12 @@ class Forecast:
         """Whether only a stonewall keeps a run from using the space that must stay free."""
         if self.available is None or self.refusal:
             return False
-        return self.most_space > self.space and self.most_space + _reserved_bytes(self.prepared.plan) > self.available
+        return (
+            self.most_space > self.space and self.most_space + _get_reserved_bytes(self.prepared.plan) > self.available
+        )
 
     @property
-    def seconds(self) -> float | None:
+    def run_seconds(self) -> float | None:
         """Seconds of one run; None if the duration of a phase is unknown."""
         durations = [seconds.seconds for seconds in self.phases]
         return None if None in durations else sum(seconds for seconds in durations if seconds is not None)
@@ -84,9 +86,9 @@ class Forecaster:
 
     def __init__(self, engine: Engine, rate: float | None = None, runs: int = 1, launcher: str = "") -> None:
         self._engine, self._rate, self._runs, self._launcher = engine, rate, runs, launcher
-        self._facts = cache(self._probe)
+        self._facts = cache(self._probe_directory)
 
-    def _probe(self, directory: str) -> Mapping[str, Any]:
+    def _probe_directory(self, directory: str) -> Mapping[str, Any]:
         return self._engine.probe(Path(directory))
 
     def forecast_cell(self, prepared: PreparedCell) -> Forecast:
@@ -109,7 +111,7 @@ class Forecaster:
                 replace(volume, **{name: answered_phase[name] for name in ("files", "segments", "operations", "bytes")})
                 for volume, answered_phase in zip(volumes, resolved["phases"], strict=True)
             ]
-        available = self._available_bytes(prepared)
+        available = self._get_available_bytes(prepared)
         forecast = Forecast(
             prepared,
             tasks,
@@ -130,7 +132,7 @@ class Forecaster:
             exit_code=EXIT_ENVIRONMENT if missing_space else EXIT_BAD_INPUT,
         )
 
-    def _available_bytes(self, prepared: PreparedCell) -> int | None:
+    def _get_available_bytes(self, prepared: PreparedCell) -> int | None:
         """Returns the free space in bytes.
 
         For a pool: what fits if files are distributed evenly over its directories.
@@ -151,24 +153,35 @@ class Forecaster:
         )
 
     def _forecast_phase(
-        self, plan: Plan, phase: Mapping[str, Any], volume: PhaseVolume, memory: int | None, nodes: int
+        self,
+        plan: Plan,
+        phase_table: Mapping[str, Any],
+        phase_volume: PhaseVolume,
+        memory_bytes: int | None,
+        node_count: int,
     ) -> PhaseForecast:
-        memory_share = volume.bytes / nodes / memory if memory else None
+        memory_share = phase_volume.bytes / node_count / memory_bytes if memory_bytes else None
         is_from_memory = False
-        if volume.op in _READ_OPS and not plan.is_tree_phase(phase) and volume.backend not in _MEMORY_BACKENDS:
-            is_emptied = any(str(treatment["kind"]) in _CACHE_EMPTYING_KINDS for treatment in phase.get("before", ()))
-            is_direct = bool(plan.resolve_data(phase)["io"]["direct"])
+        if (
+            phase_volume.op in _READ_OPS
+            and not plan.is_tree_phase(phase_table)
+            and phase_volume.backend not in _MEMORY_BACKENDS
+        ):
+            is_emptied = any(
+                str(treatment["kind"]) in _CACHE_EMPTYING_KINDS for treatment in phase_table.get("before", ())
+            )
+            is_direct = bool(plan.resolve_data(phase_table)["io"]["direct"])
             is_from_memory = (
                 memory_share is not None and memory_share < _MEMORY_FACTOR and not is_emptied and not is_direct
             )
         return PhaseForecast(
-            volume.id,
-            volume.op,
-            volume.files,
-            volume.bytes,
-            volume.operations,
+            phase_volume.id,
+            phase_volume.op,
+            phase_volume.files,
+            phase_volume.bytes,
+            phase_volume.operations,
             memory_share,
-            self._estimate_seconds(phase, volume),
+            self._estimate_seconds(phase_table, phase_volume),
             is_from_memory,
         )
 
@@ -184,14 +197,14 @@ class Forecaster:
         return None if volume.bytes or volume.operations else sleep_seconds
 
 
-def _reserved_bytes(plan: Plan) -> int:
+def _get_reserved_bytes(plan: Plan) -> int:
     return parse_bytes(plan.resolve()["target"]["min_free"])
 
 
 def _describe_missing_space(forecast: Forecast) -> str:
     if forecast.available is None:
         return ""
-    reserved = _reserved_bytes(forecast.prepared.plan)
+    reserved = _get_reserved_bytes(forecast.prepared.plan)
     if forecast.space + reserved <= forecast.available:
         return ""
     return (
@@ -215,15 +228,15 @@ def _describe_impossible_residency(forecast: Forecast) -> str:
     return ""
 
 
-def exit_code_of_refusals(codes: Iterable[int]) -> int:
+def choose_exit_code_of_refusals(refusal_codes: Iterable[int]) -> int:
     """Returns the exit code of an experiment whose cells were all refused: 3 if this machine is the reason for all of
     them, else 2."""
-    return EXIT_ENVIRONMENT if set(codes) == {EXIT_ENVIRONMENT} else EXIT_BAD_INPUT
+    return EXIT_ENVIRONMENT if set(refusal_codes) == {EXIT_ENVIRONMENT} else EXIT_BAD_INPUT
 
 
 def sum_known_seconds(forecasts: Sequence[Forecast]) -> tuple[float, bool]:
     """Returns the sum of the known seconds of all runs, and whether all are known."""
     accepted = [forecast for forecast in forecasts if not forecast.refusal]
     return sum(forecast.known_seconds * forecast.runs for forecast in accepted), all(
-        forecast.seconds is not None for forecast in accepted
+        forecast.run_seconds is not None for forecast in accepted
     )

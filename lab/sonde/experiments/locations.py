@@ -40,16 +40,16 @@ class RunLocations:
         return self != RunLocations()
 
 
-def existing_directory(name: str) -> Path:
+def require_existing_directory(directory_name: str) -> Path:
     """Returns the directory of that name. Raises UserError if there is none."""
-    path = Path(name)
-    if not name or "\0" in name:
+    path = Path(directory_name)
+    if not directory_name or "\0" in directory_name:
         raise UserError("The name of the directory is empty; name the directory to measure.")
     try:
         if not path.exists():
-            raise UserError(f"There is no directory {name}; name one on the file system to measure.")
+            raise UserError(f"There is no directory {directory_name}; name one on the file system to measure.")
         if not path.is_dir():
-            raise UserError(f"{name} is not a directory; Sonde writes its files into a directory.")
+            raise UserError(f"{directory_name} is not a directory; Sonde writes its files into a directory.")
     except OSError as reason:
-        raise MachineError(f"{name} cannot be examined: {reason.strerror}.") from None
+        raise MachineError(f"{directory_name} cannot be examined: {reason.strerror}.") from None
     return path

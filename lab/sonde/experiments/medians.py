@@ -72,7 +72,7 @@ def compute_medians(results: Results) -> list[CellMedian]:
                 summary = read_summary(run.folder)
             except RecordError:
                 continue  # removed meanwhile
-            for phase, unit, rate in measured_phases(summary):
+            for phase, unit, rate in iterate_measured_phases(summary):
                 rates.setdefault((phase, unit), []).append(rate)
             for row in summary.phases:
                 kinds.setdefault(str(row.get("phase")), {})[str(row.get("classification") or "")] = None
@@ -113,9 +113,9 @@ def describe_other_numbers(medians: Sequence[CellMedian]) -> list[str]:
     ]
 
 
-def measured_phases(run: Summary) -> Iterator[tuple[str, str, float]]:
+def iterate_measured_phases(summary: Summary) -> Iterator[tuple[str, str, float]]:
     """Yields phase, unit and rate of each measured phase: bytes/s, or operations/s if no bytes were transferred."""
-    for phase in run.phases:
+    for phase in summary.phases:
         if not (phase.get("measured", True) and phase.get("done")):
             continue
         for name, unit in (("bytes_per_s", BYTES), ("ops_per_s", OPERATIONS)):

@@ -45,10 +45,10 @@ def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = MOUNTINFO) ->
     return Plan.from_document({**plan.document, "target": {**target, "striping": members}}, plan.origin)
 
 
-def find_file_system_type(path: Path, mountinfo: Path = MOUNTINFO) -> str:
+def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO) -> str:
     """The type of the file system of a directory, as proc_pid_mountinfo(5) names it; empty when that is unknown."""
     try:
-        mount = find_mount(str(path), mountinfo.read_text(encoding="utf-8", errors="replace"))
+        mount = find_mount(str(directory), mountinfo_file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
     return mount.kind if mount else ""
@@ -89,7 +89,7 @@ _NUMA_BINDINGS: Mapping[tuple[str, str], list[str]] = {
 }
 
 
-def name_flavor(launcher: Launcher) -> str:
+def name_mpi_flavor(launcher: Launcher) -> str:
     """The kind of MPI of an mpiexec; empty for other launchers."""
     return launcher.flavor if isinstance(launcher, MpiexecLauncher) else ""
 
@@ -100,11 +100,11 @@ def find_unused_members(
     record: RecordReader,
     plan: Plan,
     system: System | None = None,
-    swept: Collection[str] = (),
+    swept_members: Collection[str] = (),
     is_simulated: bool = False,
 ) -> list[dict[str, Any]]:
     """The finding, as run.json stores it, that names the members that the run did not follow; empty when there is none.
-    `swept`: paths of the members whose values distinguish the cells."""
+    `swept_members`: paths of the members whose values distinguish the cells."""
     if is_simulated:
         sentences = [
             (path, "a model of a machine has no processors to bind tasks to.")
@@ -124,12 +124,12 @@ def find_unused_members(
             "severity": "warning",
             "text": f"The run did not follow {' '.join(f'{path}: {reason}' for path, reason in sentences)}",
             "advice": "Run the experiment where these members can be set, or remove them.",
-            "evidence": {"members": members, "swept": [path for path in members if path in swept]},
+            "evidence": {"members": members, "swept": [path for path in members if path in swept_members]},
         }
     ]
 
 
-def _check_nodes(
+def _check_node_count(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     nodes = record.run.nodes if record.run else None
@@ -189,7 +189,7 @@ def _list_group(clients: Clients, system: System | None) -> set[str]:
         return set()
 
 
-def _check_origin(
+def _check_clients_origin(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     if not clients.origin:
@@ -216,7 +216,7 @@ def _find_role(node: NodeLine, system: System | None) -> str:
         return ""
 
 
-def _check_pin(
+def _check_task_pinning(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     is_pinned = bool((plan.document.get("tasks") or {}).get("pin"))
@@ -224,7 +224,7 @@ def _check_pin(
         yield f"the plan {'binds' if is_pinned else 'does not bind'} tasks to cores."
 
 
-def _check_kind(
+def _check_client_kind(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     if storage.kind in ("", "any") or not record.nodes:
@@ -235,20 +235,20 @@ def _check_kind(
         yield f"it requires {storage.kind}, and the files were on {tested.type or 'an unknown file system'}."
 
 
-def _check_stripes(member: str) -> _Check:
-    def check(
+def _make_stripe_check(stripe_member: str) -> _Check:
+    def check_stripe_member(
         clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
     ) -> Iterator[str]:
         striping = (plan.document.get("target") or {}).get("striping") or {}
-        if getattr(storage, f"stripe_{member}") is None or member in striping:
+        if getattr(storage, f"stripe_{stripe_member}") is None or stripe_member in striping:
             return  # the engine reads back the stripes that it sets, and reports a difference
         kind = record.nodes[0].file_system.type if record.nodes else ""
         yield f"the files were on {kind or 'an unknown file system'}, which has no stripes that Sonde sets."
 
-    return check
+    return check_stripe_member
 
 
-def _check_purpose(
+def _check_storage_purpose(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     if storage.purpose:
@@ -257,13 +257,13 @@ def _check_purpose(
 
 _Check = Callable[[Clients, Storage, RecordReader, Plan, System | None], Iterator[str]]
 CHECKS: Mapping[str, _Check] = {
-    "clients.nodes": _check_nodes,
+    "clients.nodes": _check_node_count,
     "clients.mapping": _check_task_mapping,
     "clients.group": _check_nodes_belong_to_group,
-    "clients.origin": _check_origin,
-    "clients.pin": _check_pin,
-    "storage.kind": _check_kind,
-    "storage.purpose": _check_purpose,
-    "storage.stripe_count": _check_stripes("count"),
-    "storage.stripe_size": _check_stripes("size"),
+    "clients.origin": _check_clients_origin,
+    "clients.pin": _check_task_pinning,
+    "storage.kind": _check_client_kind,
+    "storage.purpose": _check_storage_purpose,
+    "storage.stripe_count": _make_stripe_check("count"),
+    "storage.stripe_size": _make_stripe_check("size"),
 }

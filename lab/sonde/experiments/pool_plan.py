@@ -13,12 +13,12 @@ from sonde.model.errors import UserError
 from sonde.model.plan import Plan
 
 
-def spread_over_directories(plan: Plan, directories: Sequence[str], pool: str) -> Plan:
+def distribute_files_over_directories(plan: Plan, directories: Sequence[str], pool_name: str) -> Plan:
     """Returns the plan with its files distributed over all directories. Raises UserError if that is impossible."""
     reason, advice = _explain_why_not_spread(plan)
     if reason:
         raise UserError(
-            f"The pool {pool} has {len(directories)} directories, and {reason}; give the pool one directory of a"
+            f"The pool {pool_name} has {len(directories)} directories, and {reason}; give the pool one directory of a"
             f" file system that stripes over its targets{f', or {advice}' if advice else ''}."
         )
     document = plan.document

@@ -120,34 +120,36 @@ def _drop_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:
 def _describe_best(phase: str, ranked: Sequence[CellMedian]) -> str:
     best = ranked[0]
     about = f", not of storage ({best.about})" if best.about else ""
-    return f"{phase}: {name_cell(best)} has the highest median of {len(ranked)} cells, {_format_median(best)}{about}."
+    return f"{phase}: {describe_cell_axes(best)} has the highest median of {len(ranked)} cells, {_format_median(best)}{about}."
 
 
 def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
     others = list(ranked[1:])
     printed_cells = others if len(others) <= _MOST_OTHERS else [*others[: _MOST_OTHERS - 1], others[-1]]
-    return [describe_ratio(ranked[0], other, compare_rates(other.rates, ranked[0].rates)) for other in printed_cells]
+    return [
+        describe_cell_ratio(ranked[0], other, compare_rates(other.rates, ranked[0].rates)) for other in printed_cells
+    ]
 
 
-def describe_ratio(first: CellMedian, second: CellMedian, ratio: RateRatio) -> str:
-    """How many times as fast `first` is as `second`, with the 95 % interval, or why there is none."""
-    # two digits would print a ratio near 1 as 1
-    digits = 2 if abs(ratio.value - 1) >= _SHOWN_BY_TWO_DIGITS else 3
-    sentence = f"{name_cell(first)} is {ratio.value:.{digits}g} times as fast as {name_cell(second)}"
+def describe_cell_ratio(first_median: CellMedian, second_median: CellMedian, ratio: RateRatio) -> str:
+    """How many times as fast `first_median` is as `second_median`, with the 95 % interval, or why there is none."""
+    sentence = (
+        f"{describe_cell_axes(first_median)} is {ratio.value:.2g} times as fast as {describe_cell_axes(second_median)}"
+    )
     if ratio.low is None or ratio.high is None:
         return f"{sentence} ({ratio.why})."
     if not ratio.differs:
-        return f"{name_cell(first)} and {name_cell(second)} do not differ by more than chance ({_format_range(ratio)})."
-    return f"{sentence}, {_format_range(ratio)}."
+        return f"{describe_cell_axes(first_median)} and {describe_cell_axes(second_median)} do not differ by more than chance ({_format_ratio_interval(ratio)})."
+    return f"{sentence}, {_format_ratio_interval(ratio)}."
 
 
-def _format_range(ratio: RateRatio) -> str:
+def _format_ratio_interval(ratio: RateRatio) -> str:
     """Two decimals where one would hide that 1 is outside."""
     digits = 1 if min(abs((ratio.low or 0) - 1), abs((ratio.high or 0) - 1)) >= 0.1 else 2
     return f"{ratio.low:.{digits}f} to {ratio.high:.{digits}f}"
 
 
-def name_cell(median: CellMedian) -> str:
+def describe_cell_axes(median: CellMedian) -> str:
     """The values of the axes: transfer=1MiB, tasks=4."""
     return ", ".join(f"{name}={value}" for name, value in median.axis_values.items())
 

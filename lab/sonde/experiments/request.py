@@ -39,7 +39,7 @@ class Request:
     stored: Mapping[str, Any] = field(default_factory=dict)  # what the archive stores of it
 
     @property
-    def repeat(self) -> RunSchedule:
+    def repeat_rules(self) -> RunSchedule:
         """The repeat rules of the experiment."""
         return self.experiment.file.repeat or RunSchedule()
 
@@ -72,7 +72,7 @@ def create_request(
     profile: str,
     settings: Sequence[str],
     locations: RunLocations,
-    group: str = "",
+    run_group: str = "",
     tags: Sequence[str] = (),
     note: str = "",
 ) -> Request:
@@ -81,7 +81,7 @@ def create_request(
     experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
     repeat = experiment_as_run.file.repeat or RunSchedule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
-    group_name = check_group(group) if group else make_run_id(experiment_as_run.id)
+    group_name = check_group(run_group) if run_group else make_run_id(experiment_as_run.id)
     return Request(
         document,
         experiment.origin,
@@ -96,9 +96,9 @@ def create_request(
     )
 
 
-def read_stored_request(archive: Archive, group: str, locations: RunLocations) -> Request:
+def read_stored_request(archive: Archive, run_group: str, locations: RunLocations) -> Request:
     """Reads a request from the archive to resume it; its stored locations are used if `locations` is empty."""
-    stored = read_group(archive.root, group)
+    stored = read_group(archive.root, run_group)
     settings = tuple(str(setting) for setting in stored["settings"])
     experiment = build_experiment(stored["document"], str(stored["origin"]), str(stored["profile"]), settings)
     return Request(
@@ -116,13 +116,13 @@ def read_stored_request(archive: Archive, group: str, locations: RunLocations) -
     )
 
 
-def _parse_locations(stored: Mapping[str, Any]) -> RunLocations:
+def _parse_locations(stored_members: Mapping[str, Any]) -> RunLocations:
     """Earlier archives have one directory of a pool, as a text."""
     pools = {
         name: (directories,) if isinstance(directories, str) else tuple(directories)
-        for name, directories in stored.get("pools", {}).items()
+        for name, directories in stored_members.get("pools", {}).items()
     }
-    return RunLocations(**{**stored, "pools": pools})
+    return RunLocations(**{**stored_members, "pools": pools})
 
 
 def resume_request(archive: Archive, request: Request, is_required: bool) -> Request:

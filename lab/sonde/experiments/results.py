@@ -86,21 +86,23 @@ def hash_experiment(experiment: Experiment) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def build_experiment(document: Mapping[str, Any], origin: str, profile: str, settings: Sequence[str]) -> Experiment:
+def build_experiment(
+    experiment_document: Mapping[str, Any], document_origin: str, profile: str, settings: Sequence[str]
+) -> Experiment:
     """Builds an experiment from a document that includes its plans, with profile and ``path=value`` settings
     applied."""
-    experiment = make_experiment(document, origin, profile)
+    experiment = make_experiment(experiment_document, document_origin, profile)
     changes = {".".join(steps): value for steps, value in (parse_setting(setting) for setting in settings)}
     if not changes:
         return experiment
-    return with_settings(experiment, changes, make_experiment(document, origin))
+    return with_settings(experiment, changes, make_experiment(experiment_document, document_origin))
 
 
-def read_results(archive: Archive, group: str) -> Results:
+def read_group_results(archive: Archive, group_reference: str) -> Results:
     """Reads the results of a group, given by name, unique prefix, or "last". Raises UserError."""
     from sonde.store.names import find_folders_of_group  # pyarrow takes long to import
 
-    stored = read_group(archive.root, group)
+    stored = read_group(archive.root, group_reference)
     name = str(stored["group"])
     experiment = build_experiment(
         stored["document"], str(stored["origin"]), str(stored["profile"]), list(stored["settings"])
@@ -135,17 +137,17 @@ def read_results(archive: Archive, group: str) -> Results:
     )
 
 
-def _read_system_name(stored: Mapping[str, Any]) -> str:
-    locations = stored.get("where")
+def _read_system_name(stored_request: Mapping[str, Any]) -> str:
+    locations = stored_request.get("where")
     return str(locations.get("system") or "") if isinstance(locations, Mapping) else ""
 
 
-def find_leftover_directories(archive: Archive, group: str) -> list[Path]:
+def find_leftover_directories(archive: Archive, run_group: str) -> list[Path]:
     """Returns the directories on the storage that killed runs of an experiment left behind."""
     from sonde.store.names import find_folders_of_group
 
     directories = []
-    for folder in find_folders_of_group(archive.root, group):
+    for folder in find_folders_of_group(archive.root, run_group):
         try:
             run = read_summary(folder)
         except RecordError:

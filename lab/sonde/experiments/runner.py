@@ -16,8 +16,8 @@ from sonde.conduct.run import RunResult
 from sonde.experiments.cells import PreparedCell, prepare_cells
 from sonde.experiments.environment_setup import EnvironmentSetup
 from sonde.experiments.executor import Attempt, Executor
-from sonde.experiments.forecast import Forecast, exit_code_of_refusals
-from sonde.experiments.medians import measured_phases
+from sonde.experiments.forecast import Forecast, choose_exit_code_of_refusals
+from sonde.experiments.medians import iterate_measured_phases
 from sonde.experiments.request import Request
 from sonde.experiments.results import RunPlacement, find_placement, hash_experiment
 from sonde.experiments.schedule import Rates, Schedule, ScheduledRun
@@ -61,21 +61,26 @@ class _CellState:
     warm_ups: set[int] = field(default_factory=set)
     seconds: list[float] = field(default_factory=list)
 
-    def has_run(self, turn: ScheduledRun) -> bool:
-        return turn.repeat in (self.warm_ups if turn.warm_up else self.rates)
+    def has_run(self, scheduled_run: ScheduledRun) -> bool:
+        return scheduled_run.repeat in (self.warm_ups if scheduled_run.warm_up else self.rates)
 
 
 class Runner:
     """Runs the experiment of one request."""
 
     def __init__(
-        self, request: Request, archive: Archive, executor: Executor, watcher: RunnerObserver, end: float | None = None
+        self,
+        request: Request,
+        archive: Archive,
+        executor: Executor,
+        observer: RunnerObserver,
+        time_limit: float | None = None,
     ) -> None:
-        """`end`: a run begins only if it will probably finish before this time (seconds of time.time()); None: no
+        """`time_limit`: a run begins only if it will probably finish before this time (seconds of time.time()); None: no
         limit."""
         self._request, self._archive = request, archive
-        self._time_limit = end
-        self._executor, self._observer = executor, watcher
+        self._time_limit = time_limit
+        self._executor, self._observer = executor, observer
         self._hash = hash_experiment(request.experiment)
         self._cells: dict[str, _CellState] = {}
         self._number = 0
@@ -86,7 +91,7 @@ class Runner:
         """Prepares all cells. Raises UserError for an unknown location name."""
         return prepare_cells(self._request.experiment, self._request.locations.read_directories(), self._request.group)
 
-    def run(
+    def run_all_cells(
         self, prepared_cells: list[PreparedCell] | None = None, forecasts: Sequence[Forecast] = ()
     ) -> RunnerOutcome:
         """Blocks until all cells have enough repeats or a signal stops the session. Cells whose forecast has a refusal
@@ -96,7 +101,7 @@ class Runner:
         prepared_cells = self.prepare_cells() if prepared_cells is None else prepared_cells
         for cell, refusal, code in (
             *((cell_plan.cell.id, cell_plan.refusal, cell_plan.exit_code) for cell_plan in prepared_cells),
-            *((cell_plan.cell, cell_plan.refusal, cell_plan.exit_code) for cell_plan in forecasts),
+            *((cell_plan.cell_id, cell_plan.refusal, cell_plan.exit_code) for cell_plan in forecasts),
         ):
             if refusal:
                 self._outcome.refusals[cell], self._outcome.refusal_codes[cell] = refusal, code
@@ -110,9 +115,9 @@ class Runner:
         self._observer.on_seed(self._request.seed)
         schedule = Schedule(
             [cell_plan.cell for cell_plan in ready.values()],
-            self._request.repeat,
+            self._request.repeat_rules,
             self._request.seed,
-            lambda cell: self._cell_state(cell).rates,
+            lambda cell: self._get_cell_state(cell).rates,
             lambda cell: cell in self._outcome.refusals or cell in self._outcome.failures,
         )
         folder = locate_group_folder(self._archive.root, self._request.group)
@@ -121,7 +126,7 @@ class Runner:
         environment = EnvironmentSetup(treatments, folder, self._observer.on_message)
         try:
             with environment:
-                self._run_turns(schedule, ready, environment)
+                self._run_schedule(schedule, ready, environment)
         except (StoppedError, KeyboardInterrupt):
             self._outcome.exit_code = EXIT_INTERRUPTED
         finally:
@@ -132,95 +137,104 @@ class Runner:
         self._set_exit_code(ready)
         return self._outcome
 
-    def _run_turns(self, schedule: Schedule, ready: Mapping[str, PreparedCell], environment: EnvironmentSetup) -> None:
-        cooldown = self._request.repeat.cooldown
+    def _run_schedule(
+        self, schedule: Schedule, prepared_cells: Mapping[str, PreparedCell], environment: EnvironmentSetup
+    ) -> None:
+        cooldown = self._request.repeat_rules.cooldown
         for turn in schedule.iterate_runs():
-            if self._cell_state(turn.cell.id).has_run(turn):
+            if self._get_cell_state(turn.cell.id).has_run(turn):
                 continue
             if not self._fits_time_limit(turn, cooldown or 0.0):
                 raise StoppedError("")
             if cooldown and self._outcome.runs:
                 time.sleep(cooldown)
-            self._run_turn(turn, ready[turn.cell.id], schedule, environment)
-            if self._executor.stopped:
+            self._run_scheduled_run(turn, prepared_cells[turn.cell.id], schedule, environment)
+            if self._executor.is_stopped:
                 raise StoppedError("")
 
-    def _fits_time_limit(self, turn: ScheduledRun, cooldown: float) -> bool:
+    def _fits_time_limit(self, scheduled_run: ScheduledRun, cooldown_s: float) -> bool:
         """Returns whether a run fits before the time limit, judged by the longest run of its cell, or of all cells if
         the cell has none. A first run is always tried."""
         if self._time_limit is None:
             return True
-        durations = self._cell_state(turn.cell.id).seconds or [
+        durations = self._get_cell_state(scheduled_run.cell.id).seconds or [
             duration for state in self._cells.values() for duration in state.seconds
         ]
         remaining_s = self._time_limit - time.time()
-        if not durations or max(durations) + cooldown <= remaining_s:
+        if not durations or max(durations) + cooldown_s <= remaining_s:
             return True
         self._outcome.messages.append(
-            f"{turn.cell.id} takes about {format_seconds(max(durations))}, and the job ends in"
+            f"{scheduled_run.cell.id} takes about {format_seconds(max(durations))}, and the job ends in"
             f" {format_seconds(max(remaining_s, 0.0))}: it is left to the next one."
         )
         return False
 
-    def _run_turn(
-        self, turn: ScheduledRun, prepared: PreparedCell, schedule: Schedule, environment: EnvironmentSetup
+    def _run_scheduled_run(
+        self,
+        scheduled_run: ScheduledRun,
+        prepared_cell: PreparedCell,
+        schedule: Schedule,
+        environment: EnvironmentSetup,
     ) -> None:
-        variant = self._variants.get(str(turn.cell.coordinates.get("variant", "")))
-        number, count, remaining_s = self._progress(schedule)
-        self._observer.on_begin(turn, number, count, remaining_s)
+        variant = self._variants.get(str(scheduled_run.cell.coordinates.get("variant", "")))
+        number, count, remaining_s = self._compute_progress(schedule)
+        self._observer.on_begin(scheduled_run, number, count, remaining_s)
         began = time.monotonic()
         try:
             if not self._executor.simulated:
-                environment.prepare_run(turn.cell.id, variant, prepared.directory)
+                environment.prepare_run(scheduled_run.cell.id, variant, prepared_cell.directory)
             result = self._executor.execute(
                 Attempt(
-                    prepared.plan,
+                    prepared_cell.plan,
                     self._request.experiment.id,
-                    self._run_facts(turn),
-                    prepared.clients,
+                    self._make_run_facts(scheduled_run),
+                    prepared_cell.clients,
                     variant,
-                    self._request.experiment.resolve_storage(turn.cell),
+                    self._request.experiment.resolve_storage(scheduled_run.cell),
                     self._request.experiment.find_swept_paths(),
                 )
             )
         except StoppedError:
             raise
         except UserError as reason:
-            if self._executor.stopped:
+            if self._executor.is_stopped:
                 raise StoppedError("") from None
             # A cell that cannot be run must not stop the others.
-            refusal = str(reason).removeprefix(f"{prepared.plan.origin}: ")
-            self._outcome.refusals[turn.cell.id], self._outcome.refusal_codes[turn.cell.id] = refusal, reason.exit_code
-            self._observer.on_message(f"{turn.cell.id} is not run: {refusal}")
+            refusal = str(reason).removeprefix(f"{prepared_cell.plan.origin}: ")
+            self._outcome.refusals[scheduled_run.cell.id], self._outcome.refusal_codes[scheduled_run.cell.id] = (
+                refusal,
+                reason.exit_code,
+            )
+            self._observer.on_message(f"{scheduled_run.cell.id} is not run: {refusal}")
             return
         finally:
-            environment.undo_run()
+            environment.undo_changes_for_run()
         self._number += 1
         if self._request.tags:
             change_tags(result.folder, add=self._request.tags)
         if result.exit_code == EXIT_OK:
             self._outcome.runs += 1
             self._record_run(read_summary(result.folder), time.monotonic() - began)
-        elif not self._executor.stopped:
-            self._outcome.failures[turn.cell.id] = result.text
-            self._observer.on_message(f"{turn.cell.id} is not run again: {result.text}")
+        elif not self._executor.is_stopped:
+            self._outcome.failures[scheduled_run.cell.id] = result.text
+            self._observer.on_message(f"{scheduled_run.cell.id} is not run again: {result.text}")
             if result.exit_code == EXIT_MISMATCH:
                 self._outcome.exit_code = EXIT_MISMATCH
-        self._observer.on_done(turn, result)
+        self._observer.on_done(scheduled_run, result)
 
-    def _run_facts(self, turn: ScheduledRun) -> dict[str, Any]:
-        cell, request = turn.cell, self._request
+    def _make_run_facts(self, scheduled_run: ScheduledRun) -> dict[str, Any]:
+        cell, request = scheduled_run.cell, self._request
         variant = str(cell.coordinates.get("variant", ""))
         placement = RunPlacement(
-            request.experiment.id, self._hash, cell.id, cell.coordinates, cell.plan, variant, turn.repeat, turn.warm_up,
+            request.experiment.id, self._hash, cell.id, cell.coordinates, cell.plan, variant, scheduled_run.repeat, scheduled_run.warm_up,
             request.profile, request.seed, self._number, self._executor.simulated,
         )  # fmt: skip
         note = {"note": request.note} if request.note else {}
-        role = "calibration" if turn.warm_up else "run"
+        role = "calibration" if scheduled_run.warm_up else "run"
         return {"group": request.group, "role": role, **note, **placement.to_facts()}
 
-    def _cell_state(self, cell: str) -> _CellState:
-        return self._cells.setdefault(cell, _CellState())
+    def _get_cell_state(self, cell_id: str) -> _CellState:
+        return self._cells.setdefault(cell_id, _CellState())
 
     def _load_earlier_runs(self) -> None:
         """Loads the runs of earlier sessions from the archive."""
@@ -239,29 +253,29 @@ class Runner:
         self._number = max(self._number, int(placement["number"]) + 1)
         if run.status != "done":
             return
-        state = self._cell_state(str(placement["cell"]))
+        state = self._get_cell_state(str(placement["cell"]))
         state.seconds.append(total_seconds if total_seconds is not None else run.seconds or 0.0)
         if placement["warm_up"]:
             state.warm_ups.add(int(placement["repeat"]))
         else:
-            state.rates[int(placement["repeat"])] = {phase: rate for phase, _, rate in measured_phases(run)}
+            state.rates[int(placement["repeat"])] = {phase: rate for phase, _, rate in iterate_measured_phases(run)}
 
-    def _progress(self, schedule: Schedule) -> tuple[int, int, float | None]:
+    def _compute_progress(self, schedule: Schedule) -> tuple[int, int, float | None]:
         """Returns the number of the run that begins, the expected number of runs, and the estimated remaining
         seconds."""
-        cooldown = self._request.repeat.cooldown or 0.0
+        cooldown = self._request.repeat_rules.cooldown or 0.0
         durations = [second for state in self._cells.values() for second in state.seconds]
         mean_duration = sum(durations) / len(durations) if durations else None
         done = count = 0
         remaining_s: float | None = 0.0
         for cell in schedule.cells:
-            state = self._cell_state(cell.id)
+            state = self._get_cell_state(cell.id)
             finished = len(state.rates) + len(state.warm_ups)
             done += finished
             if cell.id in self._outcome.refusals or cell.id in self._outcome.failures:
                 count += finished
                 continue
-            expected_runs = max(finished, schedule.estimate_repeats(cell) + self._request.repeat.warmup)
+            expected_runs = max(finished, schedule.estimate_repeats(cell) + self._request.repeat_rules.warmup)
             count += expected_runs
             seconds_per_run = sum(state.seconds) / len(state.seconds) if state.seconds else mean_duration
             remaining_s = (
@@ -288,11 +302,11 @@ class Runner:
             },
         )
 
-    def _set_exit_code(self, ready: Mapping[str, PreparedCell]) -> None:
+    def _set_exit_code(self, prepared_cells: Mapping[str, PreparedCell]) -> None:
         ended = self._outcome
         if ended.exit_code != EXIT_OK:
             return
         if ended.failures:
             ended.exit_code = EXIT_FAILED
-        elif not any(self._cell_state(cell).rates for cell in ready):
-            ended.exit_code = exit_code_of_refusals(ended.refusal_codes.values())
+        elif not any(self._get_cell_state(cell).rates for cell in prepared_cells):
+            ended.exit_code = choose_exit_code_of_refusals(ended.refusal_codes.values())

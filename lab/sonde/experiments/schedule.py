@@ -48,14 +48,14 @@ class Schedule:
     def __init__(
         self,
         cells: Sequence[Cell],
-        repeat: RunSchedule,
+        repeat_rules: RunSchedule,
         seed: int,
-        rates: Callable[[str], Mapping[int, Rates]],
-        given_up: Callable[[str], bool],
+        get_rates: Callable[[str], Mapping[int, Rates]],
+        has_given_up: Callable[[str], bool],
     ) -> None:
-        self.stopping = make_stopping_rule(repeat)
-        self.cells, self._repeat, self._seed = cells, repeat, seed
-        self._rates, self._given_up = rates, given_up
+        self.stopping = make_stopping_rule(repeat_rules)
+        self.cells, self._repeat, self._seed = cells, repeat_rules, seed
+        self._rates, self._given_up = get_rates, has_given_up
 
     def iterate_runs(self) -> Iterator[ScheduledRun]:
         """Yields every run, including those that earlier sessions finished."""
@@ -67,36 +67,38 @@ class Schedule:
 
     def _iterate_blocks(self, cells: Sequence[Cell]) -> Iterator[ScheduledRun]:
         for number in range(self._repeat.warmup):
-            yield from self._arrange_block(cells, number, True)
+            yield from self._arrange_block_of_runs(cells, number, True)
         number = 0
         while members := [cell for cell in cells if self._needs_run(cell, number)]:
-            yield from self._arrange_block(members, number, False)
+            yield from self._arrange_block_of_runs(members, number, False)
             number += 1
 
-    def _arrange_block(self, cells: Sequence[Cell], number: int, warm_up: bool) -> Iterator[ScheduledRun]:
+    def _arrange_block_of_runs(
+        self, cells: Sequence[Cell], block_number: int, is_warm_up: bool
+    ) -> Iterator[ScheduledRun]:
         block = list(cells)
         if self._repeat.order != IN_ORDER:
-            Random(f"{self._seed} {'warm-up' if warm_up else 'repeat'} {number}").shuffle(block)
+            Random(f"{self._seed} {'warm-up' if is_warm_up else 'repeat'} {block_number}").shuffle(block)
         for cell in block:
             if not self._given_up(cell.id):
-                yield ScheduledRun(cell, number, warm_up)
+                yield ScheduledRun(cell, block_number, is_warm_up)
 
-    def _needs_run(self, cell: Cell, number: int) -> bool:
+    def _needs_run(self, cell: Cell, block_number: int) -> bool:
         """Returns whether a cell is part of this block. Variants of a cell continue until all have enough repeats."""
         if self._given_up(cell.id):
             return False
-        if number < self.stopping.min_runs:
+        if block_number < self.stopping.min_runs:
             return True
         return any(
-            not self._has_enough(other, number)
+            not self._has_enough_repeats(other, block_number)
             for other in self.cells
             if _differ_in_variant_only(other, cell) and not self._given_up(other.id)
         )
 
-    def _has_enough(self, cell: Cell, number: int) -> bool:
-        if number >= self.stopping.max_runs:
+    def _has_enough_repeats(self, cell: Cell, block_number: int) -> bool:
+        if block_number >= self.stopping.max_runs:
             return True
-        earlier_rates = [rates for repeat, rates in sorted(self._rates(cell.id).items()) if repeat < number]
+        earlier_rates = [rates for repeat, rates in sorted(self._rates(cell.id).items()) if repeat < block_number]
         phases = {phase for rates in earlier_rates for phase, rate in rates.items() if rate > 0}
         values_by_phase = [[rates[phase] for rates in earlier_rates if rates.get(phase, 0) > 0] for phase in phases]
         return bool(values_by_phase) and all(self.stopping.is_finished(values) for values in values_by_phase)
@@ -113,7 +115,7 @@ class Schedule:
 
 
 def _differ_in_variant_only(first_cell: Cell, second_cell: Cell) -> bool:
-    def other_axes(cell: Cell) -> dict[str, object]:
+    def get_other_axes(cell: Cell) -> dict[str, object]:
         return {name: value for name, value in cell.coordinates.items() if name != "variant"}
 
-    return first_cell.plan == second_cell.plan and other_axes(first_cell) == other_axes(second_cell)
+    return first_cell.plan == second_cell.plan and get_other_axes(first_cell) == get_other_axes(second_cell)

@@ -15,7 +15,7 @@ def list_shipped_plans() -> dict[str, Path]:
     return {
         name: file
         for name, file in find_bundled_toml_files("experiments", include_subfolders=True).items()
-        if not _is_experiment(file)
+        if not _is_experiment_file(file)
     }
 
 
@@ -24,27 +24,27 @@ def list_shipped_experiments() -> dict[str, Path]:
     return {
         name: file
         for name, file in find_bundled_toml_files("experiments", include_subfolders=True).items()
-        if _is_experiment(file)
+        if _is_experiment_file(file)
     }
 
 
-def _is_experiment(file: Path) -> bool:
+def _is_experiment_file(file: Path) -> bool:
     return f'schema = "{EXPERIMENT_FORMAT}"' in file.read_text(encoding="utf-8")
 
 
-def resolve_plan_source(name: str) -> str:
-    """Returns the file for `name`: a file, a shipped plan or experiment, or ``-`` for standard input.
+def resolve_plan_source(source_name: str) -> str:
+    """Returns the file for `source_name`: a file, a shipped plan or experiment, or ``-`` for standard input.
 
     Raises PlanError.
     """
     files_by_name = find_bundled_toml_files("experiments", include_subfolders=True)
-    if name == "-" or is_file_reference(name, files_by_name):
-        return name
-    if name in files_by_name:
-        return str(files_by_name[name])
+    if source_name == "-" or is_file_reference(source_name, files_by_name):
+        return source_name
+    if source_name in files_by_name:
+        return str(files_by_name[source_name])
     plan_names = ", ".join(list_shipped_plans()) or "none"
     raise PlanError(
-        f'There is no plan file "{name}" and no ready-made experiment of that name; ready-made plans are {plan_names},'
+        f'There is no plan file "{source_name}" and no ready-made experiment of that name; ready-made plans are {plan_names},'
         f" and there are {len(list_shipped_experiments())} experiments (docs/reference/experiments.md)."
-        + suggest_name(name, files_by_name)
+        + suggest_name(source_name, files_by_name)
     )

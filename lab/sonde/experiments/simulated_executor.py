@@ -72,12 +72,14 @@ class SimulatedExecutor(StoppableExecutor):
         self.begin(attempt)
         setup = replace(self.setup, system=self.system)
 
-        def find_unused(record: RecordReader) -> list[dict[str, Any]]:
+        def find_unused_plan_members(record: RecordReader) -> list[dict[str, Any]]:
             return find_unused_members(
                 clients, attempt.storage, record, attempt.plan, self.system, attempt.swept, is_simulated=True
             )
 
-        return run_simulated(attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts, find_unused)
+        return run_plan_in_simulator(
+            attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts, find_unused_plan_members
+        )
 
     def _require_simulated_variant(self, variant: Variant) -> None:
         """Raises UserError for a variant that the simulator cannot represent: both sides would be the same run."""
@@ -104,39 +106,44 @@ class SimulatedExecutor(StoppableExecutor):
         return self._system_files[key]
 
 
-def run_simulated(
+def run_plan_in_simulator(
     plan: Plan,
     setup: RunSetup,
     observer: LineObserver,
     launcher: SimulatedLauncher,
-    name: str | None = None,
+    run_name: str | None = None,
     facts: Mapping[str, Any] | None = None,
-    inspect: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
+    inspect_record: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
 ) -> RunResult:
     """Runs one plan on the launcher's machine and stores the run. Raises UserError if nothing was simulated."""
     simulated_facts = {"simulated": {"mount": launcher.mount, "seed": launcher.seed, "faults": list(launcher.faults)}}
     with_launcher = replace(setup, launcher=launcher)
     return conduct_run(
-        _merge_into_one_process(plan), with_launcher, observer, name, {**simulated_facts, **(facts or {})}, inspect
+        _merge_into_one_process(plan),
+        with_launcher,
+        observer,
+        run_name,
+        {**simulated_facts, **(facts or {})},
+        inspect_record,
     )
 
 
-def compute_system_changes(system: System, part: str, clients: Clients, storage: Storage) -> dict[str, Any]:
+def compute_system_changes(system: System, mount_or_pool: str, clients: Clients, storage: Storage) -> dict[str, Any]:
     """Returns the system changes for the clients and storage of a cell.
 
-    `part` is the cell's pool, mount or file system; empty: the first mount with storage.
+    `mount_or_pool` is the cell's pool, mount or file system; empty: the first mount with storage.
     """
     changes: dict[str, Any] = {}
-    mount = _find_mount(system, part)
+    mount = _find_mount(system, mount_or_pool)
     if mount and (nodes := _list_calling_nodes(system, mount, clients)):
         changes[f"mounts.{mount}.on"] = nodes
-    file_system = _find_file_system(system, mount) if mount else part
+    file_system = _find_file_system(system, mount) if mount else mount_or_pool
     if (
         file_system in system.list_ids("file_systems")
         and getattr(system.item(file_system).table, "kind", "") == "lustre"
     ):
         if storage.stripe_count is not None:
-            owner = part if part in system.list_ids("pools") else file_system
+            owner = mount_or_pool if mount_or_pool in system.list_ids("pools") else file_system
             target_count = len(system.find_targets(owner, "ost") or system.find_targets(owner))
             count = target_count if storage.stripe_count == "all" else int(storage.stripe_count)
             changes[f"file_systems.{file_system}.stripe.count"] = count
@@ -145,20 +152,20 @@ def compute_system_changes(system: System, part: str, clients: Clients, storage:
     return changes
 
 
-def _find_mount(system: System, part: str) -> str:
+def _find_mount(system: System, mount_or_pool: str) -> str:
     """Returns the mount of a pool or file system, or the mount itself; empty if there is none."""
     mounts = system.list_ids("mounts")
-    if part in mounts:
-        return part
-    if not part:  # the simulator's default: the first mount with storage
+    if mount_or_pool in mounts:
+        return mount_or_pool
+    if not mount_or_pool:  # the simulator's default: the first mount with storage
         return next((mount for mount in mounts if _has_storage(system, _find_file_system(system, mount))), "")
-    owner = _find_file_system(system, part) if part in system.list_ids("pools") else part
+    owner = _find_file_system(system, mount_or_pool) if mount_or_pool in system.list_ids("pools") else mount_or_pool
     return next((mount for mount in mounts if _find_file_system(system, mount) == owner), "")
 
 
-def _find_file_system(system: System, part: str) -> str:
+def _find_file_system(system: System, mount_or_pool: str) -> str:
     """Returns the file system of a mount or pool; empty if it has none."""
-    return system.find_reference(part, "file_system") or ""
+    return system.find_reference(mount_or_pool, "file_system") or ""
 
 
 def _has_storage(system: System, file_system: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
 from sonde.experiments.plan_loading import load_plan
-from sonde.experiments.simulated_executor import run_simulated
+from sonde.experiments.simulated_executor import run_plan_in_simulator
 from sonde.launch.session import LineObserver
 from sonde.launch.simulator import MESSAGES, SimulatedLauncher, find_simulator
 from sonde.logs.log_findings import find_logged_events
@@ -71,13 +71,13 @@ def prepare_simulation(
 
 
 def load_simulated_plan(
-    name: str, settings: Sequence[str], document: dict[str, Any], machine: System, mount: str
+    plan_name: str, settings: Sequence[str], plan_document: dict[str, Any], machine: System, mount_name: str
 ) -> Plan:
     """Returns the plan of the document. A plan without a target has the mount point on the machine's nodes."""
-    target_table = document.setdefault("target", {})
+    target_table = plan_document.setdefault("target", {})
     if isinstance(target_table, dict):
-        target_table.setdefault("path", _find_mount_point(machine, mount))
-    return load_plan(name, settings, None, document)
+        target_table.setdefault("path", _find_mount_point(machine, mount_name))
+    return load_plan(plan_name, settings, None, plan_document)
 
 
 def simulate_plan_once(
@@ -86,17 +86,19 @@ def simulate_plan_once(
     observer: LineObserver,
     launcher: SimulatedLauncher,
     labels: RunLabels,
-    stores_traces: bool = False,
+    store_traces: bool = False,
 ) -> RunResult:
-    """Runs the plan once on the launcher's machine and stores the run. `stores_traces`: with counters and messages of
+    """Runs the plan once on the launcher's machine and stores the run. `store_traces`: with counters and messages of
     the servers. Raises UserError if nothing was simulated."""
-    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if stores_traces else None
+    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if store_traces else None
 
     def find_in_log(_record: RecordReader) -> list[dict[str, Any]]:
         return find_logged_events(trace_folder / MESSAGES) if trace_folder else []
 
     with_traces = replace(launcher, traces=trace_folder)
-    result = run_simulated(plan, setup, observer, with_traces, facts=labels.as_facts(), inspect=find_in_log)
+    result = run_plan_in_simulator(
+        plan, setup, observer, with_traces, facts=labels.as_facts(), inspect_record=find_in_log
+    )
     if trace_folder is not None:
         with (
             ConfinedDirectory.open(trace_folder.parent) as source,

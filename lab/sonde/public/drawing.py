@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sonde.charts.page_renderer import render_page
 from sonde.charts.study import Study, StudySection
 from sonde.experiments.claims.requirements import find_unmet_requirements
-from sonde.experiments.page.page import build_study, evaluate_results
+from sonde.experiments.page.page import build_experiment_page, evaluate_results
 from sonde.experiments.results import Results
 from sonde.findings.phase_summary import assess_phase
 from sonde.model.system import System
@@ -47,7 +47,7 @@ def draw_phase(folder: Path, phase_id: str) -> str:
 def draw_experiment(results: Results, system: System | None) -> str:
     """Returns the page of an experiment, as `sonde run --report` writes it."""
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
-    return _make_frame(render_page(build_study(results, runs, verdicts), _STUDY))
+    return _make_frame(render_page(build_experiment_page(results, runs, verdicts), _STUDY))
 
 
 def draw_comparison(comparison: ArchiveComparison) -> str:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sonde.experiments.experiment_run import ExperimentRun, evaluate_run, results_to_json
+from sonde.experiments.experiment_run import ExperimentRun, convert_results_to_json, evaluate_stored_results
 from sonde.experiments.medians import BYTES, CellMedian
-from sonde.experiments.results import read_results
+from sonde.experiments.results import read_group_results
 from sonde.experiments.runner import RunnerOutcome
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
@@ -129,16 +129,16 @@ class ExecutedExperiment(Convertible):
 
 def read_executed_experiment(archive: Archive, name: str) -> ExecutedExperiment:
     """Returns a stored experiment: the name of its group, a unique beginning of one, or "last". Raises UserError."""
-    results = read_results(archive, name)
+    results = read_group_results(archive, name)
     system = read_system(find_system_file(results.system)) if results.system else None
     outcome = RunnerOutcome(results.group, refusals=dict(results.refusals), failures=dict(results.failures))
-    return make_executed_experiment(evaluate_run(outcome, results, system))
+    return make_executed_experiment(evaluate_stored_results(outcome, results, system))
 
 
 def make_executed_experiment(experiment_run: ExperimentRun) -> ExecutedExperiment:
     """Returns the public form of an experiment that was run or read."""
     results = experiment_run.results
-    document = results_to_json(experiment_run)
+    document = convert_results_to_json(experiment_run)
     claims = [ExperimentClaim(**{name: item[name] for name in ExperimentClaims._kinds}) for item in document["claims"]]
     return ExecutedExperiment(
         id=results.experiment.id,

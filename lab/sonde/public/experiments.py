@@ -11,9 +11,9 @@ from typing import Any
 
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.executor import ExecutorFactory
-from sonde.experiments.experiment_builder import apply_command_line, experiment_from_plan
-from sonde.experiments.experiment_run import describe_failure, execute_request
-from sonde.experiments.locations import RunLocations, existing_directory
+from sonde.experiments.experiment_builder import apply_command_line, build_experiment_from_plan
+from sonde.experiments.experiment_run import describe_failure, run_experiment_request
+from sonde.experiments.locations import RunLocations, require_existing_directory
 from sonde.experiments.plan_loading import load_plan
 from sonde.experiments.request import create_request, resume_request
 from sonde.experiments.shipped_experiments import resolve_plan_source
@@ -72,12 +72,12 @@ def run_experiment(
         document, origin = _read_source(experiment)
         if document.get("schema") != EXPERIMENT_FORMAT:  # the plan gets its settings and directory, as in `sonde run`
             plan = load_plan(origin, list(settings), locations.default or None, dict(document))
-            document, settings, locations = experiment_from_plan(plan), (), replace(locations, default="")
+            document, settings, locations = build_experiment_from_plan(plan), (), replace(locations, default="")
         described = make_experiment(apply_command_line(document, repeat, warmup, None, tuple(sweeps)), origin)
         request = create_request(described, profile, tuple(settings), locations, labels.group, labels.tags, labels.note)
         request = resume_request(folder, request, resume)
         with show_progress(progress) as display:
-            done = execute_request(request, folder, display, create_executor=create_executor)
+            done = run_experiment_request(request, folder, display, create_executor=create_executor)
     if done.outcome.exit_code != EXIT_OK:
         raise make_failure(done.outcome.exit_code, describe_failure(done))
     return make_executed_experiment(done)
@@ -136,4 +136,4 @@ def _read_locations(
 
 
 def _to_absolute(directory: str | Path) -> str:
-    return str(existing_directory(str(directory)).absolute())
+    return str(require_existing_directory(str(directory)).absolute())

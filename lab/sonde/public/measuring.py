@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sonde.conduct.run import RunResult, RunSetup, make_failure
 from sonde.experiments.check.check import CheckObserver, FileSystemCheck, store_check_result
-from sonde.experiments.locations import existing_directory
-from sonde.experiments.plan_loading import divide_tasks, load_plan
+from sonde.experiments.locations import require_existing_directory
+from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.experiments.single_run import (
     RunLabels,
@@ -67,7 +67,7 @@ def run(
     """
     name, document = _read_plan_document(plan)
     loaded = load_plan(name, list(settings), None if on is None else str(on), document)
-    loaded, ranks = divide_tasks(loaded, launcher, tasks, processes)
+    loaded, ranks = divide_tasks_into_processes(loaded, launcher, tasks, processes)
     labels = RunLabels(group, tuple(tags), note)
     described = read_system(find_system_file(str(system))) if system else None
     folder = open_folder(archive)
@@ -190,13 +190,13 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
     Raises UserError if the directory is not there, if nothing could be measured, or if a part failed; what was measured
     is stored.
     """
-    target = existing_directory(str(directory))
+    target = require_existing_directory(str(directory))
     folder = open_folder(archive)
     with show_progress(progress) as display:
         setup = RunSetup(find_engine(), folder, on_stop=display.stopping)
         folder.recover()
         observer = CheckObserver(on_part=_make_part_observer(display), on_line=display.line)
-        result = FileSystemCheck(target, setup, full, observer).run()
+        result = FileSystemCheck(target, setup, full, observer).measure_all_parts()
     store_check_result(result, folder)
     if result.exit_code != EXIT_OK:
         reason = next((item.text for item in result.runs if item.exit_code != EXIT_OK), "")

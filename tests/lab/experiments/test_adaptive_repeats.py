@@ -93,7 +93,7 @@ def test_interval_of_adaptive_repeats_covers_truth(kind: str, share: float) -> N
     for rates, look in ended(kind, 1, TRIALS, share, seed=13):
         low, high = (
             ClaimEvaluator(CellGrid(experiment), GivenRates({cell.id: rates[0]}, look), 0.95)
-            .evaluate(written, {})
+            .evaluate_expression(written, {})
             .bounds.limits
         )
         hits += low <= 1.0 <= high
@@ -157,13 +157,19 @@ def test_measured_runs_report_how_repeats_ended() -> None:
     for most, look in ((8, InterimLook.LAST), (30, InterimLook.BETWEEN)):
         experiment = _judged(rates, most)
         source = measured(experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
-        assert source.look(experiment.cells[0]) is look
-        samples = source.samples("bandwidth", "write", experiment.cells[0])
+        assert source.determine_interim_look(experiment.cells[0]) is look
+        samples = source.collect_samples("bandwidth", "write", experiment.cells[0])
         assert samples.look is look
-        halves.append(samples.bounds().relative_half_width or 0.0)
+        halves.append(samples.compute_median_bounds().relative_half_width or 0.0)
     fixed_experiment = build_experiment(repeat={"min": 8, "seed": 1})
     fixed = measured(fixed_experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
-    assert fixed.look(fixed_experiment.cells[0]) is InterimLook.ONLY
-    halves.insert(0, fixed.samples("bandwidth", "write", fixed_experiment.cells[0]).bounds().relative_half_width or 0.0)
+    assert fixed.determine_interim_look(fixed_experiment.cells[0]) is InterimLook.ONLY
+    halves.insert(
+        0,
+        fixed.collect_samples("bandwidth", "write", fixed_experiment.cells[0])
+        .compute_median_bounds()
+        .relative_half_width
+        or 0.0,
+    )
     assert halves == sorted(halves)  # the more a number of runs was chosen by looking, the wider
     assert len(set(halves)) == 3

@@ -12,7 +12,7 @@ from made_runs import Made, build_experiment, claim, measured, record
 from sonde.experiments.claims.samples import MissingError, RateCurve
 from sonde.experiments.claims.values import classify_form, compute_completion_tail
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims
-from sonde.experiments.page.sentences import verdict_sentence
+from sonde.experiments.page.sentences import describe_verdict
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.claims import FUNCTIONS, METRICS
 from sonde.model.system import read_system
@@ -253,13 +253,13 @@ def test_divisor_that_may_be_0_is_reported() -> None:
             for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
     verdict = evaluate_claims(experiment, measured(experiment, {"base": runs}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
-    assert verdict_sentence(verdict).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
+    assert describe_verdict(verdict).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
 
 
 def test_value_close_to_threshold_is_reported() -> None:
     verdict = in_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
-    assert "More runs would hardly decide it: the interval is wide, and the value is close to" in verdict_sentence(
+    assert "More runs would hardly decide it: the interval is wide, and the value is close to" in describe_verdict(
         verdict
     )
 
@@ -327,7 +327,7 @@ def test_failed_runs_are_ignored_and_counted() -> None:
     runs = [record([Made()])] * 6 + [record([Made(rate=1e-9)], status="failed")]
     source = measured(experiment, {"base": runs})
     assert evaluate_claims(experiment, source)[0].outcome is HOLDS
-    assert source.unfinished_count() == 1
+    assert source.count_unfinished_runs() == 1
 
 
 def test_levels_needs_and_profiles_give_reasons() -> None:
@@ -340,7 +340,9 @@ def test_levels_needs_and_profiles_give_reasons() -> None:
         profiles={"published": {}},
     )
     verdicts = evaluate_claims(
-        experiment, measured(experiment, {"base": [record([Made()])] * 6}), lacks={"lustre": "the file system is xfs"}
+        experiment,
+        measured(experiment, {"base": [record([Made()])] * 6}),
+        unmet_requirements={"lustre": "the file system is xfs"},
     )
     assert [verdict.outcome for verdict in verdicts] == [NOT] * 3
     assert [verdict.reason for verdict in verdicts] == [

@@ -35,7 +35,7 @@ def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Pat
     with EnvironmentSetup((command(log, "experiment"), command(log, "cell"), command(log, "run")), tmp_path) as setup:
         for cell in ("a", "a", "b"):
             setup.prepare_run(cell, None, "/d")
-            setup.undo_run()
+            setup.undo_changes_for_run()
     assert lines(log) == [
         "do-experiment", "do-cell a", "do-run a", "undo-run a", "do-run a", "undo-run a",
         "undo-cell a", "do-cell b", "do-run b", "undo-run b", "undo-cell b", "undo-experiment",
@@ -49,7 +49,7 @@ def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> Non
     with EnvironmentSetup((), tmp_path) as setup:
         for variant in (on, on, off, on):
             setup.prepare_run("c", variant, "/d")
-            setup.undo_run()
+            setup.undo_changes_for_run()
     assert lines(log) == ["set c on", "unset c on", "set c on", "unset c on"]
 
 
@@ -90,7 +90,7 @@ def test_optional_treatment_failure_is_reported_once(tmp_path: Path) -> None:
     with EnvironmentSetup((treatment,), tmp_path) as setup:
         for _ in range(2):
             setup.prepare_run("c", None, "/d")
-            setup.undo_run()
+            setup.undo_changes_for_run()
     assert len(setup.problems) == 1
     assert "(`exit 1`) failed: exit code 1." in setup.problems[0]
 

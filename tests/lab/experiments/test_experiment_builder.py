@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sonde.experiments.experiment_builder import apply_command_line, experiment_from_plan, read_sweep
+from sonde.experiments.experiment_builder import apply_command_line, build_experiment_from_plan, parse_sweep
 from sonde.model.errors import UserError
 from sonde.model.experiment import make_experiment
 from sonde.model.plan import Plan
@@ -19,7 +19,7 @@ PLAN = Plan.from_document(
 
 
 def test_experiment_from_plan_has_same_plan() -> None:
-    experiment = make_experiment(experiment_from_plan(PLAN), "p.toml")
+    experiment = make_experiment(build_experiment_from_plan(PLAN), "p.toml")
     (cell,) = experiment.cells
     assert cell.id == "base"
     document_built = experiment.build_plan(cell).document
@@ -28,7 +28,11 @@ def test_experiment_from_plan_has_same_plan() -> None:
 
 def test_every_option_sets_its_member() -> None:
     document = apply_command_line(
-        experiment_from_plan(PLAN), 5, 2, "make clean", ["data.access.transfer=4KiB,64KiB", "tasks.threads=1..8*2"]
+        build_experiment_from_plan(PLAN),
+        5,
+        2,
+        "make clean",
+        ["data.access.transfer=4KiB,64KiB", "tasks.threads=1..8*2"],
     )
     experiment = make_experiment(document, "p.toml")
     assert len(experiment.cells) == 8
@@ -41,14 +45,14 @@ def test_every_option_sets_its_member() -> None:
 
 
 def test_repeat_option_replaces_interval() -> None:
-    document = {**experiment_from_plan(PLAN), "repeat": {"min": 3, "max": 9, "interval": 0.1, "seed": 4}}
+    document = {**build_experiment_from_plan(PLAN), "repeat": {"min": 3, "max": 9, "interval": 0.1, "seed": 4}}
     assert apply_command_line(document, 7)["repeat"] == {"min": 7, "seed": 4}
 
 
 @pytest.mark.parametrize("profile", ["table", "paths"])
 def test_repeat_option_overrides_profile(profile: str) -> None:
     document = {
-        **experiment_from_plan(PLAN),
+        **build_experiment_from_plan(PLAN),
         "repeat": {"min": 6, "max": 30, "interval": 0.05, "seed": 4},
         "profiles": {
             "table": {"repeat": {"min": 2, "max": 12, "interval": 0.2, "warmup": 3, "seed": 9}},
@@ -75,7 +79,7 @@ def test_repeat_option_overrides_profile(profile: str) -> None:
     ],
 )
 def test_sweep_option_equals_sweep_member(text: str, expected: dict[str, Any]) -> None:
-    assert read_sweep(text) == expected
+    assert parse_sweep(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -89,5 +93,5 @@ def test_sweep_option_equals_sweep_member(text: str, expected: dict[str, Any]) -
 )
 def test_invalid_sweep_is_rejected(text: str, sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        read_sweep(text)
+        parse_sweep(text)
     assert sentence in str(caught.value)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from made_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import convert_verdicts_to_json, evaluate_claims
-from sonde.experiments.page.sentences import verdict_sentence
+from sonde.experiments.page.sentences import describe_verdict
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 
 STEADY = (0.99, 1.01, 1.0, 0.995, 1.005, 1.002)
@@ -24,7 +24,7 @@ def judge_levels(levels: list[float], runs: tuple[float, ...] = STEADY, text: st
         for cell, level in zip(experiment.cells, levels, strict=True)
     }
     verdicts = evaluate_claims(experiment, measured(experiment, records))
-    sentence = verdict_sentence(verdicts[0])
+    sentence = describe_verdict(verdicts[0])
     parts = convert_verdicts_to_json(verdicts)[0]["cells"][0]["comparisons"]
     assert parts[0]["explanation"] in sentence
     return verdicts[0].outcome, sentence

@@ -45,20 +45,20 @@ def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, *
 def test_forecast_has_memory_share_and_time() -> None:
     cell_forecast = forecast(rate=GIB / 2, volume="4GiB")
     assert [phase.memory_share for phase in cell_forecast.phases] == [0.25, 0.25]
-    assert cell_forecast.seconds == 16
+    assert cell_forecast.run_seconds == 16
     assert (cell_forecast.space, cell_forecast.available) == (4 * GIB, 100 * GIB)
-    assert forecast(volume="4GiB").seconds is None
+    assert forecast(volume="4GiB").run_seconds is None
 
 
 def test_timed_phase_takes_its_time_plus_sleeps() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"time": "30s"}, "before": [{"kind": "sleep", "time": "5s"}]}]
-    assert forecast(phases).seconds == 35
+    assert forecast(phases).run_seconds == 35
 
 
 def test_stonewall_limits_phase_time() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"stonewall": "3s"}}]
-    assert forecast(phases, rate=GIB / 2).seconds == 2
-    assert forecast(phases, rate=GIB / 8).seconds == 3
+    assert forecast(phases, rate=GIB / 2).run_seconds == 2
+    assert forecast(phases, rate=GIB / 8).run_seconds == 3
 
 
 def test_cell_without_free_space_is_rejected() -> None:

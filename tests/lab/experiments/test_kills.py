@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import sonde
-from sonde.experiments.results import read_results
+from sonde.experiments.results import read_group_results
 from sonde.store.archive import Archive
 
 KILLS = 20
@@ -84,7 +84,7 @@ def test_killed_runner_loses_no_runs(tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in (helpers, lab))},
         )  # fmt: skip
         output, _ = runners.communicate("".join(f"{life}\n" for life in lives), timeout=300)
-        results = read_results(Archive(tmp_path / name), "g")
+        results = read_group_results(Archive(tmp_path / name), "g")
         counts = Counter((run.cell, run.repeat, run.warm_up) for run in results.runs)
         document = json.loads((results.folder / "experiment.json").read_text())
         assert document["seed"] == 9

@@ -22,7 +22,7 @@ from sonde.experiments.executed_runs import (
     describe_smoke_test,
 )
 from sonde.experiments.medians import compute_medians, describe_other_numbers
-from sonde.experiments.page.sentences import verdict_sentence
+from sonde.experiments.page.sentences import describe_verdict
 from sonde.experiments.results import CellRun, Results
 from sonde.experiments.shipped_experiments import list_shipped_experiments
 from sonde.model.experiment import read_experiment
@@ -50,7 +50,7 @@ def test_claim_on_a_storage_number_is_judged(tmp_path: Path) -> None:
 def test_claim_on_another_number_is_not_judged(tmp_path: Path, work: Work, label: str) -> None:
     verdict = evaluate(tmp_path, [work] * 6)
     assert verdict.outcome is ClaimVerdict.NOT_JUDGED
-    assert verdict_sentence(verdict).startswith("Not judged, because write of cell base is not a storage number")
+    assert describe_verdict(verdict).startswith("Not judged, because write of cell base is not a storage number")
     assert f"({label})" in verdict.reason
 
 

@@ -14,12 +14,12 @@ import pytest
 from made_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import ComparisonResult, evaluate_claims
-from sonde.experiments.page.call_chart import MOST_CALLS, select_calls
+from sonde.experiments.page.call_chart import MOST_CALLS, select_calls_to_draw
 from sonde.experiments.page.export import build_result_table
-from sonde.experiments.page.figures import figure_section
-from sonde.experiments.page.page import build_study, write_experiment_page
-from sonde.experiments.page.sentences import verdict_lines, verdict_sentence
-from sonde.experiments.page.tables import all_cells_section, table_section
+from sonde.experiments.page.figures import make_figure_section
+from sonde.experiments.page.page import build_experiment_page, write_experiment_page
+from sonde.experiments.page.sentences import describe_verdict, list_verdict_lines
+from sonde.experiments.page.tables import make_all_cells_section, make_table_section
 from sonde.experiments.results import CellRun, Results
 from sonde.model.experiment.experiment import Experiment
 from sonde.stats.bounds import BoundedValue
@@ -55,7 +55,7 @@ def runs_of(experiment: Experiment, levels: Sequence[float]) -> Any:
 
 
 def draw_figure(experiment: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
-    messages, parts = figure_section(experiment.file.figures[0], runs_of(experiment, levels))
+    messages, parts = make_figure_section(experiment.file.figures[0], runs_of(experiment, levels))
     return messages, " ".join(parts)
 
 
@@ -142,26 +142,26 @@ def test_calls_are_drawn_from_the_log_of_operations(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
     experiment = build_experiment(plan=plan, figures=[figure("calls", x="call")])
     source = measured(experiment, {"base": [record([Made("read")])]})
-    assert figure_section(experiment.file.figures[0], source)[0] == [
+    assert make_figure_section(experiment.file.figures[0], source)[0] == [
         "Not drawn: no run of cell base has a log of the operations of read."
     ]
     (tmp_path / "calls-00000.csv").write_text("time,runtime,tp\n0,0.001,1\n1,0.5,1\n", encoding="utf-8")
     source._runs["base"] = [replace(source._runs["base"][0], folder=tmp_path)]
-    _, parts = figure_section(experiment.file.figures[0], source)
+    _, parts = make_figure_section(experiment.file.figures[0], source)
     assert "500 ms" in parts[0]
 
 
 def test_longest_calls_are_always_drawn() -> None:
     times = [0.001] * 100_000
     times[77_777] = 2.0
-    positions, seconds = select_calls(times)
+    positions, seconds = select_calls_to_draw(times)
     assert len(positions) <= MOST_CALLS
     assert (77_777.0, 2.0) in zip(positions, seconds, strict=True)
 
 
 def test_table_has_medians_intervals_and_scatter() -> None:
     experiment = swept(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
-    messages, parts = table_section(experiment.file.tables[0], runs_of(experiment, (100, 200, 300)))
+    messages, parts = make_table_section(experiment.file.tables[0], runs_of(experiment, (100, 200, 300)))
     assert messages == []
     assert parts[0].count("<tr>") == 7
     assert "98.3 MB/s … 103 MB/s" in parts[0]  # the interval that the table of the terminal has, too
@@ -210,8 +210,8 @@ def test_a_ratio_has_no_unit_in_any_form() -> None:
     experiment = swept(figures=[{**kind, "id": kind["kind"]} for kind in kinds],
                  tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["calls"]}])  # fmt: skip
     source = runs_of(experiment, (100, 200, 300))
-    parts = [str(part) for figure in experiment.file.figures for part in figure_section(figure, source)[1]]
-    parts += [str(part) for part in table_section(experiment.file.tables[0], source)[1]]
+    parts = [str(part) for figure in experiment.file.figures for part in make_figure_section(figure, source)[1]]
+    parts += [str(part) for part in make_table_section(experiment.file.tables[0], source)[1]]
     assert len(parts) == 4
     for part in parts:
         assert re.search(r"\b1,000\b", part)
@@ -226,13 +226,13 @@ def test_verdicts_are_formatted_as_sentences() -> None:
     ]
     experiment = swept(expect=[{**claim(text), "id": name} for name, text in claims])
     judged = evaluate_claims(experiment, runs_of(experiment, (100, 200, 300)))
-    lines = verdict_lines(judged)
+    lines = list_verdict_lines(judged)
     assert lines[0].startswith("holds      C1  2 [1.9")
     assert lines[0].endswith("] >= 1.5.")
     assert lines[1] == ("fails      C2  transfer=1MiB: 0.5 >= 1; transfer=2MiB: 0.5 >= 1; transfer=4MiB: 0.5 >= 1.")
     assert lines[2].startswith("not judged C3  Not judged, because how many units")
     few = evaluate_claims(experiment, runs_of(experiment, (100,)))
-    assert verdict_sentence(few[0]) == "Not judged, because cell transfer=2MiB has no run."
+    assert describe_verdict(few[0]) == "Not judged, because cell transfer=2MiB has no run."
 
 
 def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
@@ -266,9 +266,9 @@ def test_simulated_experiment_is_marked_first() -> None:
     experiment = swept(expect=[claim("bandwidth(read) >= 1")])
     results = Results(experiment, "group", (), {}, simulated=True)
     source = runs_of(experiment, (1, 2, 3))
-    study = build_study(results, source, evaluate_claims(experiment, source))
+    study = build_experiment_page(results, source, evaluate_claims(experiment, source))
     assert "These numbers come from a model, not from storage." in study.alarms
-    assert all_cells_section(source)[1]
+    assert make_all_cells_section(source)[1]
 
 
 def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
@@ -276,11 +276,11 @@ def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
     verdict = evaluate_claims(experiment, measured(experiment, {"base": [record([Made(rate=2.0)])] * 6}))[0]
     close = ComparisonResult(verdict.outcome, ">", BoundedValue.exact(1.00000004), 1.0)
     same = replace(verdict, contexts=(replace(verdict.contexts[0], comparisons=(close,)),))
-    assert verdict_sentence(same) == "1 > 1, by 4e-08."
+    assert describe_verdict(same) == "1 > 1, by 4e-08."
 
 
 def test_interval_of_a_metric_does_not_go_below_zero() -> None:
     experiment = build_experiment(tables=[{"id": "t", "metrics": "system_time"}])
     records = {"base": [record([Made(system_s=seconds)]) for seconds in (0, 0.1, 9, 0, 0.2, 1, 0)]}
-    _, parts = table_section(experiment.file.tables[0], measured(experiment, records))
+    _, parts = make_table_section(experiment.file.tables[0], measured(experiment, records))
     assert "-" not in re.sub(r"<[^>]*>", "", " ".join(parts)).replace("–", "")

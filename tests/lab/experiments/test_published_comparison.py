@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from made_runs import Made, build_experiment, measured, record
 
-from sonde.experiments.page.figures import figure_section
+from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.published_comparison import (
     EXPLANATION,
     compare_published,
-    published_scale,
-    published_section,
+    compute_published_scale,
+    make_published_section,
 )
 from sonde.experiments.shipped_experiments import list_shipped_experiments, resolve_plan_source
 from sonde.model.experiment import Experiment, read_experiment
@@ -61,7 +61,7 @@ def test_comparison_has_value_interval_and_ratio() -> None:
 def test_shape_is_ratio_to_first_number_of_phase() -> None:
     experiment = build_published(number("bandwidth(write, threads=1)", "900 MB/s"),
         number("bandwidth(write, threads=4)", "1.8 GB/s"), number("bandwidth(read, threads=4)", "3 GB/s"))  # fmt: skip
-    messages, parts = published_section(runs_of(experiment))
+    messages, parts = make_published_section(runs_of(experiment))
     assert messages[0] == EXPLANATION
     rows = re.findall(r"<tr>.*?</tr>", str(parts[0]))[1:]
     cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
@@ -79,14 +79,14 @@ def test_published_ratio_is_compared_with_measured_ratio() -> None:
 
 def test_unmeasured_number_has_reason() -> None:
     experiment = build_published(number("bandwidth(write, threads=4)", "1 GB/s"))
-    messages, parts = published_section(runs_of(experiment, (100,)))
+    messages, parts = make_published_section(runs_of(experiment, (100,)))
     assert "Not measured here: cell threads=4 has no run." in messages
     assert "1.00 GB/s" in str(parts[0])
 
 
 def test_simulated_numbers_are_not_called_measured() -> None:
     experiment = build_published(number("bandwidth(write)", "2.5 GB/s", limit="about"))
-    _, (table,) = published_section(runs_of(experiment), simulated=True)
+    _, (table,) = make_published_section(runs_of(experiment), is_simulated=True)
     assert "measured" not in str(table)
     assert "simulated ÷ published" in str(table)
 
@@ -97,7 +97,7 @@ def test_number_without_place_applies_to_all_places() -> None:
     )
     assert [comparison.context for comparison in comparisons] == [{"threads": 1}, {"threads": 2}, {"threads": 4}]
     assert "about 2.50 GB/s" in str(
-        published_section(runs_of(build_published(number("bandwidth(write)", "2.5 GB/s", limit="about"))))[1]
+        make_published_section(runs_of(build_published(number("bandwidth(write)", "2.5 GB/s", limit="about"))))[1]
     )
 
 
@@ -106,12 +106,12 @@ def test_range_has_no_ratio_and_no_line() -> None:
     experiment = build_published(number("bandwidth(write)", "3.2 GB/s", to="4 GB/s"), figures=[curve])
     runs = runs_of(experiment)
     assert compare_published(runs)[0].ratio is None
-    assert "3.20 GB/s … 4.00 GB/s" in str(published_section(runs)[1])
-    assert "published" not in str(figure_section(experiment.file.figures[0], runs)[1])
+    assert "3.20 GB/s … 4.00 GB/s" in str(make_published_section(runs)[1])
+    assert "published" not in str(make_figure_section(experiment.file.figures[0], runs)[1])
 
 
 def test_document_without_numbers_has_no_section() -> None:
-    assert published_section(runs_of(build_published())) == ([], [])
+    assert make_published_section(runs_of(build_published())) == ([], [])
 
 
 @pytest.mark.parametrize("kind", ["curve", "scaling", "bars"])
@@ -122,7 +122,7 @@ def test_published_numbers_are_drawn_in_figure_of_phase(kind: str) -> None:
         number("bandwidth(read, threads=1)", "77 MB/s"),
         figures=[figure],
     )
-    html = str(figure_section(experiment.file.figures[0], runs_of(experiment))[1])
+    html = str(make_figure_section(experiment.file.figures[0], runs_of(experiment))[1])
     assert "90.0 MB/s" in html
     assert "77.0 MB/s" not in html
     assert "compare the shape, not the height" in html
@@ -131,18 +131,18 @@ def test_published_numbers_are_drawn_in_figure_of_phase(kind: str) -> None:
 def test_unmeasured_place_is_drawn_on_numeric_axis() -> None:
     curve = {"id": "f", "kind": "curve", "metrics": "bandwidth", "x": "threads", "series": "phase"}
     experiment = build_published(number("bandwidth(write, threads=4)", "512 MB/s"), figures=[curve])
-    html = str(figure_section(experiment.file.figures[0], runs_of(experiment, (100, 200)))[1])
+    html = str(make_figure_section(experiment.file.figures[0], runs_of(experiment, (100, 200)))[1])
     assert "write, published" in html
     assert "512 MB/s" in html
 
 
 def test_very_different_values_are_scaled_with_note() -> None:
-    assert published_scale([200e6], [300e6]) == 1
-    assert published_scale([2e6, 1e6], [2e9]) == pytest.approx(0.001)
-    assert published_scale([], [1.0]) == 1
+    assert compute_published_scale([200e6], [300e6]) == 1
+    assert compute_published_scale([2e6, 1e6], [2e9]) == pytest.approx(0.001)
+    assert compute_published_scale([], [1.0]) == 1
     curve = {"id": "f", "kind": "curve", "metrics": "bandwidth", "x": "threads", "series": "phase", "phases": ["write"]}
     experiment = build_published(number("bandwidth(write, threads=1)", "30 GB/s"), figures=[curve])
-    html = str(figure_section(experiment.file.figures[0], runs_of(experiment))[1])
+    html = str(make_figure_section(experiment.file.figures[0], runs_of(experiment))[1])
     assert "drawn 0.01 times as high as they are" in html
 
 

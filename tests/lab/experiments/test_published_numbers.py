@@ -99,13 +99,13 @@ def test_active_paths_of_the_x1_carry_the_same_load() -> None:
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
     assert outcome(experiment, "C1", rates, members=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
     value = (
-        evaluate_claims(experiment, PublishedNumbers(rates, members=good), ("math",))[0]
+        evaluate_claims(experiment, PublishedNumbers(rates, member_values=good), ("math",))[0]
         .contexts[0]
         .comparisons[0]
         .value
     )
     alarm = (
-        evaluate_claims(experiment, PublishedNumbers(rates, members=one_standby), ("math",))[0]
+        evaluate_claims(experiment, PublishedNumbers(rates, member_values=one_standby), ("math",))[0]
         .contexts[0]
         .comparisons[0]
         .value

@@ -10,9 +10,9 @@ import pytest
 from fake_executor import build_request, run_fake_experiment
 
 from sonde.experiments.medians import CellMedian, compute_medians
-from sonde.experiments.page.page import build_study, evaluate_results
+from sonde.experiments.page.page import build_experiment_page, evaluate_results
 from sonde.experiments.ranking import choose_figures, describe_ranking
-from sonde.experiments.results import FACTS, Results, read_results
+from sonde.experiments.results import FACTS, Results, read_group_results
 from sonde.stats.stopping import InterimLook, MedianInterval
 from sonde.store.archive import Archive
 
@@ -33,7 +33,7 @@ def run_sweep(root: Path, target: Path, rates: dict[str, float], **members: Any)
         return {"write": rates[placement["axis_values"]["transfer"]] * (1 + placement["repeat"] / 1000)}
 
     run_fake_experiment(build_request({**SWEEP, **members}, target), archive, truth)
-    return read_results(archive, "g")
+    return read_group_results(archive, "g")
 
 
 def test_best_cell_is_named_with_its_ratios(archive: Path, target: Path) -> None:
@@ -89,7 +89,7 @@ def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path)
     (figure,) = choose_figures(results.experiment, compute_medians(results))
     assert (figure.kind, figure.x, figure.series, figure.metrics) == ("curve", "transfer", "", ("bandwidth",))
     runs, verdicts = evaluate_results(results)
-    sections = {section.title: section for section in build_study(results, runs, verdicts).sections}
+    sections = {section.title: section for section in build_experiment_page(results, runs, verdicts).sections}
     assert sections["Ranking"].paragraphs[0].startswith("write: transfer=16KiB has the highest median of 3 cells")
     assert "Rate over transfer" in " ".join(sections)
     assert any("<svg" in str(part) for section in sections.values() for part in section.parts)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sonde.conduct.run import RunSetup, conduct_run
-from sonde.experiments.results import RunPlacement, build_experiment, hash_experiment, read_results
+from sonde.experiments.results import RunPlacement, build_experiment, hash_experiment, read_group_results
 from sonde.launch.engine import find_engine
 from sonde.model.errors import UserError
 from sonde.model.plan import Plan
@@ -75,7 +75,7 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     conduct_run(other, RunSetup(find_engine(), store), lambda kind, line: None, facts=retest)
     keep(store, "g2", 0, 0, 0)
 
-    results = read_results(store, "last")
+    results = read_group_results(store, "last")
     assert [(run.cell, run.repeat, run.warm_up) for run in results.runs] == [
         ("transfer=64KiB", 0, True), ("transfer=4KiB", 0, False), ("transfer=64KiB", 0, False)]  # fmt: skip
     assert results.runs[1].axis_values == {"transfer": "4KiB"}
@@ -95,7 +95,7 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
 def test_missing_experiment_is_named(archive: Path) -> None:
     write_group(archive, "20261122T100000Z-edison-ab", {"document": DOCUMENT})
     with pytest.raises(UserError, match='There is no experiment "cray" in the archive'):
-        read_results(Archive(archive), "cray")
+        read_group_results(Archive(archive), "cray")
 
 
 def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: Any) -> None:
@@ -127,4 +127,4 @@ def test_repeat_run_twice_counts_once(fake: Fake, archive: Path) -> None:
     for _ in range(2):
         keep(Archive(archive), "g1", 0, 0, 0)
     keep(Archive(archive), "g1", 0, 1, 1)
-    assert [run.repeat for run in read_results(Archive(archive), "g1").runs] == [0, 1]
+    assert [run.repeat for run in read_group_results(Archive(archive), "g1").runs] == [0, 1]

@@ -14,7 +14,7 @@ from sonde.experiments.executor import Attempt
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.medians import compute_effects, compute_medians
 from sonde.experiments.request import read_stored_request, resume_request
-from sonde.experiments.results import FACTS, read_results
+from sonde.experiments.results import FACTS, read_group_results
 from sonde.model.errors import (
     EXIT_BAD_INPUT,
     EXIT_ENVIRONMENT,
@@ -47,7 +47,7 @@ def test_cells_run_as_requested_with_correct_medians(archive: Path, target: Path
     store = Archive(archive)
     ended, played = run_fake_experiment(build_request(SIZES, target), store, fixed_rates)
     assert (ended.exit_code, ended.runs, len(played.attempts)) == (EXIT_OK, 12, 12)
-    results = read_results(store, "g")
+    results = read_group_results(store, "g")
     assert {median.cell: median.interval.value for median in compute_medians(results)} == {
         "transfer=4KiB": 1e9, "transfer=8KiB": 2e9, "transfer=16KiB": 3e9}  # fmt: skip
     assert sum(run.warm_up for run in results.runs) == 3
@@ -109,7 +109,7 @@ def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
     ended, played = run_fake_experiment(build_request(SIZES, target), store, broken)
     assert (ended.exit_code, ended.failures) == (EXIT_FAILED, {"transfer=8KiB": "No space left."})
     assert len(played.attempts) == 4 + 4 + 1
-    assert read_results(store, "g").failures == {"transfer=8KiB": "No space left."}
+    assert read_group_results(store, "g").failures == {"transfer=8KiB": "No space left."}
     ended, played = run_fake_experiment(
         resume_request(store, build_request(SIZES, target), is_required=False), store, fixed_rates
     )
@@ -129,7 +129,7 @@ def test_rejected_cell_does_not_stop_others(archive: Path, target: Path) -> None
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), store, refusing)
     assert (ended.exit_code, ended.runs) == (EXIT_OK, 8)
-    assert read_results(store, "g").refusals == {"transfer=16KiB": "There is no direct I/O here."}
+    assert read_group_results(store, "g").refusals == {"transfer=16KiB": "There is no direct I/O here."}
 
 
 def test_an_experiment_of_which_nothing_can_be_run_is_an_error(archive: Path, target: Path) -> None:
@@ -188,7 +188,7 @@ def test_variant_20_percent_faster_is_detected(archive: Path, target: Path) -> N
         return {"write": {"old": 1e9, "new": 1.2e9, "same": 1e9}[placement["variant"]] * jitter}
 
     run_fake_experiment(build_request(document, target), store, truth)
-    new, same = compute_effects(compute_medians(read_results(store, "g")))
+    new, same = compute_effects(compute_medians(read_group_results(store, "g")))
     assert new.ratio.value == pytest.approx(1.2, abs=0.02)
     assert new.ratio.differs
     assert not same.ratio.differs
@@ -203,7 +203,7 @@ def test_tags_and_note_are_stored_with_every_run(archive: Path, target: Path) ->
     run_fake_experiment(
         build_request(SIZES, target, tags=("firmware-7",), note="after the upgrade"), store, fixed_rates
     )
-    folders = [run.folder for run in read_results(store, "g").runs]
+    folders = [run.folder for run in read_group_results(store, "g").runs]
     assert all(json.loads((folder / "tags.json").read_text())["tags"] == ["firmware-7"] for folder in folders)
     assert all(json.loads((folder / "run.json").read_text())["note"] == "after the upgrade" for folder in folders)
 

@@ -90,15 +90,15 @@ def test_one_run_decides_only_if_deterministic() -> None:
     members = {("bandwidth", "write", "base"): (1.0, 1.2)}
     rates = {("bandwidth", "write", "base"): 1.0}
     assert (
-        evaluate_claims(experiment, PublishedNumbers(rates, members=members), ("math",))[0].outcome
+        evaluate_claims(experiment, PublishedNumbers(rates, member_values=members), ("math",))[0].outcome
         is ClaimVerdict.UNDECIDED
     )
     assert (
-        evaluate_claims(experiment, DeterministicNumbers(rates, members=members), ("math",))[0].outcome
+        evaluate_claims(experiment, DeterministicNumbers(rates, member_values=members), ("math",))[0].outcome
         is ClaimVerdict.HOLDS
     )
     uneven = {("bandwidth", "write", "base"): (1.0, 9.0)}
     assert (
-        evaluate_claims(experiment, DeterministicNumbers(rates, members=uneven), ("math",))[0].outcome
+        evaluate_claims(experiment, DeterministicNumbers(rates, member_values=uneven), ("math",))[0].outcome
         is ClaimVerdict.FAILS
     )

@@ -18,8 +18,8 @@ from sonde.experiments.check.plans import (
     Machine,
     build_calibration_plan,
     build_file_calibration_plan,
-    estimate_seconds,
-    plan_parts,
+    estimate_check_seconds,
+    plan_check_parts,
 )
 from sonde.launch.session import LineObserver
 from sonde.model.confined_files import ConfinedDirectory
@@ -107,23 +107,23 @@ def store_check_result(result: CheckResult, archive: Archive) -> Path:
 class FileSystemCheck:
     """Runs one check of one directory."""
 
-    def __init__(self, target: Path, setup: RunSetup, full: bool, watcher: CheckObserver) -> None:
+    def __init__(self, target: Path, setup: RunSetup, is_full_check: bool, watcher: CheckObserver) -> None:
         self._target = target.absolute()
         self._setup = replace(setup, on_stop=self._request_stop)
         self._forward_stop = setup.on_stop
         self._stopped = False
-        self._full = full
+        self._full = is_full_check
         self._observer = watcher
         self._group = make_run_id("check")
         self._notes: list[str] = []
 
-    def run(self) -> CheckResult:
+    def measure_all_parts(self) -> CheckResult:
         """Runs all parts. Raises UserError if nothing was measured or the user stopped it during calibration."""
         machine = self._probe_machine()
         machine, speed = self._calibrate_volume(machine)
-        check_parts = plan_parts(str(self._target), machine, speed, self._full)
+        check_parts = plan_check_parts(str(self._target), machine, speed, self._full)
         self._observer.on_expected(
-            estimate_seconds(machine, speed, self._full), self._compute_required_space(check_parts)
+            estimate_check_seconds(machine, speed, self._full), self._compute_required_space(check_parts)
         )
         result = CheckResult(self._group, self._target, machine, self._full, notes=self._notes)
         records = {}
@@ -164,11 +164,11 @@ class FileSystemCheck:
         self._stopped = True
         self._forward_stop()
 
-    def _measure_part(self, part: CheckPart, number: int, count: int) -> RunResult | None:
+    def _measure_part(self, part: CheckPart, part_number: int, part_count: int) -> RunResult | None:
         plan = Plan.from_document(part.document, f"the check of {self._target}")
-        self._observer.on_part(part.title, number, count, plan)
+        self._observer.on_part(part.title, part_number, part_count, plan)
         try:
-            run = self._conduct_part(plan, f"check-{part.key}", "check", part.key)
+            run = self._conduct_run_of_part(plan, f"check-{part.key}", "check", part.key)
         except StoppedError:
             raise
         except UserError as reason:
@@ -178,9 +178,9 @@ class FileSystemCheck:
         self._observer.on_done(run)
         return run
 
-    def _conduct_part(self, plan: Plan, name: str, role: str, part: str) -> RunResult:
-        facts = {"role": role, "group": self._group, "part": part}
-        return conduct_run(plan, self._setup, self._observer.on_line, name, facts)
+    def _conduct_run_of_part(self, plan: Plan, run_name: str, run_role: str, part_name: str) -> RunResult:
+        facts = {"role": run_role, "group": self._group, "part": part_name}
+        return conduct_run(plan, self._setup, self._observer.on_line, run_name, facts)
 
     def _probe_machine(self) -> Machine:
         facts = self._setup.engine.probe(self._target)
@@ -242,11 +242,11 @@ class FileSystemCheck:
         )
         return machine, speed
 
-    def _conduct_calibration_run(self, machine: Machine, volume: int) -> RunResult:
-        document = build_calibration_plan(str(self._target), volume, machine.evict or "fadvise", machine.direct)
+    def _conduct_calibration_run(self, machine: Machine, volume_bytes: int) -> RunResult:
+        document = build_calibration_plan(str(self._target), volume_bytes, machine.evict or "fadvise", machine.direct)
         plan = Plan.from_document(document, f"the check of {self._target}")
         self._observer.on_part("Calibration", 0, 0, plan)
-        run = self._conduct_part(plan, "check-calibration", "calibration", "calibration")
+        run = self._conduct_run_of_part(plan, "check-calibration", "calibration", "calibration")
         if self._stopped:
             raise StoppedError(run.text or "The check was interrupted.")
         return run
@@ -274,7 +274,7 @@ class FileSystemCheck:
             build_file_calibration_plan(str(self._target), _CALIBRATION_FILES), f"the check of {self._target}"
         )
         self._observer.on_part("Calibration", 0, 0, plan)
-        run = self._conduct_part(plan, "check-calibration", "calibration", "calibration-files")
+        run = self._conduct_run_of_part(plan, "check-calibration", "calibration", "calibration-files")
         end = run.record.phases["create"].end if "create" in run.record.phases else None
         if self._stopped:
             raise StoppedError(run.text or "The check was interrupted.")

@@ -139,36 +139,36 @@ def compute_figures(
         run_id, record = records[row.part]
         phase = record.phases.get(row.phase)
         if phase is not None:
-            computed.append(_compute_figure(row, phase, to_recorded_run(record), run_id))
+            computed.append(_compute_check_figure(row, phase, to_recorded_run(record), run_id))
     return _mark_task_limits(computed)
 
 
-def _compute_figure(row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id: str) -> CheckFigure:
-    end, assessment = phase.end, assess_phase_rate(run, phase, row.interval)
+def _compute_check_figure(figure_row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id: str) -> CheckFigure:
+    end, assessment = phase.end, assess_phase_rate(run, phase, figure_row.interval)
     figure = CheckFigure(
-        row.key,
-        row.section,
-        row.label,
-        row.unit,
+        figure_row.key,
+        figure_row.section,
+        figure_row.label,
+        figure_row.unit,
         assessment.classification,
         to_plain_spaces(assessment.classification_clause),
         run=run_id,
-        phase=row.phase,
+        phase=figure_row.phase,
         validity=assessment.validity,
         caveats=assessment.caveats,
         variation=to_plain_spaces(assessment.variation),
         stragglers=to_plain_spaces(assessment.stragglers),
         modeled=assessment.modeled,
         # The same phase without its fsync is a different number.
-        kind=determine_work_kind(run, phase) if row.interval == "total" else None,
+        kind=determine_work_kind(run, phase) if figure_row.interval == "total" else None,
     )
     if end is None or not end.ops.done:
         return figure
-    rate = getattr(end.rates, row.interval) or end.rates.total or end.rates.transfer or Rate()
-    latency = end.latency.get(row.latency, LatencySummary())
+    rate = getattr(end.rates, figure_row.interval) or end.rates.total or end.rates.transfer or Rate()
+    latency = end.latency.get(figure_row.latency, LatencySummary())
     return replace(
         figure,
-        value=rate.bytes_per_s if row.unit == "bytes_per_s" else rate.ops_per_s,
+        value=rate.bytes_per_s if figure_row.unit == "bytes_per_s" else rate.ops_per_s,
         seconds=rate.seconds,
         bytes=end.bytes.transferred,
         tasks=phase.begin.tasks or run.tasks,

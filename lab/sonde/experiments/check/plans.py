@@ -66,24 +66,28 @@ class CheckPart:
     tasks: int
 
 
-def plan_parts(target: str, machine: Machine, speed: CalibratedSpeed, full: bool = False) -> list[CheckPart]:
+def plan_check_parts(
+    target: str, machine: Machine, speed: CalibratedSpeed, is_full_check: bool = False
+) -> list[CheckPart]:
     """Returns all parts in the order of execution."""
-    phase_seconds = FULL_S if full else QUICK_S
+    phase_seconds = FULL_S if is_full_check else QUICK_S
     counts = [1] if machine.cpus == 1 else [1, machine.cpus]
-    check_parts = [_make_sequential_part(target, machine, speed, tasks, phase_seconds, full) for tasks in counts]
-    check_parts.append(_make_random_part(target, machine, speed, phase_seconds, full))
-    check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, durable=False))
+    check_parts = [
+        _make_sequential_part(target, machine, speed, tasks, phase_seconds, is_full_check) for tasks in counts
+    ]
+    check_parts.append(_make_random_part(target, machine, speed, phase_seconds, is_full_check))
+    check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, is_durable=False))
     if not machine.memory_backed:
-        check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, durable=True))
+        check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, is_durable=True))
     return check_parts
 
 
-def estimate_seconds(machine: Machine, speed: CalibratedSpeed, full: bool) -> float:
+def estimate_check_seconds(machine: Machine, speed: CalibratedSpeed, is_full_check: bool) -> float:
     """Returns the approximate seconds of all parts, removal included."""
-    phase_seconds = FULL_S if full else QUICK_S
-    volume = _compute_sequential_volume(machine, speed, phase_seconds, full)
+    phase_seconds = FULL_S if is_full_check else QUICK_S
+    volume = _compute_sequential_volume(machine, speed, phase_seconds, is_full_check)
     total = 0.0
-    for part in plan_parts("/", machine, speed, full):
+    for part in plan_check_parts("/", machine, speed, is_full_check):
         for phase in part.document["phases"]:
             stop = phase.get("stop", {})
             if "time" in stop:
@@ -94,24 +98,24 @@ def estimate_seconds(machine: Machine, speed: CalibratedSpeed, full: bool) -> fl
                 total += volume / speed.read_bytes_per_s
             else:
                 total += volume / speed.write_bytes_per_s
-        total += min(volume / speed.removal_bytes_per_s, _REMOVAL_S if not full else float("inf"))
+        total += min(volume / speed.removal_bytes_per_s, _REMOVAL_S if not is_full_check else float("inf"))
     return total
 
 
-def build_calibration_plan(target: str, volume: int, evict: str, direct: bool) -> dict[str, Any]:
-    """Returns a plan that measures rates with one task and tests whether `evict` and O_DIRECT work."""
+def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, direct_io: bool) -> dict[str, Any]:
+    """Returns a plan that measures rates with one task and tests whether `evict_method` and O_DIRECT work."""
     phases: list[dict[str, Any]] = [
         {"id": "write", "op": "write"},
-        {"id": "read", "op": "read", "before": [{"kind": "sync"}, {"kind": evict}]},
+        {"id": "read", "op": "read", "before": [{"kind": "sync"}, {"kind": evict_method}]},
     ]
-    if direct:
+    if direct_io:
         phases.append({"id": "direct", "op": "read", "io": {"direct": True}, "stop": {"time": "0.2s"}})
     return {
         "id": "check-calibration",
         "title": "Calibration: how large the volumes of the check must be",
         "target": {"path": target},
         "data": {
-            "access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(volume)},
+            "access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(volume_bytes)},
             "io": {"fsync": "end_timed_separately"},
         },
         "phases": phases,
@@ -119,20 +123,22 @@ def build_calibration_plan(target: str, volume: int, evict: str, direct: bool) -
     }
 
 
-def build_file_calibration_plan(target: str, count: int) -> dict[str, Any]:
+def build_file_calibration_plan(target: str, file_count: int) -> dict[str, Any]:
     """Returns a plan that creates and removes a few small files with one task."""
-    document = _make_small_files_document(target, count, "none")
+    document = _make_small_files_document(target, file_count, "none")
     document |= {"id": "check-calibration-files", "title": "Calibration: how many small files the check needs"}
     document["phases"] = [{"id": "create", "op": "write"}, {"id": "remove", "op": "remove"}]
     return document
 
 
-def _compute_sequential_volume(machine: Machine, speed: CalibratedSpeed, phase_seconds: float, full: bool) -> int:
+def _compute_sequential_volume(
+    machine: Machine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
+) -> int:
     """Returns the bytes of a sequential phase over all tasks, limited by free space and memory."""
     wanted = speed.write_bytes_per_s * phase_seconds
     # If reads are much faster, reading the same volume would be too short.
     wanted = max(wanted, min(speed.read_bytes_per_s * _READ_S, 2 * wanted))
-    if full:
+    if is_full_check:
         wanted = max(wanted, OVER_MEMORY * machine.memory)
         limit = 0.8 * machine.available
     else:
@@ -144,15 +150,15 @@ def _compute_sequential_volume(machine: Machine, speed: CalibratedSpeed, phase_s
 
 
 def _make_sequential_part(
-    target: str, machine: Machine, speed: CalibratedSpeed, tasks: int, phase_seconds: float, full: bool
+    target: str, machine: Machine, speed: CalibratedSpeed, tasks: int, phase_seconds: float, is_full_check: bool
 ) -> CheckPart:
-    volume = _compute_sequential_volume(machine, speed, phase_seconds, full)
+    volume = _compute_sequential_volume(machine, speed, phase_seconds, is_full_check)
     per_task = max(8 * MIB, volume // tasks // MIB * MIB)
     # Limits the phase to a few times `phase_seconds`, since the calibrated rate may be that of a burst.
     write = {"stop": {"stonewall": f"{3 * phase_seconds:g}s"}, "valid": {"min_time": "1s"}}
     phases: list[dict[str, Any]] = [{"id": "write", "op": "write", **write}]
-    if not full:
-        phases.append({"id": "read-cached", "op": "read", "stop": _stop_after(_CACHED_S)})
+    if not is_full_check:
+        phases.append({"id": "read-cached", "op": "read", "stop": _make_time_stop_rule(_CACHED_S)})
     if machine.evict and not machine.memory_backed:
         phases.append(
             {
@@ -164,7 +170,10 @@ def _make_sequential_part(
         )
     if machine.direct and not machine.memory_backed:
         # A rewrite repeats its pattern until the time limit, so its volume need not be estimated.
-        direct = {"io": {"direct": True, "fsync": "none"}, "stop": _stop_after(_limit_timed_seconds(phase_seconds))}
+        direct = {
+            "io": {"direct": True, "fsync": "none"},
+            "stop": _make_time_stop_rule(_limit_timed_seconds(phase_seconds)),
+        }
         phases.append({"id": "write-direct", "op": "rewrite", **direct})
         phases.append({"id": "read-direct", "op": "read", **direct})
     load = "1 task" if tasks == 1 else f"{tasks} tasks"
@@ -179,15 +188,17 @@ def _make_sequential_part(
             "io": {"fsync": "end_timed_separately"},
         },
         "phases": phases,
-        "limits": _time_limits(phase_seconds, len(phases)),
+        "limits": _make_time_limit(phase_seconds, len(phases)),
     }
     return CheckPart("sequential-1" if tasks == 1 else "sequential-all", document["title"], document, tasks)
 
 
 def _make_random_part(
-    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, full: bool
+    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
 ) -> CheckPart:
-    volume = min(_compute_sequential_volume(machine, speed, phase_seconds, full), (64 if full else 8) * GIB)
+    volume = min(
+        _compute_sequential_volume(machine, speed, phase_seconds, is_full_check), (64 if is_full_check else 8) * GIB
+    )
     queued = machine.direct and machine.io_uring
     tasks = 1 if queued else QUEUE_DEPTH
     per_task = max(MIB, volume // tasks // MIB * MIB)
@@ -204,13 +215,13 @@ def _make_random_part(
                 "op": "read" if op == "read" else "rewrite",
                 "access": small,
                 "io": {"direct": machine.direct, "queue_depth": depth},
-                "stop": _stop_after(_limit_timed_seconds(phase_seconds)),
+                "stop": _make_time_stop_rule(_limit_timed_seconds(phase_seconds)),
             }
             if queued and depth > 1:
                 phase["backend"] = "io_uring"
             if not machine.direct:
                 # With the page cache, each block may be accessed only once: the second access would be cached.
-                phase["stop"] = {"stonewall": _stop_after(_limit_timed_seconds(phase_seconds))["time"]}
+                phase["stop"] = {"stonewall": _make_time_stop_rule(_limit_timed_seconds(phase_seconds))["time"]}
                 phase["io"]["fsync"] = "end_timed_separately" if op == "write" else "none"
                 if op == "read" and machine.evict:
                     phase["before"] = _make_eviction_treatments(machine)
@@ -223,25 +234,25 @@ def _make_random_part(
         "tasks": {"threads": tasks},
         "data": {"access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(per_task)}},
         "phases": phases,
-        "limits": _time_limits(phase_seconds, len(phases)),
+        "limits": _make_time_limit(phase_seconds, len(phases)),
     }
     return CheckPart("random", document["title"], document, tasks)
 
 
 def _make_small_files_part(
-    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, durable: bool
+    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, is_durable: bool
 ) -> CheckPart:
     tasks = machine.cpus
-    wanted = speed.files_per_s * (phase_seconds / 3 if durable else phase_seconds)
+    wanted = speed.files_per_s * (phase_seconds / 3 if is_durable else phase_seconds)
     if phase_seconds <= QUICK_S:
         most_files = _QUICK_FILES_DISCARD if machine.discard else _QUICK_FILES
         wanted = min(wanted, most_files / tasks, _FILE_REMOVAL_S * speed.removal_files_per_s / tasks)
     count = max(64, min(int(wanted), 400_000))
     count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL)))
-    document = _make_small_files_document(target, count, "end" if durable else "none")
+    document = _make_small_files_document(target, count, "end" if is_durable else "none")
     document["calibrated"] = ["data.files.count"]
     document["tasks"] = {"threads": tasks}
-    if durable:
+    if is_durable:
         # An fsync after each file is up to 100 times slower on some storage, so a time limit ends the phase.
         phases: list[dict[str, Any]] = [{"id": "create", "op": "write", "stop": {"stonewall": f"{phase_seconds:g}s"}}]
     else:
@@ -254,19 +265,19 @@ def _make_small_files_part(
             phases.append({"id": "open-read", "op": "read", "before": _make_eviction_treatments(machine)})
         phases.append({"id": "remove", "op": "remove"})
     document["phases"] = phases
-    document["limits"] = _time_limits(phase_seconds, len(phases))
-    key = "small-files-durable" if durable else "small-files"
-    ending = ", each made durable" if durable else ""
+    document["limits"] = _make_time_limit(phase_seconds, len(phases))
+    key = "small-files-durable" if is_durable else "small-files"
+    ending = ", each made durable" if is_durable else ""
     document["id"] = f"check-{key}"
     document["title"] = f"Small files of {format_bytes(SMALL)}, {tasks} {'task' if tasks == 1 else 'tasks'}{ending}"
     return CheckPart(key, document["title"], document, tasks)
 
 
-def _make_small_files_document(target: str, count: int, fsync: str) -> dict[str, Any]:
+def _make_small_files_document(target: str, file_count: int, fsync: str) -> dict[str, Any]:
     return {
         "target": {"path": target},
         "data": {
-            "files": {"mapping": "many", "count": count, "directories": "per_task"},
+            "files": {"mapping": "many", "count": file_count, "directories": "per_task"},
             "access": {"transfer": format_exact_bytes(SMALL), "segments": 1},
             "io": {"fsync": fsync},
         },
@@ -282,10 +293,10 @@ def _limit_timed_seconds(phase_seconds: float) -> float:
     return min(phase_seconds, _TIMED_S) if phase_seconds <= QUICK_S else phase_seconds
 
 
-def _stop_after(seconds: float) -> dict[str, str]:
-    return {"time": f"{seconds:g}s"}
+def _make_time_stop_rule(phase_seconds: float) -> dict[str, str]:
+    return {"time": f"{phase_seconds:g}s"}
 
 
-def _time_limits(phase_seconds: float, phases: int) -> dict[str, str]:
+def _make_time_limit(phase_seconds: float, phase_count: int) -> dict[str, str]:
     """Returns a time limit of several times the expected duration, cache flushes included, against hangs."""
-    return {"time": f"{(4 * phase_seconds + _FLUSH_S) * phases:.0f}s"}
+    return {"time": f"{(4 * phase_seconds + _FLUSH_S) * phase_count:.0f}s"}

@@ -20,31 +20,33 @@ NO_INTERVAL = "It has no interval: by these runs its divisor may be 0."
 _GROWTH_FUNCTIONS = ("rank_correlation", "slope", "rise")
 
 
-def explain_result(comparison: ClaimComparison, values: ClaimEvaluator, context: Context, outcome: ClaimVerdict) -> str:
+def explain_comparison_result(
+    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: Context, verdict: ClaimVerdict
+) -> str:
     """Returns one or two sentences; empty if the claim holds or does not apply, or if the numbers show no reason."""
-    if outcome not in (ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED):
+    if verdict not in (ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED):
         return ""
     claim = Claim("", (comparison,))
     explanations = [
-        _explain_plateau(function, values, context)
+        _explain_plateau(function, evaluator, context)
         for function in claim.functions()
         if comparison.operator in (">", ">=")
     ]
-    if outcome is ClaimVerdict.UNDECIDED:
-        explanations.append(_explain_scatter(claim, values, context))
+    if verdict is ClaimVerdict.UNDECIDED:
+        explanations.append(_explain_scatter(claim, evaluator, context))
     return " ".join(dict.fromkeys(explanation for explanation in explanations if explanation))
 
 
-def _explain_plateau(function: MetricFunctionCall, values: ClaimEvaluator, context: Context) -> str:
+def _explain_plateau(function_call: MetricFunctionCall, evaluator: ClaimEvaluator, context: Context) -> str:
     """Returns where a metric that should grow along an axis reaches its plateau."""
-    if function.name not in _GROWTH_FUNCTIONS:
+    if function_call.name not in _GROWTH_FUNCTIONS:
         return ""
     try:
-        axis_samples = values.samples_along(function, context)
+        axis_samples = evaluator.collect_samples_along_axis(function_call, context)
     except MissingError:
         return ""
-    name, axis = function.metric.name.replace("_", " "), str(function.options["over"])
-    medians = [(value, samples.bounds()) for value, _, samples in axis_samples]
+    name, axis = function_call.metric.name.replace("_", " "), str(function_call.options["over"])
+    medians = [(value, samples.compute_median_bounds()) for value, _, samples in axis_samples]
     largest = max(bounds.value for _, bounds in medians)
     # From the end: the places that do not differ from the largest.
     knee = len(medians)
@@ -63,11 +65,11 @@ def _explain_plateau(function: MetricFunctionCall, values: ClaimEvaluator, conte
     return f"The {name} is within {100 * (1 - PLATEAU):.0f} % of its largest from {medians[knee][0]} on: the knee."
 
 
-def _is_on_plateau(high: float, value: float, largest: float) -> bool:
-    return max(value, high if high < float("inf") else value) >= PLATEAU * largest
+def _is_on_plateau(upper_bound: float, median: float, largest: float) -> bool:
+    return max(median, upper_bound if upper_bound < float("inf") else median) >= PLATEAU * largest
 
 
-def _explain_scatter(claim: Claim, values: ClaimEvaluator, context: Context) -> str:
+def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: Context) -> str:
     """Returns the cell with the largest scatter of runs, if the scatter is large."""
     scatters: list[tuple[float, str]] = []
     functions_by_metric = {
@@ -78,10 +80,12 @@ def _explain_scatter(claim: Claim, values: ClaimEvaluator, context: Context) -> 
             samples_by_cell: list[tuple[str, Samples]] = (
                 [
                     (cell.id, samples)
-                    for _, cell, samples in values.samples_along(functions_by_metric[id(metric)], context)
+                    for _, cell, samples in evaluator.collect_samples_along_axis(
+                        functions_by_metric[id(metric)], context
+                    )
                 ]
                 if id(metric) in functions_by_metric
-                else [values.samples_of_metric(metric, context)]
+                else [evaluator.collect_samples_of_metric(metric, context)]
             )
             scatters += [
                 (compute_variation(samples.values).value, f"{cell} ({metric.phase or metric.name})")

@@ -49,7 +49,7 @@ class CellGrid:
         """
         joint: list[dict[str, Any]] = [{}]
         for term in list_claim_terms(claim):
-            open_contexts = self._open_contexts(term)
+            open_contexts = self._list_contexts_of_term(term)
             if not open_contexts:
                 description = (
                     ", ".join(f"{name}={value}" for name, value in term.metric.coordinates.items()) or "its plan"
@@ -68,7 +68,7 @@ class CellGrid:
             unique.setdefault(tuple(sorted((name, str(value)) for name, value in context.items())), context)
         return list(unique.values())
 
-    def _open_contexts(self, term: ClaimTerm) -> list[dict[str, Any]]:
+    def _list_contexts_of_term(self, term: ClaimTerm) -> list[dict[str, Any]]:
         """Returns the combinations of values on the axes that a metric does not name."""
         fixed_axes = {*term.metric.coordinates, term.axis}
         open_contexts: list[dict[str, Any]] = []
@@ -91,8 +91,8 @@ class CellGrid:
             if all(name in coordinates and coordinates[name] == value for name, value in fixed.items()):
                 yield coordinates, cell
 
-    def _resolve_axis_value(self, name: str, value: Any) -> Any:
-        axis_place = self.axes[name].find_value(value) if name in self.axes else None
+    def _resolve_axis_value(self, axis_name: str, value: Any) -> Any:
+        axis_place = self.axes[axis_name].find_value(value) if axis_name in self.axes else None
         return axis_place.value if axis_place is not None else value
 
     def find_cell(self, metric: Metric, context: Context) -> Cell:
@@ -125,7 +125,7 @@ class CellGrid:
             )
         return cells
 
-    def phase_of(self, metric: Metric, cell: Cell) -> str:
+    def get_phase_of_metric(self, metric: Metric, cell: Cell) -> str:
         """Returns the phase of a metric: the one it names, or the only measured phase of the plan.
 
         Raises MissingError.
@@ -139,5 +139,5 @@ class CellGrid:
         return measured[0]
 
 
-def _do_contexts_agree(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    return all(name not in second or second[name] == value for name, value in first.items())
+def _do_contexts_agree(first_context: Mapping[str, Any], second_context: Mapping[str, Any]) -> bool:
+    return all(name not in second_context or second_context[name] == value for name, value in first_context.items())

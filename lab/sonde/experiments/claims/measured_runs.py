@@ -46,31 +46,31 @@ class MeasuredRuns:
         self,
         experiment: Experiment,
         runs: Sequence[MeasuredRun],
-        refused: Mapping[str, str] | None = None,
+        refusals_by_cell: Mapping[str, str] | None = None,
         system: System | None = None,
-        read: Callable[[Path], RecordReader] = read_record,
-        settled: bool = False,
-        classified: bool = True,
+        open_record: Callable[[Path], RecordReader] = read_record,
+        is_deterministic: bool = False,
+        filters_by_classification: bool = True,
     ) -> None:
         self.experiment = experiment
         self.system = system
-        self.is_deterministic = settled
-        self.refused = dict(refused or {})
-        self._classified = classified
+        self.is_deterministic = is_deterministic
+        self.refused = dict(refusals_by_cell or {})
+        self._classified = filters_by_classification
         self._about: Sequence[str] | None = None
         self._runs: dict[str, list[MeasuredRun]] = {}
         for run in runs:
             self._runs.setdefault(run.cell, []).append(run)
-        self._read = lru_cache(maxsize=_CACHED_RECORDS)(lambda folder: _read_record_if_present(folder, read))
+        self._read = lru_cache(maxsize=_CACHED_RECORDS)(lambda folder: _read_record_if_present(folder, open_record))
 
-    def restrict_to(self, about: Sequence[str]) -> MeasuredRuns:
+    def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> MeasuredRuns:
         if not self._classified:
             return self
         restricted = copy.copy(self)  # shares the records that were read
-        restricted._about = tuple(about) or ("storage",)
+        restricted._about = tuple(claim_subjects) or ("storage",)
         return restricted
 
-    def finished_records(self, cell: Cell) -> list[tuple[str, RecordReader]]:
+    def list_finished_records(self, cell: Cell) -> list[tuple[str, RecordReader]]:
         """Returns name and record of each completed run of a cell. Raises MissingError if there is none."""
         runs = self._runs.get(cell.id, [])
         if not runs:
@@ -81,7 +81,7 @@ class MeasuredRuns:
             raise MissingError(f"none of the {len(runs)} runs of cell {cell.id} came to its end")
         return done
 
-    def folders(self, cell: Cell) -> list[Path]:
+    def list_run_folders(self, cell: Cell) -> list[Path]:
         """Returns the folders of the runs of a cell in order of time."""
         return [run.folder for run in self._runs.get(cell.id, [])]
 
@@ -89,16 +89,16 @@ class MeasuredRuns:
         """Returns the number of runs of all cells."""
         return sum(len(runs) for runs in self._runs.values())
 
-    def unfinished_count(self) -> int:
+    def count_unfinished_runs(self) -> int:
         """Returns the number of runs without a record, failed or interrupted; their numbers are ignored."""
         records = [self._read(run.folder) for runs in self._runs.values() for run in runs]
         return sum(record is None or record.status != "done" for record in records)
 
-    def phase_records(self, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
+    def list_phase_records(self, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
         """Returns name, record and phase record of each run of a cell that finished the phase. Raises MissingError."""
         phases = [
             (name, record, record.phases[phase])
-            for name, record in self.finished_records(cell)
+            for name, record in self.list_finished_records(cell)
             if phase in record.phases and record.phases[phase].end is not None
         ]
         if not phases:
@@ -106,8 +106,8 @@ class MeasuredRuns:
         return phases
 
     def _list_judged_records(self, metric: str, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
-        """Returns the `phase_records` that a claim about this metric may be judged on. Raises MissingError."""
-        records = self.phase_records(phase, cell)
+        """Returns the `list_phase_records` that a claim about this metric may be judged on. Raises MissingError."""
+        records = self.list_phase_records(phase, cell)
         if self._about is None or metric in CLIENT_METRICS:
             return records
         reasons = [describe_unusable_number(record, phase_record, self._about) for _, record, phase_record in records]
@@ -116,67 +116,69 @@ class MeasuredRuns:
             raise MissingError(f"{phase} of cell {cell.id} is {reasons[-1]}")
         return judged
 
-    def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
+    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
         values: list[tuple[str, float]] = []
-        for name, record, phase_record in self._list_judged_records(metric, phase, cell):
+        for name, record, phase_record in self._list_judged_records(metric, phase_id, cell):
             value = self._compute_metric(metric, record, phase_record, cell)
             if value is not None:
                 values.append((name, value))
         if not values:
-            raise MissingError(f"no record of cell {cell.id} says {metric} of {phase} ({METRICS[metric][1]})")
+            raise MissingError(f"no record of cell {cell.id} says {metric} of {phase_id} ({METRICS[metric][1]})")
         return Samples(
             tuple(value for _, value in values),
             tuple(name for name, _ in values),
             self.is_deterministic,
-            self.look(cell),
+            self.determine_interim_look(cell),
         )
 
-    def look(self, cell: Cell) -> InterimLook:
+    def determine_interim_look(self, cell: Cell) -> InterimLook:
         stopping = make_stopping_rule(self.experiment.file.repeat or RunSchedule())
         return stopping.classify_look(len(self._runs.get(cell.id, [])))
 
-    def _compute_metric(self, metric: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
-        if metric in metrics.PHASE_METRICS:
-            return metrics.PHASE_METRICS[metric](phase)
-        if metric == "duplex_efficiency":
+    def _compute_metric(self, metric_name: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
+        if metric_name in metrics.PHASE_METRICS:
+            return metrics.PHASE_METRICS[metric_name](phase)
+        if metric_name == "duplex_efficiency":
             return metrics.compute_duplex_efficiency(record, phase)
         rate = metrics.compute_bandwidth(phase)
         if rate is None:
             return None
-        if metric == "share_of_peak":
-            return rate / self.peak(cell, "read" if "read" in phase.begin.op else "write")
-        divisor = metrics.DIVISORS[metric]
+        if metric_name == "share_of_peak":
+            return rate / self.get_peak_rate(cell, "read" if "read" in phase.begin.op else "write")
+        divisor = metrics.DIVISORS[metric_name]
         if divisor == "node":
             return rate / float((record.run.nodes if record.run else None) or len(record.nodes) or 1)
-        return rate / (self.units(cell) if divisor == "unit" else self.targets(cell))
+        return rate / (self.count_storage_units(cell) if divisor == "unit" else self.count_storage_targets(cell))
 
-    def members(self, metric: str, phase: str, cell: Cell, member_kind: str) -> Sequence[Sequence[float]]:
+    def collect_member_values(
+        self, metric_name: str, phase_id: str, cell: Cell, member_kind: str
+    ) -> Sequence[Sequence[float]]:
         if member_kind == "target":
             raise MissingError("records say nothing about single targets")
         values_by_run = [
-            metrics.compute_member_metric(metric, phase_record, member_kind)
-            for _, _, phase_record in self._list_judged_records(metric, phase, cell)
+            metrics.compute_member_metric(metric_name, phase_record, member_kind)
+            for _, _, phase_record in self._list_judged_records(metric_name, phase_id, cell)
         ]
         recorded = [phase_record for phase_record in values_by_run if phase_record]
         if not recorded:
-            raise MissingError(f"no record of cell {cell.id} says {metric} of each {member_kind}")
+            raise MissingError(f"no record of cell {cell.id} says {metric_name} of each {member_kind}")
         if max(len(phase_record) for phase_record in recorded) < 2:
             raise MissingError(f"there is one {member_kind} only")
         return recorded
 
-    def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
+    def collect_task_end_times(self, phase_id: str, cell: Cell) -> Sequence[Sequence[float]]:
         ends_by_run = [
             task_ends
-            for _, _, record in self._list_judged_records("time", phase, cell)
+            for _, _, record in self._list_judged_records("time", phase_id, cell)
             if (task_ends := metrics.list_task_ends(record))
         ]
         if not ends_by_run:
-            raise MissingError(f"no record of cell {cell.id} says when tasks of {phase} were done")
+            raise MissingError(f"no record of cell {cell.id} says when tasks of {phase_id} were done")
         return ends_by_run
 
-    def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
+    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
         curves = []
-        for _, _, phase_record in self._list_judged_records(metric, phase, cell):
+        for _, _, phase_record in self._list_judged_records(metric, phase_id, cell):
             series = phase_record.total_series
             if series is None or series.slice_s <= 0:
                 continue
@@ -184,10 +186,10 @@ class MeasuredRuns:
             if any(amounts):
                 curves.append(RateCurve(tuple(float(value) for value in amounts), series.active, series.slice_s))
         if not curves:
-            raise MissingError(f"no record of cell {cell.id} has {phase} over time")
+            raise MissingError(f"no record of cell {cell.id} has {phase_id} over time")
         return curves
 
-    def units(self, cell: Cell) -> float:
+    def count_storage_units(self, cell: Cell) -> float:
         storage = self.experiment.resolve_storage(cell)
         if storage.units is not None:
             return float(storage.units)
@@ -197,7 +199,7 @@ class MeasuredRuns:
             raise MissingError("how many units the storage has: say storage.units, or name the system with --system")
         return float(count)
 
-    def targets(self, cell: Cell) -> float:
+    def count_storage_targets(self, cell: Cell) -> float:
         """Returns the number of storage targets (OSTs) of a cell. Raises MissingError."""
         storage = self.experiment.resolve_storage(cell)
         if storage.targets is not None:
@@ -212,7 +214,7 @@ class MeasuredRuns:
             )
         return float(count)
 
-    def peak(self, cell: Cell, direction: str) -> float:
+    def get_peak_rate(self, cell: Cell, direction: str) -> float:
         """Returns the stated peak rate of a cell's storage in bytes/s. Without one, it is the sum over the units of the
         pool or file system. Raises MissingError."""
         storage = self.experiment.resolve_storage(cell)
@@ -244,15 +246,15 @@ class MeasuredRuns:
         return only[0] if len(only) == 1 else ""
 
 
-def _read_record_if_present(folder: Path, read: Callable[[Path], RecordReader]) -> RecordReader | None:
+def _read_record_if_present(run_folder: Path, read_record: Callable[[Path], RecordReader]) -> RecordReader | None:
     try:
-        return read(folder / RECORD_FILE)
+        return read_record(run_folder / RECORD_FILE)
     except OSError:
         return None
 
 
-def _find_stated_peak(system: System, name: str, direction: str) -> float | None:
-    table = system.item(name).table
+def _find_stated_peak(system: System, part_name: str, direction: str) -> float | None:
+    table = system.item(part_name).table
     peak = getattr(table, "peak", None)
     rate = getattr(peak, direction, None) if isinstance(peak, RatedPeak) else None
     if rate is None and isinstance(table, Pool):

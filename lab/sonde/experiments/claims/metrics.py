@@ -27,7 +27,7 @@ def compute_stonewall_bandwidth(phase: PhaseRecord) -> float | None:
     return rate.bytes_per_s if rate is not None and rate.bytes else None
 
 
-def operations(phase: PhaseRecord) -> float | None:
+def compute_operation_rate(phase: PhaseRecord) -> float | None:
     """Operations per second over the total time of the phase."""
     rate = phase.end.rates.total if phase.end else None
     return rate.ops_per_s if rate is not None and rate.ops else None
@@ -39,7 +39,7 @@ def compute_rate_of_slowest_task(phase: PhaseRecord) -> float | None:
     return min(rates) * len(rates) if rates else None
 
 
-def elapsed(phase: PhaseRecord) -> float | None:
+def get_elapsed_seconds(phase: PhaseRecord) -> float | None:
     return phase.end.seconds.elapsed if phase.end else None
 
 
@@ -54,10 +54,10 @@ def find_main_latency(phase: PhaseRecord) -> LatencySummary | None:
     return max(chosen.values(), key=lambda latency: latency.count, default=None)
 
 
-def _make_latency_metric(member: str) -> Callable[[PhaseRecord], float | None]:
+def _make_latency_metric(summary_member: str) -> Callable[[PhaseRecord], float | None]:
     def read_latency(phase: PhaseRecord) -> float | None:
         latency = find_main_latency(phase)
-        value = getattr(latency, member) if latency is not None else None
+        value = getattr(latency, summary_member) if latency is not None else None
         return None if value is None else float(value) * _NS
 
     return read_latency
@@ -78,7 +78,7 @@ def get_user_time(phase: PhaseRecord) -> float | None:
     return phase.end.cpu.user_s if phase.end else None
 
 
-def residency(phase: PhaseRecord) -> float | None:
+def get_page_cache_residency(phase: PhaseRecord) -> float | None:
     return phase.residency
 
 
@@ -93,25 +93,25 @@ def get_sample_rate(phase: PhaseRecord) -> float | None:
     return training.samples_per_s if training else None
 
 
-def errors(phase: PhaseRecord) -> float | None:
+def count_failed_operations(phase: PhaseRecord) -> float | None:
     commands = sum(treatment.kind == "command" and treatment.outcome == "failed" for treatment in phase.treatments)
     return float(phase.end.ops.failed + commands) if phase.end else None
 
 
-def _make_command_metric(member: str) -> Callable[[PhaseRecord], float | None]:
+def _make_command_metric(treatment_member: str) -> Callable[[PhaseRecord], float | None]:
     """Returns a metric of the last command before the phase, which is the measured program."""
 
     def read_command(phase: PhaseRecord) -> float | None:
         commands = [
             treatment for treatment in phase.treatments if treatment.kind == "command" and treatment.outcome == "done"
         ]
-        value = getattr(commands[-1], member) if commands else None
+        value = getattr(commands[-1], treatment_member) if commands else None
         return None if value is None else float(value)
 
     return read_command
 
 
-def calls(phase: PhaseRecord) -> float | None:
+def count_operations(phase: PhaseRecord) -> float | None:
     """Number of operations. Without a preload library, each is a call that reaches the file system."""
     return float(phase.end.ops.done) if phase.end else None
 
@@ -120,9 +120,9 @@ def calls(phase: PhaseRecord) -> float | None:
 PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "bandwidth": compute_bandwidth,
     "bandwidth_stonewall": compute_stonewall_bandwidth,
-    "operations": operations,
+    "operations": compute_operation_rate,
     "operations_slowest": compute_rate_of_slowest_task,
-    "time": elapsed,
+    "time": get_elapsed_seconds,
     "real_time": _make_command_metric("seconds"),
     "command_user_time": _make_command_metric("user_s"),
     "command_system_time": _make_command_metric("system_s"),
@@ -134,9 +134,9 @@ PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "user_time": get_user_time,
     "accelerator_utilization": compute_accelerator_utilization,
     "samples": get_sample_rate,
-    "residency": residency,
-    "errors": errors,
-    "calls": calls,
+    "residency": get_page_cache_residency,
+    "errors": count_failed_operations,
+    "calls": count_operations,
 }
 # The divisors of metrics that are a bandwidth divided by a count.
 DIVISORS: Mapping[str, str] = {"bandwidth_per_unit": "unit", "bandwidth_per_target": "target",

@@ -20,28 +20,28 @@ from sonde.store.summary import NAME
 _CACHES = (Classification.CACHE, Classification.MEMORY)
 
 
-def describe_unusable_number(record: RecordReader, phase: PhaseRecord, about: Sequence[str]) -> str:
-    """Returns why a claim about `about` (storage, cache) is not judged on the number of a phase; empty if it is.
+def describe_unusable_number(record: RecordReader, phase: PhaseRecord, claim_subjects: Sequence[str]) -> str:
+    """Returns why a claim about `claim_subjects` (storage, cache) is not judged on the number of a phase; empty if it is.
 
     Numbers of a simulated machine are judged in simulated experiments: the model has no noise that a duration averages.
     """
-    if unused := _find_unused_axis(record.folder):
+    if unused := _describe_unused_axis(record.folder):
         return f"the same in cells that should differ ({unused})"
     classification, clause = classify_number(to_recorded_run(record), phase)
     if classification.is_judged or classification is Classification.SIMULATED:
         return ""
-    if "cache" in about and classification in _CACHES:
+    if "cache" in claim_subjects and classification in _CACHES:
         return ""
     reason = to_plain_spaces(clause).removesuffix(": not a storage number")
     return f"not a storage number ({classification.label}): {reason}"
 
 
 @lru_cache(maxsize=1024)
-def _find_unused_axis(folder: Path) -> str:
+def _describe_unused_axis(run_folder: Path) -> str:
     """Why the cells of an axis are all the same, from the run.json of a run; empty if they are not."""
-    if folder == Path():
+    if run_folder == Path():
         return ""
-    for finding in get_items(read_json(folder / NAME) or {}, LAB_FINDINGS):
+    for finding in get_items(read_json(run_folder / NAME) or {}, LAB_FINDINGS):
         if get_text(finding, "id") == FINDING and get_object(finding, "evidence").get("swept"):
             text = get_text(finding, "text").rstrip(".")
             return text[:1].lower() + text[1:]

@@ -21,42 +21,44 @@ class PublishedNumbers:
 
     def __init__(
         self,
-        numbers: Mapping[tuple[str, str, str], float | Sequence[float]],
-        units: Mapping[str, float] | None = None,
-        members: Mapping[tuple[str, str, str], Sequence[float]] | None = None,
+        published_values: Mapping[tuple[str, str, str], float | Sequence[float]],
+        units_by_cell: Mapping[str, float] | None = None,
+        member_values: Mapping[tuple[str, str, str], Sequence[float]] | None = None,
     ) -> None:
-        self._numbers = dict(numbers)
-        self._units = dict(units or {})
-        self._members = dict(members or {})
+        self._numbers = dict(published_values)
+        self._units = dict(units_by_cell or {})
+        self._members = dict(member_values or {})
 
-    def restrict_to(self, about: Sequence[str]) -> PublishedNumbers:
+    def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> PublishedNumbers:
         return self  # a document classifies nothing
 
-    def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
-        published = self._numbers.get((metric, phase, cell.id))
+    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
+        published = self._numbers.get((metric, phase_id, cell.id))
         if published is None:
-            raise MissingError(f"{metric} of {phase} in cell {cell.id} was not published")
+            raise MissingError(f"{metric} of {phase_id} in cell {cell.id} was not published")
         values = (
             tuple(float(number) for number in published) if isinstance(published, Sequence) else (float(published),)
         )
         return Samples(values, tuple(str(index) for index in range(len(values))), is_exact=True)
 
-    def members(self, metric: str, phase: str, cell: Cell, member_kind: str) -> Sequence[Sequence[float]]:
-        published = self._members.get((metric, phase, cell.id))
+    def collect_member_values(
+        self, metric_name: str, phase_id: str, cell: Cell, member_kind: str
+    ) -> Sequence[Sequence[float]]:
+        published = self._members.get((metric_name, phase_id, cell.id))
         if published is None:
-            raise MissingError(f"{metric} of each {member_kind} in cell {cell.id} was not published")
+            raise MissingError(f"{metric_name} of each {member_kind} in cell {cell.id} was not published")
         return [published]
 
-    def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
-        raise MissingError(f"when the tasks of {phase} were done was not published")
+    def collect_task_end_times(self, phase_id: str, cell: Cell) -> Sequence[Sequence[float]]:
+        raise MissingError(f"when the tasks of {phase_id} were done was not published")
 
-    def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
-        raise MissingError(f"{metric} of {phase} over time was not published as numbers")
+    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
+        raise MissingError(f"{metric} of {phase_id} over time was not published as numbers")
 
-    def look(self, cell: Cell) -> InterimLook:
+    def determine_interim_look(self, cell: Cell) -> InterimLook:
         return InterimLook.ONLY
 
-    def units(self, cell: Cell) -> float:
+    def count_storage_units(self, cell: Cell) -> float:
         if cell.id not in self._units:
             raise MissingError(f"the units of cell {cell.id} were not published")
         return self._units[cell.id]

@@ -40,21 +40,25 @@ def _list_file_system_types(records: Sequence[RecordReader]) -> set[str]:
     return {machine.file_system.type for machine in _list_machines(records)} - {""}
 
 
-def _make_file_system_rule(kind: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
-    def rule(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+def _make_file_system_rule(file_system_type: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
+    def check_file_system_type(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
         if results.simulated and system is not None:
             kinds = {file_system.kind for file_system in system.file_systems}
-            return "" if kind in kinds else f"the system has no {kind} file system"
+            return "" if file_system_type in kinds else f"the system has no {file_system_type} file system"
         types = _list_file_system_types(records)
-        return "" if kind in types else f"the file system is {' and '.join(sorted(types)) or 'not known'}, not {kind}"
+        return (
+            ""
+            if file_system_type in types
+            else f"the file system is {' and '.join(sorted(types)) or 'not known'}, not {file_system_type}"
+        )
 
-    return rule
+    return check_file_system_type
 
 
 def _make_distinct_places_rule(axis: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
     noun = {"mount": "mount", "pool": "pool"}[axis]
 
-    def rule(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+    def check_distinct_places(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
         directories_by_place: dict[str, set[str]] = {}
         for run in results.runs:
             if axis in run.axis_values:
@@ -68,7 +72,7 @@ def _make_distinct_places_rule(axis: str) -> Callable[[Results, Sequence[RecordR
         directories = set().union(*directories_by_place.values())
         return "" if len(directories) >= 2 else f"all {noun}s are the same directory here"
 
-    return rule
+    return check_distinct_places
 
 
 def _check_two_nodes(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
@@ -76,17 +80,17 @@ def _check_two_nodes(results: Results, records: Sequence[RecordReader], system: 
     return "" if most >= 2 else "there is one node only"
 
 
-def _check_mpi(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+def _check_mpi_io_used(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
     with_mpi = any("mpi" in str(record.run.launch).lower() for record in records if record.run)
     return "" if with_mpi or results.simulated else "it was run without MPI"
 
 
-def _check_direct(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+def _check_direct_io_used(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
     direct = any(phase.begin.direct for record in records for phase in record.phases.values())
     return "" if direct else "no phase was direct"
 
 
-def _check_parity(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+def _check_parity_raid(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
     if system is None:
         return "whether there is parity is not known: name the system with --system"
     return (
@@ -123,13 +127,13 @@ def _check_server_access(results: Results, records: Sequence[RecordReader], syst
 _RULES: Mapping[str, Callable[[Results, Sequence[RecordReader], System | None], str]] = {
     "lustre": _make_file_system_rule("lustre"),
     "gpfs": _make_file_system_rule("gpfs"),
-    "parity": _check_parity,
+    "parity": _check_parity_raid,
     "striped_volume": _check_striped_volume,
     "two_mounts": _make_distinct_places_rule("mount"),
     "two_pools": _make_distinct_places_rule("pool"),
     "two_nodes": _check_two_nodes,
     "root": _explain_undroppable_cache,
-    "direct": _check_direct,
+    "direct": _check_direct_io_used,
     "server_access": _check_server_access,
-    "mpi": _check_mpi,
+    "mpi": _check_mpi_io_used,
 }

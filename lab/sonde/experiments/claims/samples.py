@@ -35,16 +35,18 @@ class Samples:
     def count(self) -> int:
         return len(self.values)
 
-    def bounds(self, confidence: float = CONFIDENCE) -> BoundedValue:
+    def compute_median_bounds(self, confidence: float = CONFIDENCE) -> BoundedValue:
         """Returns the median with its confidence interval."""
         if self.is_exact:
             return BoundedValue.exact(float(np.median(self.values)))
         return compute_median_bounds(self.values, self.look, confidence)
 
 
-def compute_median_bounds(values: Sequence[float], look: InterimLook, confidence: float = CONFIDENCE) -> BoundedValue:
+def compute_median_bounds(
+    values: Sequence[float], interim_look: InterimLook, confidence: float = CONFIDENCE
+) -> BoundedValue:
     """Returns the median of the values of one cell's runs, in order of time, with its confidence interval."""
-    interval = compute_median_interval(values, look, confidence)
+    interval = compute_median_interval(values, interim_look, confidence)
     return BoundedValue(interval.value, interval.low, interval.high)
 
 
@@ -65,23 +67,25 @@ class SampleSource(Protocol):
 
     is_deterministic: bool
 
-    def restrict_to(self, about: Sequence[str]) -> SampleSource:
-        """Returns the source with only those numbers that a claim about `about` (storage, cache) may be judged on."""
+    def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> SampleSource:
+        """Returns the source with only those numbers that a claim about `claim_subjects` (storage, cache) may be judged on."""
 
-    def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
+    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
         """Returns the metric in each run of the cell, one value for each run."""
 
-    def members(self, metric: str, phase: str, cell: Cell, member_kind: str) -> Sequence[Sequence[float]]:
+    def collect_member_values(
+        self, metric_name: str, phase_id: str, cell: Cell, member_kind: str
+    ) -> Sequence[Sequence[float]]:
         """Returns the metric of each node, task or target, for each run."""
 
-    def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
+    def collect_task_end_times(self, phase_id: str, cell: Cell) -> Sequence[Sequence[float]]:
         """Returns the end of each task in seconds from the first start, for each run."""
 
-    def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
+    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
         """Returns the rate over time, for each run."""
 
-    def look(self, cell: Cell) -> InterimLook:
+    def determine_interim_look(self, cell: Cell) -> InterimLook:
         """Returns how the repeats of the cell ended: at a fixed number, or when the interval was narrow enough."""
 
-    def units(self, cell: Cell) -> float:
+    def count_storage_units(self, cell: Cell) -> float:
         """Returns the number of storage units of the cell."""

@@ -63,21 +63,23 @@ class EvaluatedValue:
 class ClaimEvaluator:
     """Evaluates the parts of one claim."""
 
-    def __init__(self, grid: CellGrid, source: SampleSource, confidence: float) -> None:
-        self._grid, self._source, self._confidence = grid, source, confidence
+    def __init__(self, grid: CellGrid, sample_source: SampleSource, confidence: float) -> None:
+        self._grid, self._source, self._confidence = grid, sample_source, confidence
 
-    def evaluate(self, value: Value, context: Context) -> EvaluatedValue:
+    def evaluate_expression(self, expression: Value, context: Context) -> EvaluatedValue:
         """Returns the value in a context. Raises MissingError."""
-        match value:
+        match expression:
             case NumberLiteral():
-                return EvaluatedValue(BoundedValue.exact(value.value), _EXACT_RUNS)
+                return EvaluatedValue(BoundedValue.exact(expression.value), _EXACT_RUNS)
             case Metric():
-                samples = self._get_samples(value, context)
-                return EvaluatedValue(samples.bounds(self._confidence), _run_count(samples), LEAST_OF_MEDIAN)
+                samples = self._get_samples(expression, context)
+                return EvaluatedValue(
+                    samples.compute_median_bounds(self._confidence), _run_count(samples), LEAST_OF_MEDIAN
+                )
             case MetricFunctionCall():
-                return self._evaluate_function(value, context)
+                return self._evaluate_function(expression, context)
             case Arithmetic():
-                return self._evaluate_arithmetic(value, context)
+                return self._evaluate_arithmetic(expression, context)
         raise MissingError("a form stands alone")
 
     def evaluate_comparison(self, comparison: ClaimComparison, context: Context) -> tuple[EvaluatedValue, float, float]:
@@ -90,55 +92,57 @@ class ClaimEvaluator:
         if left_scaled is not None and right_scaled is not None and right_scaled[0] > 0 and left_scaled[0] > 0:
             return self._evaluate_ratio(left_scaled[1], right_scaled[1], context), right_scaled[0] / left_scaled[0], 0.0
         if isinstance(comparison.right_operand, NumberLiteral):
-            return self.evaluate(comparison.left_operand, context), comparison.right_operand.value, 0.0
+            return self.evaluate_expression(comparison.left_operand, context), comparison.right_operand.value, 0.0
         left_value, right_value = (
-            self.evaluate(comparison.left_operand, context),
-            self.evaluate(comparison.right_operand, context),
+            self.evaluate_expression(comparison.left_operand, context),
+            self.evaluate_expression(comparison.right_operand, context),
         )
         evaluated = EvaluatedValue(left_value.bounds - right_value.bounds, min(left_value.runs, right_value.runs))
         return evaluated, 0.0, max(abs(left_value.bounds.value), abs(right_value.bounds.value))
 
-    def count_forms(self, function: MetricFunctionCall, context: Context) -> Counter[str]:
+    def count_forms_of_runs(self, function_call: MetricFunctionCall, context: Context) -> Counter[str]:
         """Counts the runs of each form. Raises MissingError."""
-        cell = self._grid.find_cell(function.metric, context)
-        curves = self._source.curves(function.metric.name, self._grid.phase_of(function.metric, cell), cell)
+        cell = self._grid.find_cell(function_call.metric, context)
+        curves = self._source.collect_rate_curves(
+            function_call.metric.name, self._grid.get_phase_of_metric(function_call.metric, cell), cell
+        )
         return Counter(classify_form(curve) for curve in curves)
 
     def compute_form_share(
-        self, function: MetricFunctionCall, form: str, context: Context
+        self, function_call: MetricFunctionCall, form: str, context: Context
     ) -> tuple[BoundedValue, Counter[str]]:
         """Returns the fraction of runs with this form and its interval, and the counts of all forms.
 
         Raises MissingError.
         """
-        counts = self.count_forms(function, context)
+        counts = self.count_forms_of_runs(function_call, context)
         if self._source.is_deterministic:
             return BoundedValue.exact(counts[form] / counts.total()), counts
         return bound_share(counts[form], counts.total(), self._confidence), counts
 
     def _get_samples(self, metric: Metric, context: Context) -> Samples:
         cell = self._grid.find_cell(metric, context)
-        return self._source.samples(metric.name, self._grid.phase_of(metric, cell), cell)
+        return self._source.collect_samples(metric.name, self._grid.get_phase_of_metric(metric, cell), cell)
 
-    def _evaluate_arithmetic(self, value: Arithmetic, context: Context) -> EvaluatedValue:
-        if value.operator == "/":
+    def _evaluate_arithmetic(self, expression: Arithmetic, context: Context) -> EvaluatedValue:
+        if expression.operator == "/":
             left_scaled, right_scaled = (
-                _split_factor_and_metric(value.left_operand),
-                _split_factor_and_metric(value.right_operand),
+                _split_factor_and_metric(expression.left_operand),
+                _split_factor_and_metric(expression.right_operand),
             )
             if left_scaled is not None and right_scaled is not None:
                 evaluated = self._evaluate_ratio(left_scaled[1], right_scaled[1], context)
                 scale = BoundedValue.exact(left_scaled[0] / right_scaled[0])
                 return EvaluatedValue(evaluated.bounds * scale, evaluated.runs, evaluated.runs_needed)
         left_value, right_value = (
-            self.evaluate(value.left_operand, context),
-            self.evaluate(value.right_operand, context),
+            self.evaluate_expression(expression.left_operand, context),
+            self.evaluate_expression(expression.right_operand, context),
         )
         calculate: Mapping[str, Callable[[BoundedValue, BoundedValue], BoundedValue]] = {
             "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
         }  # fmt: skip
         try:
-            bounds = calculate[value.operator](left_value.bounds, right_value.bounds)
+            bounds = calculate[expression.operator](left_value.bounds, right_value.bounds)
         except ZeroDivisionError:
             raise MissingError("a divisor that is not 0") from None
         return EvaluatedValue(bounds, min(left_value.runs, right_value.runs))
@@ -157,13 +161,14 @@ class ClaimEvaluator:
     def _compute_ratio(self, numerator: Samples, denominator: Samples, is_paired: bool) -> EvaluatedValue:
         runs = min(_run_count(numerator), _run_count(denominator))
         if min(denominator.values) <= 0 or min(numerator.values) <= 0:
-            denominator_median = denominator.bounds(self._confidence)
+            denominator_median = denominator.compute_median_bounds(self._confidence)
             if denominator_median.value == 0:
                 raise MissingError("a divisor that is not 0")
-            return EvaluatedValue(numerator.bounds(self._confidence) / denominator_median, runs)
+            return EvaluatedValue(numerator.compute_median_bounds(self._confidence) / denominator_median, runs)
         if numerator.is_exact and denominator.is_exact:
             return EvaluatedValue(
-                BoundedValue.exact(numerator.bounds().value / denominator.bounds().value), _EXACT_RUNS
+                BoundedValue.exact(numerator.compute_median_bounds().value / denominator.compute_median_bounds().value),
+                _EXACT_RUNS,
             )
         if is_paired:
             values_by_run = dict(zip(denominator.runs, denominator.values, strict=True))
@@ -183,17 +188,17 @@ class ClaimEvaluator:
         )
         return EvaluatedValue(BoundedValue(side_ratio.value, side_ratio.low, side_ratio.high), runs, LEAST_OF_SIDE)
 
-    def _evaluate_function(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_function(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
         simple: Mapping[str, Callable[[MetricFunctionCall, Context], EvaluatedValue]] = {
             "variation": self._evaluate_variation, "imbalance": self._evaluate_imbalance, "tail": self._evaluate_tail,
             "scaling": self._evaluate_scaling, "efficiency": self._evaluate_efficiency,
         }  # fmt: skip
-        if function.name in simple:
-            return simple[function.name](function, context)
-        return self._evaluate_along_axis(function, context)
+        if function_call.name in simple:
+            return simple[function_call.name](function_call, context)
+        return self._evaluate_along_axis(function_call, context)
 
-    def _evaluate_variation(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        samples = self._get_samples(function.metric, context)
+    def _evaluate_variation(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        samples = self._get_samples(function_call.metric, context)
         if samples.count < 2:
             raise MissingError("more than one run of the cell")
         scatter = compute_variation(samples.values, adjust_level_for_looks([samples.look], self._confidence))
@@ -202,56 +207,64 @@ class ClaimEvaluator:
             BoundedValue.exact(scatter.value) if samples.is_exact else bounds, _run_count(samples), LEAST_OF_SIDE
         )
 
-    def _evaluate_imbalance(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        cell = self._grid.find_cell(function.metric, context)
-        phase = self._grid.phase_of(function.metric, cell)
-        runs = self._source.members(function.metric.name, phase, cell, str(function.options["per"]))
+    def _evaluate_imbalance(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        cell = self._grid.find_cell(function_call.metric, context)
+        phase = self._grid.get_phase_of_metric(function_call.metric, cell)
+        runs = self._source.collect_member_values(
+            function_call.metric.name, phase, cell, str(function_call.options["per"])
+        )
         imbalances = [float(np.max(run_values) / np.mean(run_values)) for run_values in runs if np.mean(run_values) > 0]
-        return self._evaluate_median_of_runs(imbalances, self._source.look(cell))
+        return self._evaluate_median_of_runs(imbalances, self._source.determine_interim_look(cell))
 
-    def _evaluate_tail(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        cell = self._grid.find_cell(function.metric, context)
-        runs = self._source.task_end_times(self._grid.phase_of(function.metric, cell), cell)
+    def _evaluate_tail(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        cell = self._grid.find_cell(function_call.metric, context)
+        runs = self._source.collect_task_end_times(self._grid.get_phase_of_metric(function_call.metric, cell), cell)
         return self._evaluate_median_of_runs(
-            [compute_completion_tail(task_ends) for task_ends in runs], self._source.look(cell)
+            [compute_completion_tail(task_ends) for task_ends in runs], self._source.determine_interim_look(cell)
         )
 
-    def _evaluate_median_of_runs(self, values: list[float], look: InterimLook) -> EvaluatedValue:
+    def _evaluate_median_of_runs(self, values: list[float], interim_look: InterimLook) -> EvaluatedValue:
         if not values:
             raise MissingError("a run with a rate above 0")
         if self._source.is_deterministic:
             return EvaluatedValue(BoundedValue.exact(float(np.median(values))), _EXACT_RUNS)
-        return EvaluatedValue(compute_median_bounds(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
+        return EvaluatedValue(
+            compute_median_bounds(values, interim_look, self._confidence), len(values), LEAST_OF_MEDIAN
+        )
 
-    def samples_of_metric(self, metric: Metric, context: Context) -> tuple[str, Samples]:
+    def collect_samples_of_metric(self, metric: Metric, context: Context) -> tuple[str, Samples]:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""
         return self._grid.find_cell(metric, context).id, self._get_samples(metric, context)
 
-    def samples_along(self, function: MetricFunctionCall, context: Context) -> list[tuple[object, Cell, Samples]]:
+    def collect_samples_along_axis(
+        self, function_call: MetricFunctionCall, context: Context
+    ) -> list[tuple[object, Cell, Samples]]:
         """Returns place, cell and samples along the axis of a function. Raises MissingError."""
-        axis_name = str(function.options["over"])
+        axis_name = str(function_call.options["over"])
         places = []
-        for value, cell in self._grid.list_cells_along(function.metric, axis_name, context):
-            phase = self._grid.phase_of(function.metric, cell)
-            places.append((value, cell, self._source.samples(function.metric.name, phase, cell)))
+        for value, cell in self._grid.list_cells_along(function_call.metric, axis_name, context):
+            phase = self._grid.get_phase_of_metric(function_call.metric, cell)
+            places.append((value, cell, self._source.collect_samples(function_call.metric.name, phase, cell)))
         return places
 
-    def _evaluate_scaling(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        first_place, named_place = self._find_first_and_named_place(function, context)
+    def _evaluate_scaling(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        first_place, named_place = self._find_first_and_named_place(function_call, context)
         return self._compute_ratio(named_place[2], first_place[2], is_paired=False)
 
-    def _evaluate_efficiency(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        first_place, named_place = self._find_first_and_named_place(function, context)
-        growth = self._place_size(named_place[0], named_place[1]) / self._place_size(first_place[0], first_place[1])
+    def _evaluate_efficiency(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        first_place, named_place = self._find_first_and_named_place(function_call, context)
+        growth = self._get_size_of_place(named_place[0], named_place[1]) / self._get_size_of_place(
+            first_place[0], first_place[1]
+        )
         evaluated = self._compute_ratio(named_place[2], first_place[2], is_paired=False)
         return EvaluatedValue(evaluated.bounds / BoundedValue.exact(growth), evaluated.runs, evaluated.runs_needed)
 
     def _find_first_and_named_place(
-        self, function: MetricFunctionCall, context: Context
+        self, function_call: MetricFunctionCall, context: Context
     ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
         """Returns the first place along an axis, and the place that the option `at` names."""
-        places = self.samples_along(function, context)
-        axis_name, requested_value = str(function.options["over"]), function.options["at"]
+        places = self.collect_samples_along_axis(function_call, context)
+        axis_name, requested_value = str(function_call.options["over"]), function_call.options["at"]
         axis = self._grid.axes.get(axis_name)
         axis_place = axis.find_value(requested_value) if axis is not None else None
         canonical_value = axis_place.value if axis_place is not None else requested_value
@@ -260,21 +273,21 @@ class ClaimEvaluator:
             raise MissingError(f"no run at {axis_name}={requested_value}")
         return places[0], named_place
 
-    def _place_size(self, value: object, cell: Cell) -> float:
+    def _get_size_of_place(self, axis_value: object, cell: Cell) -> float:
         """Returns the size of a place: its number, or the storage units of its cell."""
-        number = parse_axis_number(value)
-        size = self._source.units(cell) if number is None else number
+        number = parse_axis_number(axis_value)
+        size = self._source.count_storage_units(cell) if number is None else number
         if size <= 0:
             raise MissingError("a place of the axis that is above 0")
         return size
 
-    def _evaluate_along_axis(self, function: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        places = self.samples_along(function, context)
+    def _evaluate_along_axis(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+        places = self.collect_samples_along_axis(function_call, context)
         groups = [samples.values for _, _, samples in places]
         runs = min(_run_count(samples) for _, _, samples in places)
         exact = all(samples.is_exact for _, _, samples in places)
-        statistic = self._compute_statistic(function.name, [(value, cell) for value, cell, _ in places])
-        if function.name == "slope" and any(min(group) <= 0 for group in groups):
+        statistic = self._make_statistic(function_call.name, [(value, cell) for value, cell, _ in places])
+        if function_call.name == "slope" and any(min(group) <= 0 for group in groups):
             raise MissingError("values above 0, which have a logarithm")
         if exact:
             return EvaluatedValue(
@@ -283,13 +296,14 @@ class ClaimEvaluator:
         confidence = adjust_level_for_looks([samples.look for _, _, samples in places], self._confidence)
         return EvaluatedValue(bootstrap_statistic(groups, statistic, confidence), runs)
 
-    def _compute_statistic(self, name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
-        if name in _VALUE_STATISTICS:
-            return _VALUE_STATISTICS[name]
-        sizes = np.array([self._place_size(value, cell) for value, cell in places])
-        return {"slope": lambda y: _compute_slope(sizes, y), "rank_correlation": lambda y: _compute_spearman(sizes, y)}[
-            name
-        ]
+    def _make_statistic(self, function_name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
+        if function_name in _VALUE_STATISTICS:
+            return _VALUE_STATISTICS[function_name]
+        sizes = np.array([self._get_size_of_place(value, cell) for value, cell in places])
+        return {
+            "slope": lambda y: _compute_log_log_slope(sizes, y),
+            "rank_correlation": lambda y: _compute_spearman(sizes, y),
+        }[function_name]
 
 
 _EXACT_RUNS = 1_000_000_000
@@ -306,28 +320,30 @@ def _run_count(samples: Samples) -> int:
     return _EXACT_RUNS if samples.is_exact else samples.count
 
 
-def _split_factor_and_metric(value: Value) -> tuple[float, Metric] | None:
+def _split_factor_and_metric(expression: Value) -> tuple[float, Metric] | None:
     """Returns factor and metric of a part that is a metric times a number, else None."""
-    if isinstance(value, Metric):
-        return 1.0, value
-    if isinstance(value, Arithmetic) and value.operator in "*/":
+    if isinstance(expression, Metric):
+        return 1.0, expression
+    if isinstance(expression, Arithmetic) and expression.operator in "*/":
         if (
-            isinstance(value.right_operand, NumberLiteral)
-            and (inner := _split_factor_and_metric(value.left_operand)) is not None
-            and value.right_operand.value > 0
+            isinstance(expression.right_operand, NumberLiteral)
+            and (inner := _split_factor_and_metric(expression.left_operand)) is not None
+            and expression.right_operand.value > 0
         ):
-            factor = value.right_operand.value if value.operator == "*" else 1 / value.right_operand.value
+            factor = (
+                expression.right_operand.value if expression.operator == "*" else 1 / expression.right_operand.value
+            )
             return inner[0] * factor, inner[1]
         if (
-            value.operator == "*"
-            and isinstance(value.left_operand, NumberLiteral)
-            and (inner := _split_factor_and_metric(value.right_operand)) is not None
+            expression.operator == "*"
+            and isinstance(expression.left_operand, NumberLiteral)
+            and (inner := _split_factor_and_metric(expression.right_operand)) is not None
         ):
-            return (inner[0] * value.left_operand.value, inner[1]) if value.left_operand.value > 0 else None
+            return (inner[0] * expression.left_operand.value, inner[1]) if expression.left_operand.value > 0 else None
     return None
 
 
-def _compute_slope(x: Floats, y: Floats) -> float:
+def _compute_log_log_slope(x: Floats, y: Floats) -> float:
     """Returns the least-squares slope of the logarithms; 1 means proportional growth."""
     a, b = np.log(x), np.log(y)
     a = a - a.mean()
@@ -342,14 +358,14 @@ def _compute_spearman(x: Floats, y: Floats) -> float:
     return float(np.sum(a * b)) / norm if norm else 0.0
 
 
-def parse_axis_number(value: object) -> float | None:
+def parse_axis_number(axis_value: object) -> float | None:
     """Returns the number of a place of an axis: the number itself or a size in bytes; None for a name."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(axis_value, bool) or axis_value is None:
         return None
-    if isinstance(value, int | float):
-        return float(value)
+    if isinstance(axis_value, int | float):
+        return float(axis_value)
     try:
-        return float(parse_bytes(str(value)))
+        return float(parse_bytes(str(axis_value)))
     except UnitError:
         return None
 

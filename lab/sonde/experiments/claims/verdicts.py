@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.experiments.claims.explanations import NO_INTERVAL, explain_result
+from sonde.experiments.claims.explanations import NO_INTERVAL, explain_comparison_result
 from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.samples import MissingError, SampleSource
 from sonde.experiments.claims.values import ClaimEvaluator, EvaluatedValue
@@ -84,20 +84,22 @@ class ClaimResult:
 
 def evaluate_claims(
     experiment: Experiment,
-    source: SampleSource,
-    levels: Sequence[str] = ("measured",),
-    lacks: Mapping[str, str] | None = None,
-    profile: str = "",
+    sample_source: SampleSource,
+    confidence_levels: Sequence[str] = ("measured",),
+    unmet_requirements: Mapping[str, str] | None = None,
+    profile_name: str = "",
 ) -> list[ClaimResult]:
     """Evaluates every claim in the order of the file.
 
-    `levels` are the levels that apply: ("measured",) on storage, ("simulated", "measured") on a simulated machine,
-    ("math",) on published numbers. `lacks` has a sentence for each unmet requirement. `profile` is the one that was
+    `confidence_levels` are the levels that apply: ("measured",) on storage, ("simulated", "measured") on a simulated machine,
+    ("math",) on published numbers. `unmet_requirements` has a sentence for each unmet requirement. `profile_name` is the one that was
     run.
     """
     grid = CellGrid(experiment)
     return [
-        _evaluate_expectation(expectation, experiment, grid, source, levels, lacks or {}, profile)
+        _evaluate_expectation(
+            expectation, experiment, grid, sample_source, confidence_levels, unmet_requirements or {}, profile_name
+        )
         for expectation in experiment.file.expect
     ]
 
@@ -106,18 +108,18 @@ def _evaluate_expectation(
     expectation: Expectation,
     experiment: Experiment,
     grid: CellGrid,
-    source: SampleSource,
-    levels: Sequence[str],
-    lacks: Mapping[str, str],
-    profile: str,
+    sample_source: SampleSource,
+    confidence_levels: Sequence[str],
+    unmet_requirements: Mapping[str, str],
+    profile_name: str,
 ) -> ClaimResult:
-    if expectation.level not in levels:
+    if expectation.level not in confidence_levels:
         return ClaimResult(expectation, reason=_LEVEL_REASONS[expectation.level])
-    if expectation.profiles and profile not in expectation.profiles:
+    if expectation.profiles and profile_name not in expectation.profiles:
         return ClaimResult(
             expectation, reason=f"it is evaluated only in the profile {' or '.join(expectation.profiles)}"
         )
-    unmet = [lacks[need] for need in expectation.needs if need in lacks]
+    unmet = [unmet_requirements[need] for need in expectation.needs if need in unmet_requirements]
     if unmet:
         return ClaimResult(expectation, reason="; ".join(unmet))
     claim = experiment.claims[expectation.id]
@@ -128,7 +130,7 @@ def _evaluate_expectation(
         contexts = grid.find_contexts(claim)
     except MissingError as reason:
         return ClaimResult(expectation, reason=str(reason))
-    values = ClaimEvaluator(grid, source.restrict_to(expectation.about), expectation.confidence)
+    values = ClaimEvaluator(grid, sample_source.restrict_to_subjects(expectation.about), expectation.confidence)
     cells = tuple(
         ContextResult(context, tuple(_evaluate_comparison(part, values, context) for part in claim.comparisons))
         for context in contexts
@@ -149,7 +151,7 @@ _LEVEL_REASONS: Mapping[str, str] = {
 _MIRRORED_OPERATORS: Mapping[str, str] = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
 
 
-def _evaluate_comparison(comparison: ClaimComparison, values: ClaimEvaluator, context: Context) -> ComparisonResult:
+def _evaluate_comparison(comparison: ClaimComparison, evaluator: ClaimEvaluator, context: Context) -> ComparisonResult:
     if isinstance(
         comparison.left_operand, NumberLiteral
     ):  # so that the text shows the measured value, not a difference
@@ -158,14 +160,14 @@ def _evaluate_comparison(comparison: ClaimComparison, values: ClaimEvaluator, co
         )
     try:
         if isinstance(comparison.left_operand, ShapeName) or isinstance(comparison.right_operand, ShapeName):
-            return _evaluate_form(comparison, values, context)
-        evaluated, threshold, scale = values.evaluate_comparison(comparison, context)
+            return _evaluate_form_comparison(comparison, evaluator, context)
+        evaluated, threshold, scale = evaluator.evaluate_comparison(comparison, context)
     except MissingError as reason:
         return ComparisonResult(ClaimVerdict.NOT_JUDGED, comparison.operator, missing=str(reason))
     low, high = evaluated.bounds.limits
     outcome = compare_interval(low, high, comparison.operator, threshold, scale)
     runs_needed = _estimate_more_runs(evaluated, threshold) if outcome is ClaimVerdict.UNDECIDED else None
-    explanation = explain_result(comparison, values, context, outcome)
+    explanation = explain_comparison_result(comparison, evaluator, context, outcome)
     if (
         outcome is ClaimVerdict.UNDECIDED
         and not evaluated.bounds.has_interval
@@ -183,7 +185,9 @@ def _estimate_more_runs(evaluated: EvaluatedValue, threshold: float) -> int | No
     return estimate_more_runs(evaluated.runs, evaluated.bounds, threshold)
 
 
-def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context: Context) -> ComparisonResult:
+def _evaluate_form_comparison(
+    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: Context
+) -> ComparisonResult:
     function, word = (
         (comparison.left_operand, comparison.right_operand)
         if isinstance(comparison.right_operand, ShapeName)
@@ -191,7 +195,7 @@ def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context:
     )
     assert isinstance(function, MetricFunctionCall)
     assert isinstance(word, ShapeName)
-    share, form_counts = values.compute_form_share(function, word.text, context)
+    share, form_counts = evaluator.compute_form_share(function, word.text, context)
     low, high = share.limits
     # More than half of the runs must have the form.
     outcome = compare_interval(low, high, ">", 0.5)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from sonde.charts.scatter import Dots, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
-from sonde.experiments.page.points import PHASE, axis_label, cell_coordinates, selected_phases
+from sonde.experiments.page.points import PHASE, format_axis_label, get_cell_coordinates, iterate_selected_phases
 from sonde.model.confined_files import open_file
 from sonde.model.documents import read_lines
 from sonde.model.experiment.description import FigureDescription
@@ -24,19 +24,22 @@ MOST_CALLS = 2000
 _SECONDS = "runtime"
 
 
-def call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and one chart with a color for each cell, from the first task of the first run."""
     dots: list[Dots] = []
     messages = dict[str, None]()
-    for cell, phase in selected_phases(figure, runs.experiment):
-        name = _operations_file(runs.experiment.plans[cell.plan]["phases"], phase)
-        times = read_calls(runs.folders(cell), name) if name else []
+    for cell, phase in iterate_selected_phases(figure, runs.experiment):
+        name = _get_operations_file(runs.experiment.plans[cell.plan]["phases"], phase)
+        times = read_call_seconds(runs.list_run_folders(cell), name) if name else []
         if not times:
             messages[f"Not drawn: no run of cell {cell.id} has a log of the operations of {phase}."] = None
             continue
-        cell_axes = {**cell_coordinates(runs.experiment, cell), PHASE: phase}
+        cell_axes = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
         dots.append(
-            Dots(axis_label(runs.experiment, figure.series, cell_axes.get(figure.series)), *select_calls(times))
+            Dots(
+                format_axis_label(runs.experiment, figure.series, cell_axes.get(figure.series)),
+                *select_calls_to_draw(times),
+            )
         )
     if not dots:
         return list(messages)[:3] or ["Nothing of this figure was measured."], []
@@ -47,15 +50,15 @@ def call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[st
     return list(messages)[:3], [build_scatter_chart(figure.title or figure.id, caption, dots, "call number").render()]
 
 
-def _operations_file(phases: Sequence[Any], phase_id: str) -> str:
-    names = [str(phase.get("operations_file", "")) for phase in phases if phase["id"] == phase_id]
+def _get_operations_file(phase_tables: Sequence[Any], phase_id: str) -> str:
+    names = [str(phase.get("operations_file", "")) for phase in phase_tables if phase["id"] == phase_id]
     return Path(names[0]).name if names else ""
 
 
-def read_calls(folders: Sequence[Path], name: str) -> list[float]:
+def read_call_seconds(run_folders: Sequence[Path], log_name: str) -> list[float]:
     """Returns the seconds of each operation of the first task of the first run with a log; empty without a log."""
-    for folder in folders:
-        file = folder / f"{name}-00000.csv"
+    for folder in run_folders:
+        file = folder / f"{log_name}-00000.csv"
         try:
             with open_file(file) as content:
                 lines = (line.decode() for line in read_lines(content))
@@ -65,9 +68,9 @@ def read_calls(folders: Sequence[Path], name: str) -> list[float]:
     return []
 
 
-def select_calls(times: Sequence[float]) -> tuple[list[float], list[float]]:
+def select_calls_to_draw(call_seconds: Sequence[float]) -> tuple[list[float], list[float]]:
     """Returns number and seconds of the drawn calls: all, or the longest and evenly spaced ones up to `MOST_CALLS`."""
-    values = np.asarray(times, dtype=float)
+    values = np.asarray(call_seconds, dtype=float)
     if values.size <= MOST_CALLS:
         return [float(index) for index in range(values.size)], values.tolist()
     longest = np.argsort(-values, kind="stable")[: MOST_CALLS // 2]

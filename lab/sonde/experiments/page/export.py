@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
-from sonde.experiments.page.points import canonical_places, cell_coordinates
+from sonde.experiments.page.points import canonicalize_axis_values, get_cell_coordinates
 from sonde.experiments.page.published_comparison import PublishedComparison, compare_published
 from sonde.model.experiment.claims import METRICS, Metric
 
@@ -29,15 +29,17 @@ def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
     import pyarrow  # takes longer to import than most commands take to run
 
     experiment = runs.experiment
-    axes = list(dict.fromkeys(name for cell in experiment.cells for name in cell_coordinates(experiment, cell)))
+    axes = list(dict.fromkeys(name for cell in experiment.cells for name in get_cell_coordinates(experiment, cell)))
     comparisons = compare_published(runs, None)
     by_metric: dict[tuple[str, str, str], PublishedComparison] = {}
     for comparison in comparisons:
         if isinstance(comparison.value_expression, Metric) and comparison.measured is not None:
             by_metric.setdefault((comparison.cell, comparison.phase, comparison.value_expression.name), comparison)
-    rows = list(_measured_rows(runs, by_metric))
+    rows = list(_iterate_measured_rows(runs, by_metric))
     shown_in_rows = {id(comparison) for comparison in by_metric.values()}
-    rows += [_row_without_run(runs, comparison) for comparison in comparisons if id(comparison) not in shown_in_rows]
+    rows += [
+        _make_row_without_run(runs, comparison) for comparison in comparisons if id(comparison) not in shown_in_rows
+    ]
     text_columns = ["experiment", "cell", *axes, "phase", "metric", "unit", "run"]
     published_columns = ["published", "published_to", "published_limit", "published_unit", "published_source", "ratio"]
     types = {name: pyarrow.float64() for name in ("value", "published", "published_to", "ratio")}
@@ -47,14 +49,16 @@ def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
     return pyarrow.Table.from_pylist(rows, schema=schema)
 
 
-def _measured_rows(runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], PublishedComparison]) -> Iterator[Row]:
+def _iterate_measured_rows(
+    runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], PublishedComparison]
+) -> Iterator[Row]:
     experiment = runs.experiment
     for cell in experiment.cells:
-        axis_texts = {name: str(value) for name, value in cell_coordinates(experiment, cell).items()}
+        axis_texts = {name: str(value) for name, value in get_cell_coordinates(experiment, cell).items()}
         for phase in (str(phase_entry["id"]) for phase_entry in experiment.plans[cell.plan]["phases"]):
             for metric, (unit, _) in METRICS.items():
                 try:
-                    samples = runs.samples(metric, phase, cell)
+                    samples = runs.collect_samples(metric, phase, cell)
                 except MissingError:
                     continue
                 comparison = comparisons.get((cell.id, phase, metric))
@@ -66,16 +70,19 @@ def _measured_rows(runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], P
                         "phase": phase,
                         "metric": metric,
                     }
-                    published = {} if comparison is None else _published_columns(comparison, float(value))
+                    published = {} if comparison is None else _make_published_columns(comparison, float(value))
                     yield {**head, "unit": unit, "run": run, "value": float(value), **published}
 
 
-def _row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> Row:
+def _make_row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> Row:
     """Returns the row of a published number without a run."""
     axis_values, metric = dict(comparison.context), comparison.published.of
     if isinstance(comparison.value_expression, Metric):
         axis_values, metric = (
-            {**canonical_places(runs.experiment, comparison.value_expression.coordinates), **comparison.context},
+            {
+                **canonicalize_axis_values(runs.experiment, comparison.value_expression.coordinates),
+                **comparison.context,
+            },
             comparison.value_expression.name,
         )
     measured = None if comparison.measured is None else comparison.measured.value
@@ -88,15 +95,15 @@ def _row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> Row
         "unit": comparison.unit,
         "run": "",
         "value": measured,
-        **_published_columns(comparison, measured),
+        **_make_published_columns(comparison, measured),
     }
 
 
-def _published_columns(comparison: PublishedComparison, measured: float | None) -> Row:
+def _make_published_columns(comparison: PublishedComparison, measured_value: float | None) -> Row:
     ratio = (
         None
-        if measured is None or comparison.upper is not None or comparison.value == 0
-        else measured / comparison.value
+        if measured_value is None or comparison.upper is not None or comparison.value == 0
+        else measured_value / comparison.value
     )
     return {
         "published": comparison.value,

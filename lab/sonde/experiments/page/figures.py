@@ -15,25 +15,25 @@ from sonde.charts.time_chart import Line, build_time_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError, compute_median_bounds
 from sonde.experiments.claims.values import parse_axis_number
-from sonde.experiments.page.call_chart import call_section
+from sonde.experiments.page.call_chart import make_call_section
 from sonde.experiments.page.points import (
     PHASE,
     Point,
-    axis_label,
-    cell_coordinates,
-    chart_title,
     collect_points,
-    missing_text,
+    compute_point_ratio,
+    format_axis_label,
+    format_place_label,
+    get_cell_coordinates,
+    iterate_selected_phases,
+    make_chart_title,
+    make_not_drawn_sentence,
     order_places,
-    place_label,
-    place_numbers,
-    point_ratio,
-    selected_phases,
-    split_into_charts,
+    parse_place_numbers,
+    split_points_into_charts,
 )
-from sonde.experiments.page.published_comparison import PublishedLine, published_lines, published_scale
-from sonde.experiments.page.scaling_table import scaling_ratio, scaling_table
-from sonde.experiments.page.sentences import format_amount, unit_suffix
+from sonde.experiments.page.published_comparison import PublishedLine, compute_published_scale, make_published_lines
+from sonde.experiments.page.scaling_table import compute_scaling_ratio, make_scaling_table
+from sonde.experiments.page.sentences import format_amount, format_unit_suffix
 from sonde.model.experiment.description import FigureDescription
 from sonde.model.quantities import count_noun
 from sonde.stats.bounds import BoundedValue
@@ -45,24 +45,29 @@ MOST_CHARTS = 8
 MOST_RUNS = 12
 
 
-def figure_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_figure_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns the messages and charts of a figure."""
-    parts = {"over_time": _over_time_section, "calls": call_section, "nodes": _node_section}.get(
-        figure.kind, _point_section
+    parts = {"over_time": _make_rate_over_time_section, "calls": make_call_section, "nodes": _make_node_section}.get(
+        figure.kind, _make_point_section
     )(figure, runs)
     return parts
 
 
-def _point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def _make_point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     selection = collect_points(figure, runs)
-    messages = [missing_text("Not drawn", reason) for reason in selection.missing[:3]]
+    messages = [make_not_drawn_sentence("Not drawn", reason) for reason in selection.missing[:3]]
     if not selection.points:
         return messages or ["Nothing of this figure was measured."], []
-    groups = split_into_charts(selection.points, (figure.x, figure.series))
-    draw = {"curve": _draw_curves, "scaling": _draw_scaling, "bars": _draw_bars, "percent": _draw_percent}[figure.kind]
+    groups = split_points_into_charts(selection.points, (figure.x, figure.series))
+    draw = {
+        "curve": _draw_curves,
+        "scaling": _draw_scaling_chart,
+        "bars": _draw_bar_chart,
+        "percent": _draw_percent_change_chart,
+    }[figure.kind]
     parts = []
     for shared, points in groups[:MOST_CHARTS]:
-        chart = draw(figure, chart_title(runs.experiment, shared), points, runs)
+        chart = draw(figure, make_chart_title(runs.experiment, shared), points, runs)
         if chart is not None:
             parts.append(chart)
     if len(groups) > MOST_CHARTS:
@@ -79,19 +84,19 @@ def _group_by_series(
     values = order_places(runs.experiment, figure.series, [point.coordinates.get(figure.series) for point in points])
     return [
         (
-            axis_label(runs.experiment, figure.series, value),
+            format_axis_label(runs.experiment, figure.series, value),
             [p for p in points if str(p.coordinates.get(figure.series)) == str(value)],
         )
         for value in values
     ]
 
 
-def _bottom_places(
+def _arrange_x_axis_places(
     figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
 ) -> tuple[list[Any], list[float], dict[float, str]]:
     """Returns the places on the x axis, the position of each, and the label by position."""
     values = order_places(runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points])
-    positions = place_numbers(values)
+    positions = parse_place_numbers(values)
     if positions is None:
         positions = [float(position) for position in range(len(values))]
     else:
@@ -101,41 +106,43 @@ def _bottom_places(
         values,
         positions,
         {
-            position: place_label(runs.experiment, figure.x, value)
+            position: format_place_label(runs.experiment, figure.x, value)
             for position, value in zip(positions, values, strict=True)
         },
     )
 
 
-def _heading(title: str) -> Markup:
-    return Markup("<h4>{}</h4>").format(title) if title else Markup("")
+def _make_chart_heading(heading_text: str) -> Markup:
+    return Markup("<h4>{}</h4>").format(heading_text) if heading_text else Markup("")
 
 
-def _describe_runs(points: Sequence[Point]) -> str:
+def _describe_run_count(points: Sequence[Point]) -> str:
     counts = sorted({point.samples.count for point in points})
     run_count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    interval_text = "; lines: 95 % interval" if any(point.samples.bounds().has_interval for point in points) else ""
+    interval_text = (
+        "; lines: 95 % interval" if any(point.samples.compute_median_bounds().has_interval for point in points) else ""
+    )
     return f"Medians of {run_count} runs{interval_text}" + (
         "." if interval_text else f"; an interval needs {MIN_RUNS}."
     )
 
 
 def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
-    values, numbers_at, names = _bottom_places(figure, points, runs)
+    values, numbers_at, names = _arrange_x_axis_places(figure, points, runs)
     positions = {str(value): number for value, number in zip(values, numbers_at, strict=True)}
     curves = []
     for name, series_points in _group_by_series(figure, points, runs):
-        curves.append(_curve_of_medians(name, _medians_by_place(positions, figure, series_points)))
+        curves.append(_make_curve_of_medians(name, _list_medians_by_place(positions, figure, series_points)))
     if not curves:
         return None
-    published, published_text = _make_published_figure(figure, points, runs, positions)
-    caption = f"{_describe_runs(points)}{published_text}"
+    published, published_text = _make_published_curves(figure, points, runs, positions)
+    caption = f"{_describe_run_count(points)}{published_text}"
     return build_curve_chart(
         Curves(
             title,
             caption,
             [*curves, *published],
-            unit_suffix(points[0].unit),
+            format_unit_suffix(points[0].unit),
             figure.x,
             lambda x: names.get(x, f"{x:g}"),
             log_places=figure.logarithmic,
@@ -143,29 +150,31 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
     ).render()
 
 
-def _make_published_figure(
-    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns, positions: Mapping[str, float]
+def _make_published_curves(
+    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns, x_positions: Mapping[str, float]
 ) -> tuple[list[Curve], str]:
     """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
     measured."""
-    lines, factor, published_text = _scaled_published_lines(figure, points, runs)
-    is_numeric = place_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None
+    lines, factor, published_text = _scale_published_lines(figure, points, runs)
+    is_numeric = parse_place_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None
     curves = []
     for line in lines:
         values_at = {
-            positions.get(str(key), parse_axis_number(key) if is_numeric else None): value
+            x_positions.get(str(key), parse_axis_number(key) if is_numeric else None): value
             for key, value in line.values.items()
         }
         pairs = sorted((x, factor * value) for x, value in values_at.items() if x is not None)
         if pairs:
             name = (
-                axis_label(runs.experiment, figure.series, line.series) if figure.series else figure.title or figure.id
+                format_axis_label(runs.experiment, figure.series, line.series)
+                if figure.series
+                else figure.title or figure.id
             )
             curves.append(Curve(f"{name}, published", [x for x, _ in pairs], [value for _, value in pairs]))
     return curves, published_text if curves else ""
 
 
-def _scaled_published_lines(
+def _scale_published_lines(
     figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
 ) -> tuple[list[PublishedLine], float, str]:
     """Returns the published lines of a chart, their scale factor, and a sentence on it."""
@@ -174,50 +183,62 @@ def _scaled_published_lines(
         for name in points[0].coordinates
         if name not in (figure.x, figure.series) and len({str(point.coordinates.get(name)) for point in points}) == 1
     }
-    lines = published_lines(figure, runs, shared, [point.coordinates.get(figure.x) for point in points])
-    factor = published_scale(
-        [point.samples.bounds().value for point in points], [value for line in lines for value in line.values.values()]
+    lines = make_published_lines(figure, runs, shared, [point.coordinates.get(figure.x) for point in points])
+    factor = compute_published_scale(
+        [point.samples.compute_median_bounds().value for point in points],
+        [value for line in lines for value in line.values.values()],
     )
     scaled = "" if factor == 1 else f", drawn {factor:g} times as high as they are so that both can be seen"
     return lines, factor, f" Published numbers are of another machine{scaled}: compare the shape, not the height."
 
 
-def _medians_by_place(
-    positions: Mapping[str, float], figure: FigureDescription, series_points: Sequence[Point]
+def _list_medians_by_place(
+    x_positions: Mapping[str, float], figure: FigureDescription, series_points: Sequence[Point]
 ) -> list[tuple[float, BoundedValue]]:
-    medians = [(positions[str(point.coordinates.get(figure.x))], point.samples.bounds()) for point in series_points]
+    medians = [
+        (x_positions[str(point.coordinates.get(figure.x))], point.samples.compute_median_bounds())
+        for point in series_points
+    ]
     return sorted(medians, key=lambda pair: pair[0])
 
 
-def _curve_of_medians(name: str, pairs: Sequence[tuple[float, BoundedValue]]) -> Curve:
-    low = [bounds.value if bounds.low is None else bounds.low for _, bounds in pairs]
-    high = [bounds.value if bounds.high is None else bounds.high for _, bounds in pairs]
-    return Curve(name, [x for x, _ in pairs], [bounds.value for _, bounds in pairs], low, high)
+def _make_curve_of_medians(series_name: str, place_and_median_pairs: Sequence[tuple[float, BoundedValue]]) -> Curve:
+    low = [bounds.value if bounds.low is None else bounds.low for _, bounds in place_and_median_pairs]
+    high = [bounds.value if bounds.high is None else bounds.high for _, bounds in place_and_median_pairs]
+    return Curve(
+        series_name,
+        [x for x, _ in place_and_median_pairs],
+        [bounds.value for _, bounds in place_and_median_pairs],
+        low,
+        high,
+    )
 
 
-def _draw_scaling(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+def _draw_scaling_chart(
+    figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
+) -> Markup | None:
     """Draws the rate over the size: a number, or the storage units of a pool. The dotted line is proportional."""
     sizes: dict[str, float] = {}
     for point in points:
         value = point.coordinates.get(figure.x)
-        number = place_numbers([value])
+        number = parse_place_numbers([value])
         try:
-            sizes[str(value)] = number[0] if number is not None else runs.units(point.cell)
+            sizes[str(value)] = number[0] if number is not None else runs.count_storage_units(point.cell)
         except MissingError:
-            return _draw_bars(figure, title, points, runs)
-    names = {size: place_label(runs.experiment, figure.x, value) for value, size in sizes.items()}
+            return _draw_bar_chart(figure, title, points, runs)
+    names = {size: format_place_label(runs.experiment, figure.x, value) for value, size in sizes.items()}
     curves, growth_texts = [], []
     series = [
         (name, sorted(series_points, key=lambda point: sizes[str(point.coordinates.get(figure.x))]))
         for name, series_points in _group_by_series(figure, points, runs)
     ]
     for name, series_points in series:
-        pairs = _medians_by_place(sizes, figure, series_points)
-        curves.append(_curve_of_medians(name, pairs))
+        pairs = _list_medians_by_place(sizes, figure, series_points)
+        curves.append(_make_curve_of_medians(name, pairs))
         (first_size, _), (last_size, _), growth = (
             pairs[0],
             pairs[-1],
-            scaling_ratio(series_points[0], series_points[-1]),
+            compute_scaling_ratio(series_points[0], series_points[-1]),
         )
         if last_size > first_size and growth is not None:
             growth_texts.append(f"{name}: {growth.value:.2f} times at {last_size / first_size:g} times the size")
@@ -226,24 +247,28 @@ def _draw_scaling(figure: FigureDescription, title: str, points: Sequence[Point]
     curves.append(
         Curve(f"{reference.name}, proportional", ideal_sizes, [start_rate * size / start_size for size in ideal_sizes])
     )
-    published, published_text = _make_published_figure(figure, points, runs, sizes)
+    published, published_text = _make_published_curves(figure, points, runs, sizes)
     curves += published
-    caption = f"{_describe_runs(points)} {'; '.join(growth_texts)}.{published_text}"
-    chart = Curves(title, caption, curves, unit_suffix(points[0].unit), figure.x, lambda x: names.get(x, f"{x:g}"))
-    return build_curve_chart(chart).render() + scaling_table(figure, runs, series, sizes)
+    caption = f"{_describe_run_count(points)} {'; '.join(growth_texts)}.{published_text}"
+    chart = Curves(
+        title, caption, curves, format_unit_suffix(points[0].unit), figure.x, lambda x: names.get(x, f"{x:g}")
+    )
+    return build_curve_chart(chart).render() + make_scaling_table(figure, runs, series, sizes)
 
 
-def _draw_bars(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+def _draw_bar_chart(
+    figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
+) -> Markup | None:
     series = _group_by_series(figure, points, runs)
     keys = [(f"c{index % COLORS}", name) for index, (name, _) in enumerate(series)]
     rows = []
-    published, factor, published_text = _scaled_published_lines(figure, points, runs)
-    for value in _bottom_places(figure, points, runs)[0]:
+    published, factor, published_text = _scale_published_lines(figure, points, runs)
+    for value in _arrange_x_axis_places(figure, points, runs)[0]:
         amounts = []
         for (color, _), (_, series_points) in zip(keys, series, strict=True):
             for point in series_points:
                 if str(point.coordinates.get(figure.x)) == str(value):
-                    bounds = point.samples.bounds()
+                    bounds = point.samples.compute_median_bounds()
                     amounts.append(
                         Amount(
                             bounds.value, bounds.low, bounds.high, color, format_amount(bounds.value, points[0].unit)
@@ -256,40 +281,42 @@ def _draw_bars(figure: FigureDescription, title: str, points: Sequence[Point], r
                 None,
                 "unknown",
                 f"{format_amount(published_value, points[0].unit)} published"
-                + (f", {axis_label(runs.experiment, figure.series, line.series)}" if figure.series else ""),
+                + (f", {format_axis_label(runs.experiment, figure.series, line.series)}" if figure.series else ""),
             )
             for line in published
             for key, published_value in line.values.items()
             if str(key) == str(value)
         ]
-        rows.append((place_label(runs.experiment, figure.x, value), amounts))
+        rows.append((format_place_label(runs.experiment, figure.x, value), amounts))
     note = f" For each {figure.per}." if figure.per else ""
     note += published_text if published else ""
     return (
-        _heading(title)
+        _make_chart_heading(title)
         + render_amount_bars(rows, title, keys)
-        + Markup('<p class="note">{}{}</p>').format(_describe_runs(points), note)
+        + Markup('<p class="note">{}{}</p>').format(_describe_run_count(points), note)
     )
 
 
-def _draw_percent(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+def _draw_percent_change_chart(
+    figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
+) -> Markup | None:
     """Draws the change of every series against the baseline series."""
     rows = []
-    for value in _bottom_places(figure, points, runs)[0]:
+    for value in _arrange_x_axis_places(figure, points, runs)[0]:
         points_here = [point for point in points if str(point.coordinates.get(figure.x)) == str(value)]
         base = next(
             (point for point in points_here if str(point.coordinates.get(figure.series)) == figure.baseline), None
         )
         for point in points_here:
-            if base is None or point is base or (change := point_ratio(base, point)) is None:
+            if base is None or point is base or (change := compute_point_ratio(base, point)) is None:
                 continue
             color = "unknown" if change.low is None else "same"
             if change.differs:
                 color = "slower" if change.value < 1 else "faster"
             rows.append(
                 ChangeRow(
-                    group=place_label(runs.experiment, figure.x, value),
-                    name=f"{_series_label(figure, runs, point)} · {point.phase}",
+                    group=format_place_label(runs.experiment, figure.x, value),
+                    name=f"{_make_series_label(figure, runs, point)} · {point.phase}",
                     change=change.value - 1,
                     low=None if change.low is None else change.low - 1,
                     high=None if change.high is None else change.high - 1,
@@ -302,27 +329,27 @@ def _draw_percent(figure: FigureDescription, title: str, points: Sequence[Point]
         return Markup('<p class="note">{}</p>').format(
             f"There is nothing to compare with {figure.baseline} here, so there are no percentages."
         )
-    return _heading(title) + render_change_bars(rows, title)
+    return _make_chart_heading(title) + render_change_bars(rows, title)
 
 
-def _series_label(figure: FigureDescription, runs: MeasuredRuns, point: Point) -> str:
-    return place_label(runs.experiment, figure.series, point.coordinates.get(figure.series))
+def _make_series_label(figure: FigureDescription, runs: MeasuredRuns, point: Point) -> str:
+    return format_place_label(runs.experiment, figure.series, point.coordinates.get(figure.series))
 
 
-def _over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def _make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Draws the overlaid curves of all runs of each phase (or series) over seconds."""
     curves_by_cell: list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]] = []
     messages = dict[str, None]()
-    for cell, phase in selected_phases(figure, runs.experiment):
+    for cell, phase in iterate_selected_phases(figure, runs.experiment):
         try:
-            curves = runs.curves(figure.metrics[0], phase, cell)
+            curves = runs.collect_rate_curves(figure.metrics[0], phase, cell)
         except MissingError as reason:
-            messages[missing_text("Not drawn", reason)] = None
+            messages[make_not_drawn_sentence("Not drawn", reason)] = None
             continue
         lines = [
             (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s) for curve in curves[:MOST_RUNS]
         ]
-        curves_by_cell.append(({**cell_coordinates(runs.experiment, cell), PHASE: phase}, lines))
+        curves_by_cell.append(({**get_cell_coordinates(runs.experiment, cell), PHASE: phase}, lines))
     if not curves_by_cell:
         return list(messages)[:3] or ["Nothing of this figure was measured."], []
     names = sorted({name for coordinates, _ in curves_by_cell for name in coordinates})
@@ -336,9 +363,12 @@ def _over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[l
         groups.setdefault(tuple(str(cell_axes.get(name)) for name in split_names), []).append((cell_axes, lines))
     parts = []
     for members in list(groups.values())[:MOST_CHARTS]:
-        title = chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
+        title = make_chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
         lines_drawn = [
-            Line(axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)), lines)
+            Line(
+                format_axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)),
+                lines,
+            )
             for coordinates, lines in members
         ]
         most_runs = max(len(lines) for _, lines in members)
@@ -351,30 +381,30 @@ def _over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[l
     return list(messages)[:3], parts
 
 
-def _node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def _make_node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Draws the rate of each node or task, as the median over runs: one line for each phase."""
     member_kind = "task" if figure.x == "task" else "node"
     groups: dict[tuple[str, ...], tuple[dict[str, Any], list[Curve]]] = {}
     messages = dict[str, None]()
-    for cell, phase in selected_phases(figure, runs.experiment):
+    for cell, phase in iterate_selected_phases(figure, runs.experiment):
         try:
-            members = runs.members(figure.metrics[0], phase, cell, member_kind)
+            members = runs.collect_member_values(figure.metrics[0], phase, cell, member_kind)
         except MissingError as reason:
-            messages[missing_text("Not drawn", reason)] = None
+            messages[make_not_drawn_sentence("Not drawn", reason)] = None
             continue
         member_count = min(len(run) for run in members)
         bounds = [
-            compute_median_bounds([run[axis_values] for run in members], runs.look(cell))
+            compute_median_bounds([run[axis_values] for run in members], runs.determine_interim_look(cell))
             for axis_values in range(member_count)
         ]
-        axis_values = cell_coordinates(runs.experiment, cell)
+        axis_values = get_cell_coordinates(runs.experiment, cell)
         key = tuple(str(value) for value in axis_values.values())
-        curve = _curve_of_medians(phase, [(float(number), bound) for number, bound in enumerate(bounds)])
+        curve = _make_curve_of_medians(phase, [(float(number), bound) for number, bound in enumerate(bounds)])
         groups.setdefault(key, (axis_values, []))[1].append(curve)
     parts = [
         build_curve_chart(
             Curves(
-                chart_title(runs.experiment, axis_values),
+                make_chart_title(runs.experiment, axis_values),
                 f"Medians over the runs, for each {member_kind}.",
                 curves,
                 "B/s",

@@ -23,10 +23,10 @@ from sonde.experiments.executed_runs import (
 )
 from sonde.experiments.medians import compute_medians, describe_other_numbers
 from sonde.experiments.page.export import build_result_table
-from sonde.experiments.page.figures import figure_section
-from sonde.experiments.page.published_comparison import TITLES, published_section
-from sonde.experiments.page.sentences import count_verdicts, verdict_sentence
-from sonde.experiments.page.tables import all_cells_section, table_section
+from sonde.experiments.page.figures import make_figure_section
+from sonde.experiments.page.published_comparison import TITLES, make_published_section
+from sonde.experiments.page.sentences import count_verdicts, describe_verdict
+from sonde.experiments.page.tables import make_all_cells_section, make_table_section
 from sonde.experiments.ranking import choose_figures, describe_ranking
 from sonde.experiments.results import Results
 from sonde.model.bundled_files import find_system_file
@@ -53,18 +53,27 @@ _SYMBOL = {
 
 
 def evaluate_results(
-    results: Results, system: System | None = None, lacks: Mapping[str, str] | None = None, settled: bool = False
+    results: Results,
+    system: System | None = None,
+    unmet_requirements: Mapping[str, str] | None = None,
+    is_deterministic: bool = False,
 ) -> tuple[MeasuredRuns, list[ClaimResult]]:
-    """Returns the runs of an experiment as a source of samples, and the verdicts of its claims. `settled`: every run
+    """Returns the runs of an experiment as a source of samples, and the verdicts of its claims. `is_deterministic`: every run
     gives the same values, as with a model without noise."""
     measured = [MeasuredRun(run.cell, f"{run.folder.name}", run.folder) for run in results.runs if not run.warm_up]
-    runs = MeasuredRuns(results.experiment, measured, {**results.failures, **results.refusals}, system, settled=settled)
+    runs = MeasuredRuns(
+        results.experiment,
+        measured,
+        {**results.failures, **results.refusals},
+        system,
+        is_deterministic=is_deterministic,
+    )
     levels = ("simulated", "measured") if results.simulated else ("measured",)
-    return runs, evaluate_claims(results.experiment, runs, levels, lacks, results.profile)
+    return runs, evaluate_claims(results.experiment, runs, levels, unmet_requirements, results.profile)
 
 
 def write_experiment_page(
-    results: Results, page: Path, system: System | None = None, formats: Sequence[str] = ()
+    results: Results, page_file: Path, system: System | None = None, formats: Sequence[str] = ()
 ) -> tuple[list[Path], list[dict[str, Any]]]:
     """Writes the page, and all numbers in each of `formats` (csv, json, parquet) in the same folder.
 
@@ -75,8 +84,8 @@ def write_experiment_page(
     if system is None and results.simulated and storage is not None and storage.system:
         system = read_system(find_system_file(storage.system))
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
-    write_study(build_study(results, runs, verdicts), page)
-    tables = [page.with_suffix(f".{extension}") for extension in formats]
+    write_study(build_experiment_page(results, runs, verdicts), page_file)
+    tables = [page_file.with_suffix(f".{extension}") for extension in formats]
     if tables:
         result_rows = build_result_table(runs)
         for path in tables:
@@ -84,47 +93,47 @@ def write_experiment_page(
     return tables, convert_verdicts_to_json(verdicts)
 
 
-def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:
+def build_experiment_page(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:
     """Builds the page."""
     file = results.experiment.file
-    sections = [_verdict_section(verdicts)] if verdicts else []
+    sections = [_make_verdict_section(verdicts)]
     medians = compute_medians(results)
     figures = choose_figures(results.experiment, medians)
     if ranking := describe_ranking(medians):
         sections.append(StudySection("Ranking", ranking, []))
-    sections += [_file_section(item, "Figure", figure_section, runs) for item in figures]
-    sections += [_file_section(item, "Table", table_section, runs) for item in file.tables]
-    messages, comparison_parts = published_section(runs, results.simulated)
+    sections += [_make_figure_or_table_section(item, "Figure", make_figure_section, runs) for item in figures]
+    sections += [_make_figure_or_table_section(item, "Table", make_table_section, runs) for item in file.tables]
+    messages, comparison_parts = make_published_section(runs, results.simulated)
     if messages:
         sections.append(StudySection(TITLES[results.simulated], messages, comparison_parts))
     others = describe_other_numbers(medians)
-    cell_messages, parts = all_cells_section(runs)
+    cell_messages, parts = make_all_cells_section(runs)
     cell_messages = [*others, *cell_messages]
     sections.append(StudySection("All cells", cell_messages, parts))
-    sections += _missing_cells_section(results)
+    sections += _make_missing_cells_section(results)
     if file.notes:
         notes = Markup("").join(Markup("<li>{}</li>").format(item) for item in file.notes)
         sections.append(StudySection("What was assumed", [], [Markup('<ul class="remarks">{}</ul>').format(notes)]))
     return Study(
         title=results.experiment.title,
-        lead=_lead_text(results, runs, verdicts),
-        facts=_fact_rows(results, runs),
-        alarms=[*_alarm_texts(results, verdicts), *describe_run_caveats(results)],
+        lead=_make_lead_text(results, runs, verdicts),
+        facts=_make_fact_rows(results, runs),
+        alarms=[*_make_alarm_texts(results, verdicts), *describe_run_caveats(results)],
         sections=sections,
     )
 
 
-def _lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> str:
+def _make_lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> str:
     if not verdicts:
         return "This experiment has no claims; these are its results."
-    unfinished = runs.unfinished_count()
+    unfinished = runs.count_unfinished_runs()
     text = f"Of {to_plain_spaces(count_noun(len(verdicts), 'expectation'))} {count_verdicts(verdicts)}."
     return text + (
         f" {to_plain_spaces(count_noun(unfinished, 'run'))} did not finish and are left out." if unfinished else ""
     )
 
 
-def _fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
+def _make_fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
     file = results.experiment.file
     cells = len(results.experiment.cells)
     facts = [
@@ -141,7 +150,7 @@ def _fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text.strip()]
 
 
-def _alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]:
+def _make_alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]:
     failed = [verdict.expectation.id for verdict in verdicts if verdict.outcome is ClaimVerdict.FAILS]
     alarms = [f"Not as expected: {', '.join(failed)}."] if failed else []
     if results.failures:
@@ -153,17 +162,17 @@ def _alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]
     return alarms
 
 
-def _verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
+def _make_verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
     rows = Markup("").join(
         Markup('<tr><td class="{}">{}{}</td><td>{}</td><td>{}<code>{}</code>{}{}</td></tr>').format(
             _CSS[verdict.outcome],
             _SYMBOL[verdict.outcome],
             str(verdict.outcome),
             verdict.expectation.id,
-            verdict_sentence(verdict),
+            describe_verdict(verdict),
             verdict.expectation.claim,
-            _reason_markup("Published: ", verdict.expectation.published),
-            _reason_markup("Because ", verdict.expectation.why),
+            _make_reason_markup("Published: ", verdict.expectation.published),
+            _make_reason_markup("Because ", verdict.expectation.why),
         )
         for verdict in verdicts
     )
@@ -175,22 +184,24 @@ def _verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
     return StudySection("Claims", messages, [body])
 
 
-def _reason_markup(label: str, text: str) -> Markup:
-    return Markup('<span class="why">{}{}.</span>').format(label, text.rstrip(".")) if text else Markup("")
+def _make_reason_markup(label: str, reason_text: str) -> Markup:
+    return (
+        Markup('<span class="why">{}{}.</span>').format(label, reason_text.rstrip(".")) if reason_text else Markup("")
+    )
 
 
-def _file_section(
-    item: FigureDescription | TableDescription,
+def _make_figure_or_table_section(
+    figure_or_table: FigureDescription | TableDescription,
     kind: str,
-    parts_of: Callable[..., tuple[list[str], list[Markup]]],
+    make_texts_and_charts: Callable[..., tuple[list[str], list[Markup]]],
     runs: MeasuredRuns,
 ) -> StudySection:
-    messages, parts = parts_of(item, runs)
-    source = [f"In the form of: {item.source}."] if item.source else []
-    return StudySection(item.title or f"{kind} {item.id}", [*source, *messages], parts)
+    messages, parts = make_texts_and_charts(figure_or_table, runs)
+    source = [f"In the form of: {figure_or_table.source}."] if figure_or_table.source else []
+    return StudySection(figure_or_table.title or f"{kind} {figure_or_table.id}", [*source, *messages], parts)
 
 
-def _missing_cells_section(results: Results) -> list[StudySection]:
+def _make_missing_cells_section(results: Results) -> list[StudySection]:
     rows = [(cell, reason) for cell, reason in {**results.failures, **results.refusals}.items()]
     if not rows:
         return []

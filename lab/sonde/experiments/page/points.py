@@ -43,125 +43,139 @@ class PointSelection:
     missing: tuple[str, ...]
 
 
-def collect_points(item: FigureDescription | TableDescription, runs: MeasuredRuns) -> PointSelection:
+def collect_points(figure_or_table: FigureDescription | TableDescription, runs: MeasuredRuns) -> PointSelection:
     """Returns the measured points of a figure or table."""
     points, missing = [], dict[str, None]()
-    for metric in item.metrics:
-        for cell, phase in selected_phases(item, runs.experiment):
+    for metric in figure_or_table.metrics:
+        for cell, phase in iterate_selected_phases(figure_or_table, runs.experiment):
             try:
-                samples = runs.samples(metric, phase, cell)
-                if item.per:
-                    divisor = _divisor(item.per, runs, cell, phase)
+                samples = runs.collect_samples(metric, phase, cell)
+                if figure_or_table.per:
+                    divisor = _get_divisor(figure_or_table.per, runs, cell, phase)
                     samples = replace(samples, values=tuple(value / divisor for value in samples.values))
             except MissingError as reason:
                 missing[str(reason)] = None
                 continue
-            coordinates = {**cell_coordinates(runs.experiment, cell), PHASE: phase, METRIC: metric}
+            coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase, METRIC: metric}
             points.append(Point(coordinates, cell, phase, metric, samples))
     return PointSelection(tuple(points), tuple(missing))
 
 
-def point_ratio(base: Point, point: Point) -> RateRatio | None:
+def compute_point_ratio(base_point: Point, point: Point) -> RateRatio | None:
     """Returns point / base with its interval; None if a value is not positive."""
-    if min(*base.samples.values, *point.samples.values) <= 0:
+    if min(*base_point.samples.values, *point.samples.values) <= 0:
         return None
-    confidence = adjust_level_for_looks([base.samples.look, point.samples.look])
-    return compare_rates(base.samples.values, point.samples.values, confidence)
+    confidence = adjust_level_for_looks([base_point.samples.look, point.samples.look])
+    return compare_rates(base_point.samples.values, point.samples.values, confidence)
 
 
-def cell_coordinates(experiment: Experiment, cell: Cell) -> dict[str, Any]:
+def get_cell_coordinates(experiment: Experiment, cell: Cell) -> dict[str, Any]:
     """Returns the values of a cell on all axes, including the plan."""
     return {**({PLAN: cell.plan} if experiment.file.plans else {}), **cell.coordinates}
 
 
-def selected_phases(item: FigureDescription | TableDescription, experiment: Experiment) -> Iterator[tuple[Cell, str]]:
+def iterate_selected_phases(
+    figure_or_table: FigureDescription | TableDescription, experiment: Experiment
+) -> Iterator[tuple[Cell, str]]:
     """Yields the cells and phases of a figure or table in order."""
-    fixed = canonical_places(experiment, item.where or {})
+    fixed = canonicalize_axis_values(experiment, figure_or_table.where or {})
     for cell in experiment.cells:
-        if item.plans and cell.plan not in item.plans:
+        if figure_or_table.plans and cell.plan not in figure_or_table.plans:
             continue
-        coordinates = cell_coordinates(experiment, cell)
+        coordinates = get_cell_coordinates(experiment, cell)
         if any(coordinates.get(name) != value for name, value in fixed.items()):
             continue
         for phase in experiment.plans[cell.plan]["phases"]:
-            if item.phases:
-                is_selected = phase["id"] in item.phases
+            if figure_or_table.phases:
+                is_selected = phase["id"] in figure_or_table.phases
             else:
                 is_selected = bool(phase.get("measure", True)) and not phase["op"].startswith(("mktree", "rmtree"))
             if is_selected:
                 yield cell, str(phase["id"])
 
 
-def canonical_places(experiment: Experiment, places: Mapping[str, Any]) -> dict[str, Any]:
+def canonicalize_axis_values(experiment: Experiment, values_by_axis: Mapping[str, Any]) -> dict[str, Any]:
     """Returns values as their axes define them ("64 KiB" may be 65536); other values stay unchanged."""
-    axis_places = {axis.name: axis.find_value(places[axis.name]) for axis in experiment.axes if axis.name in places}
+    axis_places = {
+        axis.name: axis.find_value(values_by_axis[axis.name]) for axis in experiment.axes if axis.name in values_by_axis
+    }
     return {
         name: value if (places_of_axis := axis_places.get(name)) is None else places_of_axis.value
-        for name, value in places.items()
+        for name, value in values_by_axis.items()
     }
 
 
-def _divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) -> float:
+def _get_divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) -> float:
     if divisor_kind == "unit":
-        return runs.units(cell)
+        return runs.count_storage_units(cell)
     if divisor_kind == "target":
-        return runs.targets(cell)
-    _, record, _ = runs.phase_records(phase, cell)[0]
+        return runs.count_storage_targets(cell)
+    _, record, _ = runs.list_phase_records(phase, cell)[0]
     run_line = record.run
     if divisor_kind == "node":
         return float((run_line.nodes if run_line else None) or 1)
     return float((run_line.tasks if run_line else None) or 1)
 
 
-def place_label(experiment: Experiment, name: str, value: Any) -> str:
+def format_place_label(experiment: Experiment, axis_name: str, place: Any) -> str:
     """Returns the label of a place on an axis, a phase or a plan."""
-    if name == PLAN:
-        title = next((plan.title for plan in experiment.file.plans if plan.id == value), "")
-        return title or str(value)
-    axis = next((plan for plan in experiment.axes if plan.name == name), None)
-    axis_value = axis.find_value(value) if axis is not None else None
-    return axis_value.label if axis_value is not None else str(value)
+    if axis_name == PLAN:
+        title = next((plan.title for plan in experiment.file.plans if plan.id == place), "")
+        return title or str(place)
+    axis = next((plan for plan in experiment.axes if plan.name == axis_name), None)
+    axis_value = axis.find_value(place) if axis is not None else None
+    return axis_value.label if axis_value is not None else str(place)
 
 
-def axis_label(experiment: Experiment, name: str, value: Any) -> str:
+def format_axis_label(experiment: Experiment, axis_name: str, axis_value: Any) -> str:
     """Returns the label with the name of the axis if needed: "in_flight 16", but "read" and "native"."""
-    label = place_label(experiment, name, value)
-    is_plain = label == str(value) and name not in (PHASE, PLAN)
-    return f"{name} {label}" if is_plain and (isinstance(value, bool | int | float) or label[:1].isdigit()) else label
+    label = format_place_label(experiment, axis_name, axis_value)
+    is_plain = label == str(axis_value) and axis_name not in (PHASE, PLAN)
+    return (
+        f"{axis_name} {label}"
+        if is_plain and (isinstance(axis_value, bool | int | float) or label[:1].isdigit())
+        else label
+    )
 
 
-def chart_title(experiment: Experiment, shared: Mapping[str, Any]) -> str:
+def make_chart_title(experiment: Experiment, shared_coordinates: Mapping[str, Any]) -> str:
     """Returns the title of a chart: the coordinates that all its points share."""
-    return " · ".join(axis_label(experiment, name, value) for name, value in shared.items() if value is not None)
+    return " · ".join(
+        format_axis_label(experiment, name, value) for name, value in shared_coordinates.items() if value is not None
+    )
 
 
-def missing_text(head: str, reason: object) -> str:
+def make_not_drawn_sentence(sentence_head: str, reason: object) -> str:
     """Returns one sentence, for example "Not drawn: no run of cell base has it."."""
-    return f"{head}: {str(reason).rstrip('.')}."
+    return f"{sentence_head}: {str(reason).rstrip('.')}."
 
 
-def order_places(experiment: Experiment, name: str, values: Sequence[Any]) -> list[Any]:
+def order_places(experiment: Experiment, axis_name: str, axis_values: Sequence[Any]) -> list[Any]:
     """Returns the distinct places in the order of their axis."""
-    unique = list({str(value): value for value in values}.values())
-    axis = next((axis for axis in experiment.axes if axis.name == name), None)
+    unique = list({str(value): value for value in axis_values}.values())
+    axis = next((axis for axis in experiment.axes if axis.name == axis_name), None)
     if axis is not None:
         order = [str(axis_value.value) for axis_value in axis.values]
         return sorted(unique, key=lambda value: order.index(str(value)) if str(value) in order else len(order))
     return unique
 
 
-def place_numbers(values: Sequence[Any]) -> list[float] | None:
+def parse_place_numbers(places: Sequence[Any]) -> list[float] | None:
     """Returns the number of each place; None if a place has no number or two have the same."""
-    place_values = [parse_axis_number(number) for number in values]
+    place_values = [parse_axis_number(number) for number in places]
     defined = [number for number in place_values if number is not None]
-    return defined if len(defined) == len(values) and len(set(defined)) == len(defined) else None
+    return defined if len(defined) == len(places) and len(set(defined)) == len(defined) else None
 
 
-def split_into_charts(points: Sequence[Point], inside: Sequence[str]) -> list[tuple[dict[str, Any], list[Point]]]:
+def split_points_into_charts(
+    points: Sequence[Point], axes_in_chart: Sequence[str]
+) -> list[tuple[dict[str, Any], list[Point]]]:
     """Groups points into charts by the coordinates that differ and are not drawn inside a chart."""
     names = sorted({name for point in points for name in point.coordinates})
     outside = [
-        name for name in names if name not in inside and len({str(point.coordinates.get(name)) for point in points}) > 1
+        name
+        for name in names
+        if name not in axes_in_chart and len({str(point.coordinates.get(name)) for point in points}) > 1
     ]
     groups: dict[tuple[str, ...], tuple[dict[str, Any], list[Point]]] = {}
     for point in points:

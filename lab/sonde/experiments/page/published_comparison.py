@@ -19,7 +19,7 @@ from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import ClaimEvaluator
-from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonical_places, place_label
+from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonicalize_axis_values, format_place_label
 from sonde.experiments.page.sentences import format_amount, format_number
 from sonde.model.experiment.claims import (
     Metric,
@@ -70,12 +70,12 @@ def compare_published(runs: MeasuredRuns, most_places: int | None = MOST_PLACES)
     return [
         comparison
         for published in runs.experiment.file.published
-        for comparison in _compare_number(published, grid, values, most_places)
+        for comparison in _compare_published_number(published, grid, values, most_places)
     ]
 
 
-def _compare_number(
-    published: PublishedNumber, grid: CellGrid, values: ClaimEvaluator, most_places: int | None
+def _compare_published_number(
+    published: PublishedNumber, grid: CellGrid, evaluator: ClaimEvaluator, most_places: int | None
 ) -> list[PublishedComparison]:
     value_expression = parse_claim_value(published.of)
     unit = find_unit(value_expression)
@@ -89,7 +89,7 @@ def _compare_number(
         return [PublishedComparison(published, value_expression, unit, value, upper, {}, None, str(reason))]
     comparisons = []
     for context in contexts[:most_places]:
-        cell, phase = _cell_and_phase(value_expression, context, grid)
+        cell, phase = _find_cell_and_phase(value_expression, context, grid)
         try:
             comparisons.append(
                 PublishedComparison(
@@ -99,7 +99,7 @@ def _compare_number(
                     value,
                     upper,
                     context,
-                    values.evaluate(value_expression, context).bounds,
+                    evaluator.evaluate_expression(value_expression, context).bounds,
                     "",
                     cell,
                     phase,
@@ -114,49 +114,49 @@ def _compare_number(
     return comparisons
 
 
-def _cell_and_phase(value_expression: Value, context: Context, grid: CellGrid) -> tuple[str, str]:
+def _find_cell_and_phase(value_expression: Value, context: Context, grid: CellGrid) -> tuple[str, str]:
     """Returns cell id and phase of a metric; empty for a value calculated from several."""
     if not isinstance(value_expression, Metric):
         return "", ""
     cell = grid.find_cell(value_expression, context)
     try:
-        return cell.id, grid.phase_of(value_expression, cell)
+        return cell.id, grid.get_phase_of_metric(value_expression, cell)
     except MissingError:  # several phases, and the metric names none
         return cell.id, ""
 
 
-def published_section(runs: MeasuredRuns, simulated: bool = False) -> tuple[list[str], list[Markup]]:
-    """Returns messages and the table; both empty if the document has no numbers. `simulated`: the runs are of a
+def make_published_section(runs: MeasuredRuns, is_simulated: bool = False) -> tuple[list[str], list[Markup]]:
+    """Returns messages and the table; both empty if the document has no numbers. `is_simulated`: the runs are of a
     model."""
     comparisons = compare_published(runs)
     if not comparisons:
         return [], []
-    origin = "simulated" if simulated else "measured"
+    origin = "simulated" if is_simulated else "measured"
     columns = ["of", "source", "published", origin, f"{origin} ÷ published", "shape: published", origin]
-    body = [_table_row(runs, comparison, comparisons) for comparison in comparisons]
+    body = [_make_table_row(runs, comparison, comparisons) for comparison in comparisons]
     reasons = list(dict.fromkeys(comparison.missing for comparison in comparisons if comparison.measured is None))
     messages = [EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
     if reasons:
         messages.append(f"Not {origin} here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
-    return messages, [render_table(columns, body, TITLES[simulated], text_columns=2)]
+    return messages, [render_table(columns, body, TITLES[is_simulated], text_columns=2)]
 
 
-def _table_row(
+def _make_table_row(
     runs: MeasuredRuns, comparison: PublishedComparison, comparisons: Sequence[PublishedComparison]
 ) -> list[str]:
     context_text = ", ".join(
-        f"{name} {place_label(runs.experiment, name, value)}" for name, value in comparison.context.items()
+        f"{name} {format_place_label(runs.experiment, name, value)}" for name, value in comparison.context.items()
     )
     name = f"{comparison.published.of} ({context_text})" if context_text else comparison.published.of
     description = f"{name}: {comparison.published.quote}" if comparison.published.quote else name
-    reference = next(other for other in comparisons if _shape_group(other) == _shape_group(comparison))
+    reference = next(other for other in comparisons if _make_shape_key(other) == _make_shape_key(comparison))
     return [
         description,
         comparison.published.source,
         format_published(comparison),
-        _format_bounds(comparison.measured, comparison.unit),
-        _format_ratio(comparison.ratio),
-        *_shape_columns(comparison, reference),
+        _format_median_and_bounds(comparison.measured, comparison.unit),
+        _format_measured_to_published_ratio(comparison.ratio),
+        *_make_shape_columns(comparison, reference),
     ]
 
 
@@ -168,7 +168,7 @@ def format_published(comparison: PublishedComparison) -> str:
     )
 
 
-def _format_bounds(bounds: BoundedValue | None, unit: str) -> str:
+def _format_median_and_bounds(bounds: BoundedValue | None, unit: str) -> str:
     if bounds is None:
         return "–"
     if bounds.low is None or bounds.high is None:
@@ -178,11 +178,11 @@ def _format_bounds(bounds: BoundedValue | None, unit: str) -> str:
     )
 
 
-def _format_ratio(ratio: BoundedValue | None) -> str:
+def _format_measured_to_published_ratio(ratio: BoundedValue | None) -> str:
     return "–" if ratio is None else format_number(ratio.value)
 
 
-def _shape_group(comparison: PublishedComparison) -> object:
+def _make_shape_key(comparison: PublishedComparison) -> object:
     """Returns the key of the numbers that form a shape: metric, phase, plan."""
     if not isinstance(comparison.value_expression, Metric):
         return id(comparison)
@@ -193,21 +193,21 @@ def _shape_group(comparison: PublishedComparison) -> object:
     )
 
 
-def _shape_columns(comparison: PublishedComparison, reference: PublishedComparison) -> list[str]:
+def _make_shape_columns(comparison: PublishedComparison, first_of_group: PublishedComparison) -> list[str]:
     """Returns this number / the first of its group: published, and measured."""
     if (
-        comparison.published is reference.published
+        comparison.published is first_of_group.published
         or comparison.upper is not None
-        or reference.upper is not None
-        or reference.value == 0
+        or first_of_group.upper is not None
+        or first_of_group.value == 0
     ):
         return ["–", "–"]
     ours = (
-        comparison.measured.value / reference.measured.value
-        if comparison.measured and reference.measured and reference.measured.value
+        comparison.measured.value / first_of_group.measured.value
+        if comparison.measured and first_of_group.measured and first_of_group.measured.value
         else None
     )
-    return [format_number(comparison.value / reference.value), "–" if ours is None else format_number(ours)]
+    return [format_number(comparison.value / first_of_group.value), "–" if ours is None else format_number(ours)]
 
 
 @dataclass(frozen=True)
@@ -218,13 +218,13 @@ class PublishedLine:
     values: Mapping[Any, float]
 
 
-def published_lines(
-    figure: FigureDescription, runs: MeasuredRuns, shared: Mapping[str, Any], places: Sequence[Any]
+def make_published_lines(
+    figure: FigureDescription, runs: MeasuredRuns, shared_coordinates: Mapping[str, Any], places: Sequence[Any]
 ) -> list[PublishedLine]:
-    """Returns the lines of published numbers in one chart. `shared` has the coordinates that all its points share;
+    """Returns the lines of published numbers in one chart. `shared_coordinates` has the coordinates that all its points share;
     `places` are the measured places on the x axis. A number without such a place is drawn at each of them."""
     lines: dict[str, tuple[Any, dict[Any, float]]] = {}
-    fixed_places = {**canonical_places(runs.experiment, figure.where or {}), **shared}
+    fixed_places = {**canonicalize_axis_values(runs.experiment, figure.where or {}), **shared_coordinates}
     for published in runs.experiment.file.published:
         metric = parse_claim_value(published.of)
         if (
@@ -239,7 +239,7 @@ def published_lines(
         ):
             continue
         metric_places = {
-            **canonical_places(runs.experiment, metric.coordinates),
+            **canonicalize_axis_values(runs.experiment, metric.coordinates),
             PHASE: metric.phase,
             METRIC: metric.name,
         }
@@ -253,10 +253,10 @@ def published_lines(
     return [PublishedLine(series, values) for series, values in lines.values()]
 
 
-def published_scale(measured: Sequence[float], published: Sequence[float]) -> float:
+def compute_published_scale(measured_values: Sequence[float], published_values: Sequence[float]) -> float:
     """Returns the factor for published numbers in a chart that makes both shapes visible; 1 if the largest values
     differ by at most a factor of 4."""
-    largest_measured, largest_published = max(measured, default=0.0), max(published, default=0.0)
+    largest_measured, largest_published = max(measured_values, default=0.0), max(published_values, default=0.0)
     if largest_measured <= 0 or largest_published <= 0 or 0.25 <= largest_measured / largest_published <= 4:
         return 1.0
     return float(f"{largest_measured / largest_published:.1g}")

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sonde.charts.plot import render_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
-from sonde.experiments.page.points import Point, place_label, point_ratio
+from sonde.experiments.page.points import Point, compute_point_ratio, format_place_label
 from sonde.experiments.page.sentences import format_amount, format_interval
 from sonde.model.experiment.description import FigureDescription
 from sonde.stats.bounds import BoundedValue
@@ -20,34 +20,34 @@ EXPLANATION = "S(k): rate / rate at the smallest size. E(k): S(k) / growth of th
 " 95 % intervals."
 
 
-def scaling_ratio(smallest: Point, point: Point) -> BoundedValue | None:
+def compute_scaling_ratio(smallest_size_point: Point, point: Point) -> BoundedValue | None:
     """Returns S(k): the rate / the rate at the smallest size; None if a rate is not positive."""
-    if point is smallest:
+    if point is smallest_size_point:
         return BoundedValue.exact(1.0)
-    growth = point_ratio(smallest, point)
+    growth = compute_point_ratio(smallest_size_point, point)
     return None if growth is None else BoundedValue(growth.value, growth.low, growth.high)
 
 
-def scaling_table(
+def make_scaling_table(
     figure: FigureDescription,
     runs: MeasuredRuns,
-    lines: Sequence[tuple[str, Sequence[Point]]],
-    sizes: Mapping[str, float],
+    named_lines: Sequence[tuple[str, Sequence[Point]]],
+    sizes_by_place: Mapping[str, float],
 ) -> Markup:
-    """Returns a table with a row for each point of each line, the smallest size first; `sizes` has the size by
+    """Returns a table with a row for each point of each line, the smallest size first; `sizes_by_place` has the size by
     place."""
     rows = []
-    for name, points in lines:
-        smallest = sizes[str(points[0].coordinates.get(figure.x))]
+    for name, points in named_lines:
+        smallest = sizes_by_place[str(points[0].coordinates.get(figure.x))]
         for point in points:
-            size = sizes[str(point.coordinates.get(figure.x))]
-            growth = scaling_ratio(points[0], point)
-            rate = point.samples.bounds()
+            size = sizes_by_place[str(point.coordinates.get(figure.x))]
+            growth = compute_scaling_ratio(points[0], point)
+            rate = point.samples.compute_median_bounds()
             efficiency = "–" if growth is None else format_interval(growth / BoundedValue.exact(size / smallest))
             rows.append(
                 [
                     name,
-                    place_label(runs.experiment, figure.x, point.coordinates.get(figure.x)),
+                    format_place_label(runs.experiment, figure.x, point.coordinates.get(figure.x)),
                     f"{size:g}",
                     format_amount(rate.value, point.unit),
                     "–" if growth is None else format_interval(growth),
@@ -67,7 +67,7 @@ def _format_peak_share(runs: MeasuredRuns, point: Point) -> str:
     phases = runs.experiment.plans[point.cell.plan]["phases"]
     op = next(str(phase["op"]) for phase in phases if phase["id"] == point.phase)
     try:
-        peak = runs.peak(point.cell, "read" if "read" in op else "write")
+        peak = runs.get_peak_rate(point.cell, "read" if "read" in op else "write")
     except MissingError:
         return "–"
-    return f"{100 * point.samples.bounds().value / peak:.3g} %"
+    return f"{100 * point.samples.compute_median_bounds().value / peak:.3g} %"

@@ -23,14 +23,14 @@ def format_number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
-def unit_suffix(unit: str) -> str:
+def format_unit_suffix(unit: str) -> str:
     """Returns the unit to print after a number; empty for a ratio."""
     return "" if unit == "1" else unit
 
 
 def format_amount(value: float, unit: str) -> str:
     """Formats a value with its unit: 1.60 GB/s, 20 kop/s, 34.8 s, 0.5."""
-    return format_value(value, unit_suffix(unit))
+    return format_value(value, format_unit_suffix(unit))
 
 
 def format_interval(bounds: BoundedValue, digits: int = 3) -> str:
@@ -43,43 +43,46 @@ def format_interval(bounds: BoundedValue, digits: int = 3) -> str:
     return f"{format_number(bounds.value, digits)} [{low}, {high}]"
 
 
-def _describe_comparison(part: ComparisonResult) -> str:
-    if part.value is None:
-        return part.missing
-    if isinstance(part.threshold, str):
-        return f'{part.missing}, wanted "{part.threshold}"'
+def _describe_comparison(comparison_result: ComparisonResult) -> str:
+    if comparison_result.value is None:
+        return comparison_result.missing
+    if isinstance(comparison_result.threshold, str):
+        return f'{comparison_result.missing}, wanted "{comparison_result.threshold}"'
     for digits in (3, 4, 5, 6):
-        value, threshold = format_interval(part.value, digits), format_number(part.threshold, digits)
-        numbers = {part.value.value, *part.value.limits, part.threshold}
+        value, threshold = (
+            format_interval(comparison_result.value, digits),
+            format_number(comparison_result.threshold, digits),
+        )
+        numbers = {comparison_result.value.value, *comparison_result.value.limits, comparison_result.threshold}
         if len({format_number(number, digits) for number in numbers}) == len(numbers):
             break
-    difference = part.value.value - part.threshold
+    difference = comparison_result.value.value - comparison_result.threshold
     equal_text = f", by {abs(difference):.1g}" if difference and value == threshold else ""
-    return f"{value} {part.operator} {threshold}{equal_text}"
+    return f"{value} {comparison_result.operator} {threshold}{equal_text}"
 
 
-def _describe_context(result: ContextResult) -> str:
-    context_text = ", ".join(f"{name}={value}" for name, value in result.context.items())
-    comparisons = "; ".join(_describe_comparison(part) for part in result.comparisons)
+def _describe_context_result(context_result: ContextResult) -> str:
+    context_text = ", ".join(f"{name}={value}" for name, value in context_result.context.items())
+    comparisons = "; ".join(_describe_comparison(part) for part in context_result.comparisons)
     return f"{context_text}: {comparisons}" if context_text else comparisons
 
 
-def verdict_sentence(verdict: ClaimResult) -> str:
+def describe_verdict(claim_result: ClaimResult) -> str:
     """Returns the result of a claim in one or more sentences, and what would decide it if it is undecided."""
-    if verdict.outcome is ClaimVerdict.NOT_JUDGED:
-        return f"Not judged, because {verdict.reason.rstrip('.')}."
-    chosen = [cell for cell in verdict.contexts if cell.outcome is verdict.outcome]
-    text = "; ".join(_describe_context(cell) for cell in chosen[:_MOST_CELLS])
+    if claim_result.outcome is ClaimVerdict.NOT_JUDGED:
+        return f"Not judged, because {claim_result.reason.rstrip('.')}."
+    chosen = [cell for cell in claim_result.contexts if cell.outcome is claim_result.outcome]
+    text = "; ".join(_describe_context_result(cell) for cell in chosen[:_MOST_CELLS])
     if len(chosen) > _MOST_CELLS:
         text += f"; and {len(chosen) - _MOST_CELLS} more"
-    missing_cells = sum(cell.outcome is ClaimVerdict.NOT_JUDGED for cell in verdict.contexts)
-    if verdict.outcome is ClaimVerdict.FAILS and len(chosen) < len(verdict.contexts) - missing_cells:
-        text += f" (in {len(chosen)} of {count_noun(len(verdict.contexts) - missing_cells, 'cell')})"
+    missing_cells = sum(cell.outcome is ClaimVerdict.NOT_JUDGED for cell in claim_result.contexts)
+    if claim_result.outcome is ClaimVerdict.FAILS and len(chosen) < len(claim_result.contexts) - missing_cells:
+        text += f" (in {len(chosen)} of {count_noun(len(claim_result.contexts) - missing_cells, 'cell')})"
     text += "."
-    if verdict.outcome is ClaimVerdict.UNDECIDED:
-        text += _describe_deciding_runs(verdict)
+    if claim_result.outcome is ClaimVerdict.UNDECIDED:
+        text += _describe_deciding_runs(claim_result)
     explanations = dict.fromkeys(part.explanation for cell in chosen for part in cell.comparisons if part.explanation)
-    text += "".join(f" {verdict}" for verdict in list(explanations)[:_MOST_CELLS])
+    text += "".join(f" {claim_result}" for claim_result in list(explanations)[:_MOST_CELLS])
     if missing_cells:
         text += f" In {count_noun(missing_cells, 'cell')} compared data is missing."
     return text.replace("\N{NO-BREAK SPACE}", " ")
@@ -107,9 +110,10 @@ def count_verdicts(verdicts: Sequence[ClaimResult]) -> str:
     return ", ".join(f"{count} {names[outcome][count != 1]}" for outcome, count in counts_by_outcome.items() if count)
 
 
-def verdict_lines(verdicts: Sequence[ClaimResult]) -> list[str]:
+def list_verdict_lines(claim_results: Sequence[ClaimResult]) -> list[str]:
     """Returns one line for each claim: outcome, id, sentence."""
-    width = max((len(verdict.expectation.id) for verdict in verdicts), default=0)
+    width = max((len(verdict.expectation.id) for verdict in claim_results), default=0)
     return [
-        f"{verdict.outcome:10} {verdict.expectation.id:{width}}  {verdict_sentence(verdict)}" for verdict in verdicts
+        f"{verdict.outcome:10} {verdict.expectation.id:{width}}  {describe_verdict(verdict)}"
+        for verdict in claim_results
     ]

@@ -10,7 +10,13 @@ from markupsafe import Markup
 from sonde.charts.plot import render_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
-from sonde.experiments.page.points import Point, collect_points, missing_text, place_label, split_into_charts
+from sonde.experiments.page.points import (
+    Point,
+    collect_points,
+    format_place_label,
+    make_not_drawn_sentence,
+    split_points_into_charts,
+)
 from sonde.experiments.page.sentences import format_amount
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import TableDescription
@@ -21,22 +27,22 @@ from sonde.stats.spread import COVERAGE_STATEMENT, compute_variation
 MOST_ROWS = 200
 
 
-def table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and the table: a row for each combination of `rows`; for each metric the median, its interval
     and the scatter of the runs."""
     selection = collect_points(table_entry, runs)
-    messages = [missing_text("Left out", reason) for reason in selection.missing[:3]]
+    messages = [make_not_drawn_sentence("Left out", reason) for reason in selection.missing[:3]]
     if not selection.points:
         return messages or ["Nothing of this table was measured."], []
     rows = list(table_entry.rows)
     # Other coordinates that differ become columns, so that each number has its own row.
     other_names = sorted(
-        {name for shared, _ in split_into_charts(selection.points, (*rows, "metric")) for name in shared}
+        {name for shared, _ in split_points_into_charts(selection.points, (*rows, "metric")) for name in shared}
     )
     names = [*rows, *other_names]
     lines: dict[tuple[str, ...], dict[str, Point]] = {}
     for point in selection.points:
-        key = tuple(place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in names)
+        key = tuple(format_place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in names)
         lines.setdefault(key, {})[point.metric] = point
     columns = [
         *names,
@@ -44,7 +50,7 @@ def table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tuple[li
         "runs",
     ]
     body = [
-        [*key, *_metric_cells(points, table_entry.metrics), _format_run_count(points)]
+        [*key, *_format_metric_cells(points, table_entry.metrics), _format_run_count(points)]
         for key, points in list(lines.items())[:MOST_ROWS]
     ]
     if len(lines) > MOST_ROWS:
@@ -55,14 +61,14 @@ def table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tuple[li
     return messages, [render_table(columns, body, table_entry.title or table_entry.id, text_columns=len(names))]
 
 
-def _metric_cells(points: dict[str, Point], metrics: Sequence[str]) -> list[str]:
+def _format_metric_cells(points_by_metric: dict[str, Point], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
-        point = points.get(metric)
+        point = points_by_metric.get(metric)
         if point is None:
             cells += ["–", "–", "–"]
             continue
-        bounds, unit = point.samples.bounds(), METRICS[metric][0]
+        bounds, unit = point.samples.compute_median_bounds(), METRICS[metric][0]
         # No metric is negative; an interval of values near 0 may be.
         low, high = None if bounds.low is None else max(0.0, bounds.low), bounds.high
         interval_text = (
@@ -79,11 +85,11 @@ def _format_scatter(point: Point) -> str:
         return "–"
 
 
-def _format_run_count(points: dict[str, Point]) -> str:
-    return str(max(point.samples.count for point in points.values()))
+def _format_run_count(points_by_metric: dict[str, Point]) -> str:
+    return str(max(point.samples.count for point in points_by_metric.values()))
 
 
-def all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and the table of all phases of all cells: rate, interval and scatter."""
     columns = ["cell", "phase", "rate", "95 % interval", "COV", "time", "runs"]
     body, reasons = [], dict[str, None]()
@@ -92,26 +98,26 @@ def all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
             if not phase.get("measure", True):
                 continue
             try:
-                body.append(_cell_row(runs, cell, str(phase["id"])))
+                body.append(_make_cell_row(runs, cell, str(phase["id"])))
             except MissingError as reason:
                 reasons[str(reason)] = None
-    messages = [missing_text("Left out", reason) for reason in list(reasons)[:5]]
+    messages = [make_not_drawn_sentence("Left out", reason) for reason in list(reasons)[:5]]
     messages.append(COVERAGE_STATEMENT)
     if len(body) > MOST_ROWS:
         messages.append(f"{len(body) - MOST_ROWS} more rows are in the export.")
     return messages, [render_table(columns, body[:MOST_ROWS], "Medians of all cells", text_columns=2)] if body else []
 
 
-def _cell_row(runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
+def _make_cell_row(runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
     try:
-        metric, samples = "bandwidth", runs.samples("bandwidth", phase, cell)
+        metric, samples = "bandwidth", runs.collect_samples("bandwidth", phase, cell)
     except MissingError:
-        metric, samples = "operations", runs.samples("operations", phase, cell)
-    bounds, unit = samples.bounds(), METRICS[metric][0]
+        metric, samples = "operations", runs.collect_samples("operations", phase, cell)
+    bounds, unit = samples.compute_median_bounds(), METRICS[metric][0]
     has_interval = bounds.low is not None and bounds.high is not None
     interval_text = (
         f"{format_amount(bounds.limits[0], unit)} … {format_amount(bounds.limits[1], unit)}" if has_interval else "–"
     )
-    time = runs.samples("time", phase, cell).bounds().value
+    time = runs.collect_samples("time", phase, cell).compute_median_bounds().value
     rate, scatter = format_amount(bounds.value, unit), _format_scatter(Point({}, cell, phase, metric, samples))
     return [cell.id, phase, rate, interval_text, scatter, f"{time:.3g} s", str(samples.count)]

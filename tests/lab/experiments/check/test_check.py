@@ -24,8 +24,8 @@ from sonde.experiments.check.plans import (
     Machine,
     build_calibration_plan,
     build_file_calibration_plan,
-    estimate_seconds,
-    plan_parts,
+    estimate_check_seconds,
+    plan_check_parts,
 )
 from sonde.findings.best_numbers import WorkKind
 from sonde.findings.classification import Classification
@@ -68,7 +68,7 @@ speeds = st.builds(
 
 @given(machines, speeds, st.booleans())
 def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: CalibratedSpeed, full: bool) -> None:
-    for part in plan_parts("/scratch", machine, speed, full):
+    for part in plan_check_parts("/scratch", machine, speed, full):
         plan = Plan.from_document(part.document, "check")
         assert plan.threads == part.tasks
         space = compute_required_space(plan, part.tasks).most_bytes
@@ -92,7 +92,7 @@ def test_checks_of_one_machine_share_one_history(
     def hashes(speed: CalibratedSpeed) -> dict[str, str]:
         return {
             part.key: compute_plan_hash(part.document, 1, part.tasks, 1)
-            for part in plan_parts("/scratch", ORDINARY, speed, full)
+            for part in plan_check_parts("/scratch", ORDINARY, speed, full)
         }
 
     assert hashes(calibrated) == hashes(other)
@@ -100,7 +100,7 @@ def test_checks_of_one_machine_share_one_history(
 
 
 def test_quick_full_and_fixed_volume_differ_in_history() -> None:
-    quick, full_check = (plan_parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
+    quick, full_check = (plan_check_parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
     custom = {name: value for name, value in quick.items() if name != "calibrated"}
     assert len({compute_plan_hash(document, 1, 1, 1) for document in (quick, full_check, custom)}) == 3
     larger = {**custom, "data": {**custom["data"], "access": {"transfer": "1MiB", "volume": "999MiB"}}}
@@ -109,11 +109,11 @@ def test_quick_full_and_fixed_volume_differ_in_history() -> None:
 
 def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:
     for speed in (FAST, CalibratedSpeed(1e8, 1.5e8, 500), CalibratedSpeed(2e10, 2e10, 1e5)):
-        assert estimate_seconds(ORDINARY, speed, full=False) < 75
+        assert estimate_check_seconds(ORDINARY, speed, is_full_check=False) < 75
 
 
 def test_a_full_check_moves_more_than_memory_or_is_direct() -> None:
-    parts = plan_parts("/scratch", ORDINARY, FAST, full=True)
+    parts = plan_check_parts("/scratch", ORDINARY, FAST, is_full_check=True)
     sequential = [part for part in parts if part.key.startswith("sequential")]
     assert len(sequential) == 2
     for part in sequential:
@@ -124,20 +124,20 @@ def test_a_full_check_moves_more_than_memory_or_is_direct() -> None:
 
 
 def test_a_machine_with_one_core_is_measured_once() -> None:
-    keys = [part.key for part in plan_parts("/x", replace(ORDINARY, cpus=1), FAST)]
+    keys = [part.key for part in plan_check_parts("/x", replace(ORDINARY, cpus=1), FAST)]
     assert keys.count("sequential-1") == 1
     assert "sequential-all" not in keys
 
 
 def test_queue_depth_becomes_tasks_without_io_uring() -> None:
     for machine in (replace(ORDINARY, io_uring=False), replace(ORDINARY, direct=False)):
-        part = next(part for part in plan_parts("/x", machine, FAST) if part.key == "random")
+        part = next(part for part in plan_check_parts("/x", machine, FAST) if part.key == "random")
         assert part.tasks == 32
         assert all("backend" not in phase for phase in part.document["phases"])
 
 
 def test_random_access_through_the_cache_touches_no_block_twice() -> None:
-    part = next(part for part in plan_parts("/x", replace(ORDINARY, direct=False), FAST) if part.key == "random")
+    part = next(part for part in plan_check_parts("/x", replace(ORDINARY, direct=False), FAST) if part.key == "random")
     for phase in part.document["phases"][1:]:
         assert "time" not in phase["stop"]
         assert "stonewall" in phase["stop"]
@@ -230,7 +230,7 @@ def test_a_doubtful_headline_says_so_first() -> None:
 
 
 def check(target: Path, archive: Path, full: bool = False) -> CheckResult:
-    return FileSystemCheck(target, RunSetup(find_engine(), Archive(archive)), full, CheckObserver()).run()
+    return FileSystemCheck(target, RunSetup(find_engine(), Archive(archive)), full, CheckObserver()).measure_all_parts()
 
 
 def test_check_runs_all_parts(fake: Fake, target: Path, archive: Path) -> None:
@@ -275,13 +275,13 @@ def test_failed_part_does_not_stop_others(
     fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake()
-    original = FileSystemCheck._conduct_part
+    original = FileSystemCheck._conduct_run_of_part
 
     def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
         fake("enospc" if part == "sequential-all" else "environment" if part == "random" else "ok")
         return original(self, plan, name, role, part)
 
-    monkeypatch.setattr(FileSystemCheck, "_conduct_part", conduct)
+    monkeypatch.setattr(FileSystemCheck, "_conduct_run_of_part", conduct)
     result = check(target, archive)
     assert result.exit_code == 1
     assert len(result.notes) == 2
@@ -294,13 +294,13 @@ def test_part_at_time_limit_does_not_end_check(
     fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake()
-    original = FileSystemCheck._conduct_part
+    original = FileSystemCheck._conduct_run_of_part
 
     def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
         fake("limit" if part == "sequential-1" else "ok")
         return original(self, plan, name, role, part)
 
-    monkeypatch.setattr(FileSystemCheck, "_conduct_part", conduct)
+    monkeypatch.setattr(FileSystemCheck, "_conduct_run_of_part", conduct)
     result = check(target, archive)
     assert result.exit_code == 1
     assert any("time limit" in note for note in result.notes)
@@ -321,7 +321,7 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
             os.kill(os.getpid(), signal.SIGINT)
 
     setup = RunSetup(find_engine(), Archive(archive), on_stop=lambda: messages.append("stopping"))
-    result = FileSystemCheck(target, setup, False, CheckObserver(on_part=part, on_line=line)).run()
+    result = FileSystemCheck(target, setup, False, CheckObserver(on_part=part, on_line=line)).measure_all_parts()
     assert result.exit_code == 5
     assert messages == ["stopping"]
     assert len(result.runs) == 2

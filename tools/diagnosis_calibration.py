@@ -25,11 +25,17 @@ sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 import diagnosis_figures  # noqa: E402
 from diagnosis_trials import CAUSED, COVERED, HEALTHY, PAIR, UNCOVERED, Trial, draw_trial, list_machines  # noqa: E402
-from sonde.diagnose.diagnosis import DiagnosisStopRule, choose_next, conclude, is_decided, rank_hypotheses  # noqa: E402
-from sonde.diagnose.diagnosis_model import DiagnosisModel, build_model  # noqa: E402
+from sonde.diagnose.diagnosis import (  # noqa: E402
+    DiagnosisStopRule,
+    build_answer,
+    choose_next_experiment,
+    is_probable_enough,
+    rank_hypotheses,
+)
+from sonde.diagnose.diagnosis_model import DiagnosisModel, build_diagnosis_model  # noqa: E402
 from sonde.diagnose.likelihood import ExperimentResult  # noqa: E402
 from sonde.diagnose.noise import NoiseModel  # noqa: E402
-from sonde.diagnose.second_cause import SECOND_RULE, find_two_causes  # noqa: E402
+from sonde.diagnose.second_cause import SECOND_RULE, find_most_probable_pair  # noqa: E402
 from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 STORED = ROOT / "build" / "diagnosis"
@@ -47,7 +53,7 @@ RULE = DiagnosisStopRule()
 def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial, has_checklist: bool) -> dict[str, Any]:
     """Runs the adaptive diagnosis, and the fixed checklist where it is asked for."""
     if trial.left_out:
-        model = model.leave_out(trial.left_out)
+        model = model.remove_hypotheses_of_fault(trial.left_out)
     results: list[ExperimentResult] = []
     cost = 0.0
     forecasts: list[tuple[float, bool]] = []
@@ -57,18 +63,18 @@ def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial, has_che
         first = rank_hypotheses(posterior)[0]
         if results:
             forecasts.append((round(first.probability, 4), first.hypothesis.id == hypothesis))
-        value, _, reason = choose_next(model, posterior, results, RULE, trial.truth.seed)
+        value, _, reason = choose_next_experiment(model, posterior, results, RULE, trial.truth.seed)
         if value is None:
             break
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
-    answer = conclude(model, results, RULE, reason)
-    answer_name = "unexplained" if answer.is_unexplained else answer.first.hypothesis.id
+    answer = build_answer(model, results, RULE, reason)
+    answer_name = "unexplained" if answer.is_unexplained else answer.most_probable.hypothesis.id
     return {
         "kind": trial.kind,
         "planted": trial.name,
         "answer": answer_name,
-        "is_right": answer_name == hypothesis and part in ("", answer.first.part),
+        "is_right": answer_name == hypothesis and part in ("", answer.most_probable.part),
         "is_hypothesis_right": answer_name == hypothesis,
         "is_sure": answer.status in ("decided", "contradicted"),
         "experiments": len(results),
@@ -83,18 +89,21 @@ def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) ->
     results: list[ExperimentResult] = []
     cost = 0.0
     while (
-        value := choose_next(model, model.compute_posterior(results), results, RULE, trial.truth.seed)[0]
+        value := choose_next_experiment(model, model.compute_posterior(results), results, RULE, trial.truth.seed)[0]
     ) is not None:
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
-    causes = find_two_causes(model, results)
+    causes = find_most_probable_pair(model, results)
     while causes is not None and (value := causes.choose_next(SECOND_RULE, trial.truth.seed)[0]) is not None:
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
-        causes = find_two_causes(model, results)
+        causes = find_most_probable_pair(model, results)
     answers = []
     if causes is not None:
-        answers = [(causes.first.hypothesis.id, causes.first.part), (causes.second.hypothesis.id, causes.second.part)]
+        answers = [
+            (causes.first.hypothesis.id, causes.first.part),
+            (causes.second_cause.hypothesis.id, causes.second_cause.part),
+        ]
     return {
         "kind": trial.kind,
         "planted": trial.name,
@@ -116,7 +125,7 @@ def run_checklist(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> 
     for name in CHECKLIST:
         cost += model.compute_cost_s(name)
         results.append(run_experiment(model, simulator, trial, name, len(results)))
-        if is_decided(rank_hypotheses(model.compute_posterior(results))[0], RULE):
+        if is_probable_enough(rank_hypotheses(model.compute_posterior(results))[0], RULE):
             break
     return cost
 
@@ -149,7 +158,7 @@ def run_trials(
                 if name not in models:
                     print(f"{name}: simulating what each hypothesis predicts", file=sys.stderr, flush=True)
                     simulator = Simulator(machine, STORED / "simulations")
-                    models[name] = build_model(machine, simulator, NoiseModel()), simulator
+                    models[name] = build_diagnosis_model(machine, simulator, NoiseModel()), simulator
                 for position, kind in enumerate(ROUND):
                     key = f"{version} {options.seed} {options.rounds} {name} {number} {position}"
                     if key in stored:

@@ -24,7 +24,7 @@ from sonde.diagnose.experiment_plan import fit_experiment  # noqa: E402
 from sonde.diagnose.hypotheses import FAULT, list_hypotheses  # noqa: E402
 from sonde.diagnose.library import list_experiments  # noqa: E402
 from sonde.diagnose.machine_map import DiagnosedMachine  # noqa: E402
-from sonde.diagnose.predictions import STRENGTH_STEP, SimulatedEffect, combine_effects  # noqa: E402
+from sonde.diagnose.predictions import STRENGTH_STEP, SimulatedEffect, interpolate_effects  # noqa: E402
 from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 # Smaller effects are within the fixed errors.
@@ -38,20 +38,20 @@ def list_deviations(machine: DiagnosedMachine) -> Iterator[tuple[str, float]]:
     experiments = [item for item in (fit_experiment(item, machine) for item in list_experiments())
                    if not item.description.is_contrast]  # fmt: skip
     faults = [item for item in list_hypotheses(machine, ())
-              if item.kind == FAULT and len(item.grid.amounts) >= _LEAST_STRENGTHS]  # fmt: skip
+              if item.kind == FAULT and len(item.strength_grid.amounts) >= _LEAST_STRENGTHS]  # fmt: skip
     effects, _, refused = simulate_faults(faults, experiments, simulator, lambda done, total: None)
     for hypothesis in faults:
         for experiment in experiments if hypothesis.id not in refused else ():
             by_strength = effects[hypothesis.id, experiment.id]
             for left_out in range(1, len(by_strength) - 1):
-                yield from _compare_strength(by_strength, hypothesis.grid.amounts, left_out)
+                yield from _compare_strength(by_strength, hypothesis.strength_grid.amounts, left_out)
 
 
 def _compare_strength(
     effects: Sequence[SimulatedEffect], amounts: Sequence[str], left_out: int
 ) -> Iterator[tuple[str, float]]:
     indices = [index for index in range(len(amounts)) if index != left_out]
-    prediction = combine_effects([effects[index] for index in indices], [amounts[index] for index in indices])
+    prediction = interpolate_effects([effects[index] for index in indices], [amounts[index] for index in indices])
     logs = np.log([float(amounts[index]) for index in indices])
     position = float(np.interp(np.log(float(amounts[left_out])), logs, np.arange(len(indices)))) * STRENGTH_STEP
 

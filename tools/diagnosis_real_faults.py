@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 from real_faults import REAL_FAULTS, LoopFileSystem, RealFault, find_missing_need, open_loop_file_system  # noqa: E402
 from sonde.conduct.run import RunSetup, conduct_run  # noqa: E402
-from sonde.diagnose.diagnosis import DiagnosisStopRule, is_decided, rank_hypotheses  # noqa: E402
+from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank_hypotheses  # noqa: E402
 from sonde.diagnose.diagnosis_session import DiagnosisSession  # noqa: E402
 from sonde.diagnose.diagnosis_state import DiagnosisState  # noqa: E402
 from sonde.diagnose.library import find_experiment  # noqa: E402
@@ -42,7 +42,7 @@ class RealMachine:
     def __init__(self, system: LoopFileSystem, archive: Archive) -> None:
         self.system = system
         self._setup = RunSetup(find_engine(), archive)
-        self._opened = DiagnosisSession.open(DiagnosisState(directory=str(system.directory)), None)
+        self._opened = DiagnosisSession.open_session(DiagnosisState(directory=str(system.directory)), None)
         self.experiments = [item for item in self._opened.model.experiments if not item.description.is_contrast]
         self._references: dict[str, list[Path]] = {}
 
@@ -77,7 +77,7 @@ class RealMachine:
             "answer": ranking[0].hypothesis.id,
             "probability": round(ranking[0].probability, 4),
             "is_right": ranking[0].hypothesis.id in fault.answers,
-            "is_decided": is_decided(ranking[0], RULE),
+            "is_decided": is_probable_enough(ranking[0], RULE),
             "second": ranking[1].hypothesis.id,
             "experiments": [
                 {"id": item.experiment, "rates": {name: round(v, 3) for name, v in item.runs[0].rates.items()}}

@@ -191,7 +191,7 @@ def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generat
     if chosen.group is not None and chosen.group.kind == "node":
         members = members[:4]  # nodes that take part in every experiment
     part = str(generator.choice(members))
-    return chosen.describe_fault(_draw_amount(model, chosen, generator), part), (chosen.id, part)
+    return chosen.format_fault_argument(_draw_amount(model, chosen, generator), part), (chosen.id, part)
 
 
 def _draw_cause(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial:
@@ -204,7 +204,7 @@ def _draw_cause(model: DiagnosisModel, number: int, generator: np.random.Generat
 
 
 def _list_visible_strengths(model: DiagnosisModel, hypothesis: Hypothesis) -> list[float]:
-    visible = model.find_visible(model.hypotheses.index(hypothesis))
+    visible = model.find_visible_strengths(model.hypotheses.index(hypothesis))
     return [share for share in _STRENGTHS if visible[round(share * (len(visible) - 1))]] or [1.0]
 
 
@@ -213,7 +213,7 @@ def _draw_amount(model: DiagnosisModel, hypothesis: Hypothesis, generator: np.ra
 
     What changes nothing is no fault that anyone complains about.
     """
-    texts = hypothesis.grid.amounts
+    texts = hypothesis.strength_grid.amounts
     if len(texts) == 1:
         return texts[0]
     position = float(generator.choice(_list_visible_strengths(model, hypothesis))) * (len(texts) - 1)
@@ -275,7 +275,7 @@ def _draw_left_out(model: DiagnosisModel, number: int, generator: np.random.Gene
         return None
     chosen = usable[number % len(usable)]
     part = str(generator.choice(chosen.members[:4]))
-    truth = ModeledTruth((chosen.describe_fault(chosen.grid.amounts[-1], part),), seed=noise_seed)
+    truth = ModeledTruth((chosen.format_fault_argument(chosen.strength_grid.amounts[-1], part),), seed=noise_seed)
     return Trial(UNCOVERED, f"left out: {chosen.fault}", truth, ((UNEXPLAINED, ""),), chosen.fault)
 
 

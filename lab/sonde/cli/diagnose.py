@@ -24,15 +24,15 @@ from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import (
     DiagnosisState,
+    check_planted_truth,
     check_suspects,
-    check_truth,
     make_truth,
     parse_complaint,
-    read_state,
-    write_state,
+    read_diagnosis_state,
+    write_diagnosis_state,
 )
 from sonde.diagnose.library import find_experiment, list_causes, list_experiments
-from sonde.diagnose.vendor_bundle import build_bundle
+from sonde.diagnose.vendor_bundle import build_vendor_bundle
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
@@ -128,8 +128,8 @@ def start_command(
         truth=truth,
         directory=directory or "",
     )
-    check_truth(DiagnosisSession.read_machine(state), state)
-    write_state(state_file, state)
+    check_planted_truth(DiagnosisSession.read_machine(state), state)
+    write_diagnosis_state(state_file, state)
     get_messages_console().print(
         f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}"
     )
@@ -151,7 +151,7 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
       sonde diagnose run practice.json
       sonde diagnose run practice.json --steps 1 --json
     """
-    state = read_state(state_file)
+    state = read_diagnosis_state(state_file)
     if state.truth is None:
         raise UserError(
             f"{state_file} is about a real machine: do what `sonde diagnose next` says, and enter its result with"
@@ -164,7 +164,7 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
         if choice.experiment is None:
             break
         session.run_on_model(choice.experiment)
-        write_state(state_file, session.state)
+        write_diagnosis_state(state_file, session.state)
         done += 1
         if not as_json:
             get_messages_console().print(
@@ -188,7 +188,7 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
       sonde diagnose next case.json
       sonde diagnose next case.json --plan next.json
     """
-    session = open_session(read_state(state_file), archive)
+    session = open_session(read_diagnosis_state(state_file), archive)
     choice = session.choose_next(DiagnosisStopRule())
     if plan_file is not None:
         if choice.experiment is None:
@@ -233,7 +233,7 @@ def answer_command(
       sonde diagnose answer case.json every-target write=0.6x
       sonde diagnose answer case.json every-target --run last --reference 20260101T000000Z-every-target-00000000
     """
-    state = read_state(state_file)
+    state = read_diagnosis_state(state_file)
     description = find_experiment(experiment)
     if bool(changes) == bool(run_name):
         raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
@@ -246,7 +246,7 @@ def answer_command(
         )
     else:
         session.add_result(parse_hand_result(description, changes), "hand")
-    write_state(state_file, session.state)
+    write_diagnosis_state(state_file, session.state)
     return print_state(session, as_json)
 
 
@@ -283,9 +283,9 @@ def evidence_command(
     """
     if bool(run_name) != bool(reference) or not (run_name or logs) or (has_joint_changes and not run_name):
         raise UserError("Give --run with --reference, or --log with the logs of all servers, or both.")
-    session = open_session(read_state(state_file), archive)
+    session = open_session(read_diagnosis_state(state_file), archive)
     sentences = add_evidence(session, archive, run_name, reference, logs, has_joint_changes)
-    write_state(state_file, session.state)
+    write_diagnosis_state(state_file, session.state)
     if not as_json:
         get_results_console().print("\n".join(sentences), soft_wrap=True, markup=False)
     return print_state(session, as_json)
@@ -308,12 +308,12 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
     """
     if explain and asks_second:
         raise UserError("Give either --explain or --second.")
-    session = open_session(read_state(state_file), archive)
+    session = open_session(read_diagnosis_state(state_file), archive)
     if asks_second:
         return print_second_cause(session, as_json)
     if not explain:
         return print_state(session, as_json)
-    rows = session.explain(explain)
+    rows = session.list_evidence_for_hypothesis(explain)
     if as_json:
         print_json({"hypothesis": explain, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
     else:
@@ -336,9 +336,9 @@ def confirm_fix_command(state_file: Path, changes: tuple[str, ...], archive: Arc
       sonde diagnose confirm practice.json
       sonde diagnose confirm case.json write=-2% read=+1%
     """
-    session = open_session(read_state(state_file), archive)
-    confirmation = session.confirm(changes)
-    write_state(state_file, session.state)
+    session = open_session(read_diagnosis_state(state_file), archive)
+    confirmation = session.confirm_fix(changes)
+    write_diagnosis_state(state_file, session.state)
     if as_json:
         print_json(confirmation.to_json())
     else:
@@ -358,7 +358,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose report case.json --out case.html
       sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
-    session = open_session(read_state(state_file), archive)
+    session = open_session(read_diagnosis_state(state_file), archive)
     get_results_console().print(str(write_study(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
     return EXIT_OK
 
@@ -377,9 +377,9 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose bundle case.json --out case.tar.gz
       sonde diagnose bundle case.json --out case.tar.gz --archive /project/archive
     """
-    session = open_session(read_state(state_file), archive)
+    session = open_session(read_diagnosis_state(state_file), archive)
     try:
-        names = build_bundle(session, archive, out)
+        names = build_vendor_bundle(session, archive, out)
     except OSError as error:
         raise MachineError(f"{out} cannot be written: {error.strerror}.") from None
     get_results_console().print(f"{out}: {', '.join(names)}", soft_wrap=True, markup=False)

@@ -15,12 +15,12 @@ from sonde.diagnose.diagnosis_text import (
     EvidenceRow,
     describe_advice,
     describe_answer,
+    describe_candidate,
+    describe_closest_alternative,
     describe_second_cause,
     describe_triage,
-    describe_what_would_change,
     format_duration,
     format_probability,
-    name_candidate,
 )
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.run import read_run
@@ -75,9 +75,9 @@ def open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
     """Opens a diagnosis with progress on a terminal; simulations are cached next to the archive."""
     display = get_messages_console()
     if not display.is_terminal:
-        return DiagnosisSession.open(state, archive.root / _CACHE)
+        return DiagnosisSession.open_session(state, archive.root / _CACHE)
     with display.status("Simulating what each hypothesis predicts") as status:
-        return DiagnosisSession.open(
+        return DiagnosisSession.open_session(
             state,
             archive.root / _CACHE,
             lambda done, total: status.update(f"Simulating what each hypothesis predicts: {done} of {total}"),
@@ -138,10 +138,10 @@ def print_answer(session: DiagnosisSession) -> None:
     for name in ("probability", "hypothesis", "name"):
         table.add_column(name)
     for candidate in answer.ranking[:_MOST_ROWS]:
-        table.add_row(format_probability(candidate.probability), name_candidate(candidate), candidate.hypothesis.id)
+        table.add_row(format_probability(candidate.probability), describe_candidate(candidate), candidate.hypothesis.id)
     out.print(table)
-    advice = describe_advice(answer.first) if answer.status == "decided" else ""
-    for sentence in (advice, describe_what_would_change(session.model, answer), *session.describe_limits()):
+    advice = describe_advice(answer.most_probable) if answer.status == "decided" else ""
+    for sentence in (advice, describe_closest_alternative(session.model, answer), *session.describe_limits()):
         if sentence:
             out.print(sentence, soft_wrap=True, markup=False)
 
@@ -180,7 +180,7 @@ def print_explanation(session: DiagnosisSession, name: str, rows: Sequence[Evide
     candidate = session.find_candidate(name)
     probability = format_probability(candidate.probability)
     out.print(
-        f"{name_candidate(candidate)}: {probability} after {counted(len(session.state.results), 'experiment')}.",
+        f"{describe_candidate(candidate)}: {probability} after {counted(len(session.state.results), 'experiment')}.",
         soft_wrap=True,
     )
     table = make_plain_table()

@@ -16,7 +16,7 @@ from typing import Any
 
 from sonde.diagnose.hypotheses import Hypothesis
 from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.measurements import TARGETS, RunMeasurement, measure_record, subtract
+from sonde.diagnose.measurements import TARGETS, RunMeasurement, measure_record, subtract_reference
 from sonde.model.errors import UserError
 from sonde.model.record import RECORD_FILE, read_record
 from sonde.trends.environment import read_environment
@@ -40,9 +40,9 @@ class EnvironmentEvidence:
     def compute_log_factor(self, hypothesis: Hypothesis) -> float:
         """Logarithm of the factor on the probability of a hypothesis; 0 where no run recorded what it would change."""
         topics = set(hypothesis.cause.environment) if hypothesis.cause is not None else set()
-        if any(topics & _split_name(name) for name in self.changed):
+        if any(topics & _split_name_into_words(name) for name in self.changed):
             return log(_CHANGED_BY_CAUSE / _CHANGED_BY_CHANCE)
-        if any(topics & _split_name(name) for name in self.equal):
+        if any(topics & _split_name_into_words(name) for name in self.equal):
             return log((1 - _CHANGED_BY_CAUSE) / (1 - _CHANGED_BY_CHANCE))
         return 0.0
 
@@ -68,13 +68,13 @@ class EnvironmentEvidence:
         )
 
 
-def _split_name(name: str) -> set[str]:
-    return set(re.findall(r"[a-z]+", name.lower()))
+def _split_name_into_words(fact_name: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", fact_name.lower()))
 
 
-def compare_run_environments(run: Path, reference: Path) -> EnvironmentEvidence:
+def compare_run_environments(run_folder: Path, reference_folder: Path) -> EnvironmentEvidence:
     """Compares the facts that two runs recorded about their machines."""
-    after, before = read_environment(run), read_environment(reference)
+    after, before = read_environment(run_folder), read_environment(reference_folder)
     common = sorted(before.keys() & after.keys())
     return EnvironmentEvidence(
         tuple(name for name in common if before[name] != after[name]),
@@ -82,13 +82,15 @@ def compare_run_environments(run: Path, reference: Path) -> EnvironmentEvidence:
     )
 
 
-def measure_targets(run: Path, reference: Path, targets: Sequence[str]) -> ExperimentResult | None:
+def measure_relative_target_rates(
+    run_folder: Path, reference_folder: Path, targets: Sequence[str]
+) -> ExperimentResult | None:
     """Returns rates of single targets relative to their peers, without rates of phases; None when a run has none.
 
     Raises UserError for a record that cannot be read.
     """
-    measured, normal = (_measure_operations(folder) for folder in (run, reference))
-    ratio = subtract(measured, normal)
+    measured, normal = (_measure_last_phase_of_each_operation(folder) for folder in (run_folder, reference_folder))
+    ratio = subtract_reference(measured, normal)
     expected = set(targets)
     vectors = {
         key: values
@@ -98,12 +100,12 @@ def measure_targets(run: Path, reference: Path, targets: Sequence[str]) -> Exper
     return ExperimentResult(_TARGET_EXPERIMENT, (RunMeasurement({}, vectors),), part_sd=_PLAN_SD) if vectors else None
 
 
-def _measure_operations(folder: Path) -> RunMeasurement:
+def _measure_last_phase_of_each_operation(run_folder: Path) -> RunMeasurement:
     """The last phase of each operation, under the name of the operation."""
     try:
-        record = read_record(folder / RECORD_FILE)
+        record = read_record(run_folder / RECORD_FILE)
     except OSError as error:
-        raise UserError(f"The record of run {folder.name} cannot be read: {error.strerror}.") from None
+        raise UserError(f"The record of run {run_folder.name} cannot be read: {error.strerror}.") from None
     measurement = measure_record(record, record.phases, (), (TARGETS,))
     vectors = {}
     for (phase, kind), values in measurement.vectors.items():

@@ -16,12 +16,12 @@ import numpy as np
 from sonde.diagnose.cause_states import (
     CauseStates,
     Indices,
-    combine_states,
+    combine_predictions_of_pairs,
     compute_pair_density,
     list_vector_names,
     predict_states,
 )
-from sonde.diagnose.diagnosis_model import DiagnosisModel, merge_results
+from sonde.diagnose.diagnosis_model import DiagnosisModel, merge_results_by_experiment
 from sonde.diagnose.hypotheses import CAUSE, FAULT, NOTHING, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
@@ -62,101 +62,119 @@ class CausePairs:
         return totals
 
 
-def weigh_pairs(model: DiagnosisModel, results: Sequence[ExperimentResult]) -> CausePairs:
+def compute_pair_probabilities(model: DiagnosisModel, results: Sequence[ExperimentResult]) -> CausePairs:
     """Compares pairs of causes with all results."""
-    merged = merge_results(results)
-    densities = [model.compute_densities(result) for result in merged]
+    merged = merge_results_by_experiment(results)
+    densities = [model.compute_log_densities(result) for result in merged]
     single = [
         np.asarray(weights + sum(item[index] for item in densities))
-        for index, weights in enumerate(model.prior.log_weights)
+        for index, weights in enumerate(model.prior_probabilities.log_weights)
     ]
     coarse = _list_states(model, single, _COARSE_STRENGTHS)
     first, second = np.triu_indices(len(coarse), 1)
     differs = coarse.hypotheses[first] != coarse.hypotheses[second]
     first, second = first[differs], second[differs]
-    weights = _weigh(model, merged, coarse, first, second, is_exact=False)
+    weights = _compute_log_weights_of_pairs(model, merged, coarse, first, second, is_exact=False)
     likely = _select_likely_groups(coarse, first, second, weights)
     states = _list_states(model, single, 10**6)
     first, second = _list_pairs(states, likely)
-    weights = _weigh(model, merged, states, first, second, is_exact=True)
-    return _add_unexplained(model, merged, single, states, first, second, weights)
+    weights = _compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
+    return _add_unexplained_cause(model, merged, single, states, first, second, weights)
 
 
-def _find_index(model: DiagnosisModel, kind: str) -> int:
-    return next(index for index, item in enumerate(model.hypotheses) if item.kind == kind)
+def _find_hypothesis_index(model: DiagnosisModel, hypothesis_kind: str) -> int:
+    return next(index for index, item in enumerate(model.hypotheses) if item.kind == hypothesis_kind)
 
 
 def _list_states(model: DiagnosisModel, single: Sequence[Floats], most_strengths: int) -> CauseStates:
     """Visible strengths of all causes at their most probable parts, evenly chosen if there are too many."""
-    rows = [(_find_index(model, NOTHING), 0, 0)]
+    rows = [(_find_hypothesis_index(model, NOTHING), 0, 0)]
     for index, hypothesis in enumerate(model.hypotheses):
         if hypothesis.kind not in (FAULT, CAUSE):
             continue
-        strengths = np.flatnonzero(model.find_visible(index))
+        strengths = np.flatnonzero(model.find_visible_strengths(index))
         if len(strengths) > most_strengths:
             strengths = strengths[np.linspace(0, len(strengths) - 1, most_strengths).round().astype(int)]
         rows += [
-            (index, int(member), int(strength)) for member in _list_members(single[index]) for strength in strengths
+            (index, int(member), int(strength))
+            for member in _list_most_probable_parts(single[index])
+            for strength in strengths
         ]
     table = np.array(rows, dtype=np.int64)
     return CauseStates(table[:, 0], table[:, 1], table[:, 2])
 
 
-def _list_members(weights: Floats) -> Indices:
+def _list_most_probable_parts(part_weights: Floats) -> Indices:
     """The most probable parts of a hypothesis."""
-    by_member = np.max(weights, axis=0)
+    by_member = np.max(part_weights, axis=0)
     ordered = np.argsort(-by_member, kind="stable")[:_PARTS]
     return np.asarray(ordered[by_member[ordered] > np.max(by_member) - _PART_MARGIN])
 
 
-def _compute_prior(model: DiagnosisModel, states: CauseStates, first: Indices, second: Indices) -> Floats:
+def _compute_log_prior_of_pairs(
+    model: DiagnosisModel, states: CauseStates, first_states: Indices, second_states: Indices
+) -> Floats:
     """Log prior of pairs of states; a pair with state 0 is a single cause."""
     weights = np.array([
-        model.prior.log_weights[index][strength, member]
+        model.prior_probabilities.log_weights[index][strength, member]
         for index, member, strength in zip(states.hypotheses, states.members, states.strengths, strict=True)
     ])  # fmt: skip
     shares = np.array([
         np.exp(np.logaddexp.reduce(logs, axis=None)) if item.kind in (FAULT, CAUSE) else 0.0
-        for item, logs in zip(model.hypotheses, model.prior.log_weights, strict=True)
+        for item, logs in zip(model.hypotheses, model.prior_probabilities.log_weights, strict=True)
     ])  # fmt: skip
     total = float(np.sum(shares))
     distinct = (1 - float(np.sum((shares / total) ** 2))) / 2  # two draws that differ, in either order
-    pair = log(_TWO_PRIOR * (1 - _UNEXPLAINED_SECOND) / (total * distinct)) + weights[first] + weights[second]
-    return np.where(first == 0, log(1 - _TWO_PRIOR) + weights[second], pair)
+    pair = (
+        log(_TWO_PRIOR * (1 - _UNEXPLAINED_SECOND) / (total * distinct))
+        + weights[first_states]
+        + weights[second_states]
+    )
+    return np.where(first_states == 0, log(1 - _TWO_PRIOR) + weights[second_states], pair)
 
 
-def _weigh(
+def _compute_log_weights_of_pairs(
     model: DiagnosisModel,
     results: Sequence[ExperimentResult],
     states: CauseStates,
-    first: Indices,
-    second: Indices,
+    first_states: Indices,
+    second_states: Indices,
     is_exact: bool,
 ) -> Floats:
     """Log prior and density of pairs of states."""
-    weights = _compute_prior(model, states, first, second)
+    weights = _compute_log_prior_of_pairs(model, states, first_states, second_states)
     for result in results:
         predictions = predict_states(model, states, result.experiment, list_vector_names(result.runs))
-        for start in range(0, len(first), _CHUNK):
+        for start in range(0, len(first_states), _CHUNK):
             part = slice(start, start + _CHUNK)
-            combined = combine_states(predictions, first[part], second[part])
+            combined = combine_predictions_of_pairs(predictions, first_states[part], second_states[part])
             weights[part] += compute_pair_density(combined, result, model.noise, is_exact)
     return weights
 
 
-def _number_groups(states: CauseStates, first: Indices, second: Indices) -> tuple[list[GroupKey], Indices]:
+def _number_groups_of_pairs(
+    states: CauseStates, first_states: Indices, second_states: Indices
+) -> tuple[list[GroupKey], Indices]:
     keys = np.stack(
-        [states.hypotheses[first], states.members[first], states.hypotheses[second], states.members[second]], axis=1
+        [
+            states.hypotheses[first_states],
+            states.members[first_states],
+            states.hypotheses[second_states],
+            states.members[second_states],
+        ],
+        axis=1,
     )
     unique, numbers = np.unique(keys, axis=0, return_inverse=True)
     groups = [((int(a), int(b)), (int(c), int(d))) for a, b, c, d in unique]
     return groups, np.asarray(numbers).reshape(-1)
 
 
-def _select_likely_groups(states: CauseStates, first: Indices, second: Indices, weights: Floats) -> list[GroupKey]:
-    groups, numbers = _number_groups(states, first, second)
+def _select_likely_groups(
+    states: CauseStates, first_states: Indices, second_states: Indices, log_weights: Floats
+) -> list[GroupKey]:
+    groups, numbers = _number_groups_of_pairs(states, first_states, second_states)
     totals = np.full(len(groups), -np.inf)
-    np.logaddexp.at(totals, numbers, weights)
+    np.logaddexp.at(totals, numbers, log_weights)
     ordered = np.argsort(-totals)[:_MOST_GROUPS]
     return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - _MARGIN]
 
@@ -171,17 +189,17 @@ def _list_pairs(states: CauseStates, groups: Sequence[GroupKey]) -> tuple[Indice
     return together[0], together[1]
 
 
-def _add_unexplained(
+def _add_unexplained_cause(
     model: DiagnosisModel,
     results: Sequence[ExperimentResult],
     single: Sequence[Floats],
     states: CauseStates,
-    first: Indices,
-    second: Indices,
-    weights: Floats,
+    first_states: Indices,
+    second_states: Indices,
+    log_weights: Floats,
 ) -> CausePairs:
     """Adds nothing, "unexplained" alone, and "unexplained" beside the most probable causes."""
-    unexplained = _find_index(model, UNEXPLAINED)
+    unexplained = _find_hypothesis_index(model, UNEXPLAINED)
     firsts, seconds, added = (
         [np.zeros(1, dtype=np.int64)],
         [np.zeros(1, dtype=np.int64)],
@@ -189,42 +207,47 @@ def _add_unexplained(
     )
     elements: list[int] = []
 
-    def add(state: int, total: float, even: Floats) -> None:
+    def append_drawn_causes(state: int, total_log_weight: float, drawn_log_weights: Floats) -> None:
         """Those drawn causes that explain most stand for all; their weights have the sum of all."""
-        chosen = np.argsort(-even)[:_ELEMENTS]
+        chosen = np.argsort(-drawn_log_weights)[:_ELEMENTS]
         numbers = len(states) + len(elements) + np.arange(len(chosen))
         elements.extend(int(number) for number in chosen)
         firsts.append(np.full(len(chosen), state))
         seconds.append(numbers)
-        added.append(even[chosen] + total - np.logaddexp.reduce(even[chosen]))
+        added.append(drawn_log_weights[chosen] + total_log_weight - np.logaddexp.reduce(drawn_log_weights[chosen]))
 
     count = model.unknown_causes.count
     alone = single[unexplained].ravel()
     even = np.logaddexp(alone[:count], alone[count : 2 * count]) if count else alone
-    add(0, float(np.logaddexp.reduce(alone)), even)
-    for group in _list_first_causes(states, first, second, weights) if count else ():
+    append_drawn_causes(0, float(np.logaddexp.reduce(alone)), even)
+    for group in _list_most_probable_causes(states, first_states, second_states, log_weights) if count else ():
         rows = np.flatnonzero((states.hypotheses == group[0]) & (states.members == group[1]))
-        by_state = {int(row): _weigh_unexplained(model, results, states, int(row), unexplained) for row in rows}
+        by_state = {
+            int(row): _compute_log_weights_of_drawn_causes(model, results, states, int(row), unexplained)
+            for row in rows
+        }
         best = max(by_state, key=lambda row: float(np.logaddexp.reduce(by_state[row])))
         total = np.logaddexp.reduce(np.stack(list(by_state.values())), axis=0)
-        add(best, float(np.logaddexp.reduce(total)), total)
+        append_drawn_causes(best, float(np.logaddexp.reduce(total)), total)
     extended = CauseStates(
         np.append(states.hypotheses, np.full(len(elements), unexplained)),
         np.append(states.members, np.zeros(len(elements), dtype=np.int64)),
         np.append(states.strengths, np.array(elements, dtype=np.int64)),
     )
-    first, second = np.concatenate([first, *firsts]), np.concatenate([second, *seconds])
-    weights = np.concatenate([weights, *added])
-    groups, numbers = _number_groups(extended, first, second)
-    normalized = weights - np.logaddexp.reduce(weights)
-    return CausePairs(extended, first, second, normalized, numbers, tuple(groups))
+    first_states, second_states = np.concatenate([first_states, *firsts]), np.concatenate([second_states, *seconds])
+    log_weights = np.concatenate([log_weights, *added])
+    groups, numbers = _number_groups_of_pairs(extended, first_states, second_states)
+    normalized = log_weights - np.logaddexp.reduce(log_weights)
+    return CausePairs(extended, first_states, second_states, normalized, numbers, tuple(groups))
 
 
-def _list_first_causes(states: CauseStates, first: Indices, second: Indices, weights: Floats) -> list[PartKey]:
+def _list_most_probable_causes(
+    states: CauseStates, first_states: Indices, second_states: Indices, log_weights: Floats
+) -> list[PartKey]:
     """Causes of the most probable pairs."""
     chosen: dict[PartKey, None] = {}
-    for number in np.argsort(-weights):
-        for state in (first[number], second[number]):
+    for number in np.argsort(-log_weights):
+        for state in (first_states[number], second_states[number]):
             if state:
                 chosen.setdefault((int(states.hypotheses[state]), int(states.members[state])))
         if len(chosen) >= _UNEXPLAINED_FIRSTS:
@@ -232,18 +255,24 @@ def _list_first_causes(states: CauseStates, first: Indices, second: Indices, wei
     return list(chosen)[:_UNEXPLAINED_FIRSTS]
 
 
-def _weigh_unexplained(
-    model: DiagnosisModel, results: Sequence[ExperimentResult], states: CauseStates, state: int, unexplained: int
+def _compute_log_weights_of_drawn_causes(
+    model: DiagnosisModel,
+    results: Sequence[ExperimentResult],
+    states: CauseStates,
+    state_index: int,
+    unexplained_index: int,
 ) -> Floats:
     """Log weights of drawn causes beside one state. Drawn causes change no part, so parts are those of the state."""
-    index, member, strength = states.hypotheses[state], states.members[state], states.strengths[state]
+    index, member, strength = states.hypotheses[state_index], states.members[state_index], states.strengths[state_index]
     count = model.unknown_causes.count
-    prior = model.prior.log_weights[index][strength, member] + log(_TWO_PRIOR * _UNEXPLAINED_SECOND / max(1, count))
+    prior = model.prior_probabilities.log_weights[index][strength, member] + log(
+        _TWO_PRIOR * _UNEXPLAINED_SECOND / max(1, count)
+    )
     weights = np.full(count, prior)
     chosen = CauseStates(
-        np.append(states.hypotheses[[0, state]], np.full(count, unexplained)),
-        np.append(states.members[[0, state]], np.zeros(count, dtype=np.int64)),
-        np.append(states.strengths[[0, state]], np.arange(count)),
+        np.append(states.hypotheses[[0, state_index]], np.full(count, unexplained_index)),
+        np.append(states.members[[0, state_index]], np.zeros(count, dtype=np.int64)),
+        np.append(states.strengths[[0, state_index]], np.arange(count)),
     )
     alone = CauseStates(chosen.hypotheses[:2], chosen.members[:2], chosen.strengths[:2])
     nothing_state, cause_state = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
@@ -251,8 +280,10 @@ def _weigh_unexplained(
         rates_only = replace(result, runs=tuple(replace(run, vectors={}) for run in result.runs))
         parts_only = replace(result, runs=tuple(RunMeasurement({}, run.vectors) for run in result.runs))
         predictions = predict_states(model, chosen, result.experiment, {})
-        pairs = combine_states(predictions, np.full(count, 1), np.arange(2, count + 2))
+        pairs = combine_predictions_of_pairs(predictions, np.full(count, 1), np.arange(2, count + 2))
         weights += compute_pair_density(pairs, rates_only, model.noise)
         single = predict_states(model, alone, result.experiment, list_vector_names(result.runs))
-        weights += compute_pair_density(combine_states(single, nothing_state, cause_state), parts_only, model.noise)[0]
+        weights += compute_pair_density(
+            combine_predictions_of_pairs(single, nothing_state, cause_state), parts_only, model.noise
+        )[0]
     return weights

@@ -82,20 +82,20 @@ class CombinedPredictions:
 
 
 def predict_states(
-    model: DiagnosisModel, states: CauseStates, experiment: str, names: Mapping[VectorKey, tuple[str, ...]]
+    model: DiagnosisModel, states: CauseStates, experiment_id: str, part_names: Mapping[VectorKey, tuple[str, ...]]
 ) -> StatePredictions:
-    """Returns what each state predicts for an experiment. `names` are the parts of its vectors, in order."""
-    fitted = model.find_experiment(experiment)
-    healthy = model.get_healthy_prediction(experiment)
+    """Returns what each state predicts for an experiment. `part_names` are the parts of its vectors, in order."""
+    fitted = model.find_experiment(experiment_id)
+    healthy = model.get_healthy_prediction(experiment_id)
     phases = tuple(healthy.rates)
     count = len(states)
     healthy_sd = np.array([healthy.rates[phase][1][0] for phase in phases])
     rates, rates_sd = np.zeros((count, len(phases))), np.tile(healthy_sd, (count, 1))
-    keys = [key for key in names if key in healthy.vectors]
+    keys = [key for key in part_names if key in healthy.vectors]
     vectors = {
         key: (
-            np.zeros((count, len(names[key]))),
-            np.full((count, len(names[key])), healthy.vectors[key].outside_sd[0]),
+            np.zeros((count, len(part_names[key]))),
+            np.full((count, len(part_names[key])), healthy.vectors[key].outside_sd[0]),
             float(healthy.vectors[key].outside_sd[0]),
         )
         for key in keys
@@ -103,10 +103,10 @@ def predict_states(
     messages = {kind: np.full(count, share[0]) for kind, share in healthy.messages.items()}
     is_load = np.zeros(count, dtype=bool)
     for index in np.unique(states.hypotheses):
-        hypothesis, prediction = model.hypotheses[index], model.predictions[experiment][index]
+        hypothesis, prediction = model.hypotheses[index], model.predictions[experiment_id][index]
         if hypothesis.kind == NOTHING:
             continue
-        exposed = model.masks[index].select_exposed(fitted)
+        exposed = model.part_masks[index].select_exposed(fitted)
         rows = np.flatnonzero(states.hypotheses == index)
         is_load[rows] = hypothesis.fault == _LOADS_TARGETS
         rows = rows[exposed[states.members[rows]] > 0]
@@ -120,31 +120,35 @@ def predict_states(
             messages[kind][rows] = share[np.minimum(strengths, len(share) - 1)]
         for key in keys if hypothesis.kind != UNEXPLAINED else ():
             vector = prediction.vectors[key]
-            inside = model.masks[index].select(key[1], names[key])[members] > 0
+            inside = model.part_masks[index].select(key[1], part_names[key])[members] > 0
             vectors[key][0][rows] = np.where(inside, vector.inside[strengths, None], vector.outside[strengths, None])
             vectors[key][1][rows] = np.where(
                 inside, vector.inside_sd[strengths, None], vector.outside_sd[strengths, None]
             )
-    return StatePredictions(phases, rates, rates_sd, healthy_sd, vectors, messages, is_load, names)
+    return StatePredictions(phases, rates, rates_sd, healthy_sd, vectors, messages, is_load, part_names)
 
 
-def combine_states(predictions: StatePredictions, first: Indices, second: Indices) -> CombinedPredictions:
+def combine_predictions_of_pairs(
+    predictions: StatePredictions, first_states: Indices, second_states: Indices
+) -> CombinedPredictions:
     """Returns what pairs of states predict; a pair with state 0 predicts what its other state does."""
-    first_rates, second_rates = predictions.rates[first], predictions.rates[second]
+    first_rates, second_rates = predictions.rates[first_states], predictions.rates[second_states]
     slower, product = np.minimum(first_rates, second_rates), first_rates + second_rates
-    has_load = (predictions.is_load[first] | predictions.is_load[second])[:, None]
+    has_load = (predictions.is_load[first_states] | predictions.is_load[second_states])[:, None]
     are_slow = (first_rates < 0) & (second_rates < 0)
     gap = np.where(are_slow, slower - product, 0.0)
     queues = has_load & (np.maximum(first_rates, second_rates) < _SLOWS)
     rates = np.where(queues, _LOAD_FACTOR * product, slower - _GAP_SHARE * gap)
     rates = np.where(are_slow, rates, product)
-    variance = predictions.rates_sd[first] ** 2 + predictions.rates_sd[second] ** 2 - predictions.healthy_sd**2
+    variance = (
+        predictions.rates_sd[first_states] ** 2 + predictions.rates_sd[second_states] ** 2 - predictions.healthy_sd**2
+    )
     rates_sd = np.sqrt(variance + np.where(queues, _LOAD_SD * product, _GAP_SD * gap) ** 2)
-    is_single = ((first == 0) | (second == 0))[:, None]
+    is_single = ((first_states == 0) | (second_states == 0))[:, None]
     vectors = {}
     for key, (mean, sd, healthy_sd) in predictions.vectors.items():
         column = predictions.phases.index(key[0])
-        values, other_values = mean[first], mean[second]
+        values, other_values = mean[first_states], mean[second_states]
         together = np.where(
             (values < 0) & (other_values < 0),
             np.minimum(values, other_values) + 0.5 * np.maximum(values, other_values),
@@ -153,10 +157,10 @@ def combine_states(predictions: StatePredictions, first: Indices, second: Indice
         together = np.where(queues[:, [column]] & (together < 0), _LOAD_PART_FACTOR * together, together)
         changes = np.where(second_rates[:, column, None] < _SLOWS, values, 0.0) ** 2
         changes += np.where(first_rates[:, column, None] < _SLOWS, other_values, 0.0) ** 2
-        variance = sd[first] ** 2 + sd[second] ** 2 - healthy_sd**2
+        variance = sd[first_states] ** 2 + sd[second_states] ** 2 - healthy_sd**2
         extra = np.where(is_single, 0.0, _PART_SHARE_SD**2 * changes)
         vectors[key] = together - np.median(together, axis=1)[:, None] * ~is_single, np.sqrt(variance + extra)
-    messages = {kind: 1 - (1 - share[first]) * (1 - share[second]) / (1 - share[0])
+    messages = {kind: 1 - (1 - share[first_states]) * (1 - share[second_states]) / (1 - share[0])
                 for kind, share in predictions.messages.items()}  # fmt: skip
     return CombinedPredictions(
         predictions.phases, rates, rates_sd, vectors, messages, predictions.names, is_single[:, 0]
@@ -184,7 +188,7 @@ def compute_pair_density(
         usual, odd = (
             _compute_rates_density(deviations, error, noise, is_exact) for error in (sd, np.hypot(sd, _ODD_SD))
         )
-        total += np.where(predictions.is_single, usual, _mix(usual, odd, _ODD_SHARE))
+        total += np.where(predictions.is_single, usual, _mix_log_densities(usual, odd, _ODD_SHARE))
     for run in runs:
         for key, values_by_name in run.vectors.items():
             if key in predictions.vectors:
@@ -211,9 +215,11 @@ def _compute_parts_density(
 ) -> Floats:
     usual = noise.compute_part_density(deviations, sd)
     odd = noise.compute_part_density(deviations, _ODD_PART_SD)
-    mixed = np.where(predictions.is_single[:, None], usual, _mix(usual, odd, _ODD_PART_SHARE))
+    mixed = np.where(predictions.is_single[:, None], usual, _mix_log_densities(usual, odd, _ODD_PART_SHARE))
     return np.asarray(np.nansum(mixed, axis=1))
 
 
-def _mix(usual: Floats, odd: Floats, share: float) -> Floats:
-    return np.asarray(np.logaddexp(log(1 - share) + usual, log(share) + odd))
+def _mix_log_densities(usual_log_density: Floats, outlier_log_density: Floats, outlier_share: float) -> Floats:
+    return np.asarray(
+        np.logaddexp(log(1 - outlier_share) + usual_log_density, log(outlier_share) + outlier_log_density)
+    )

@@ -48,7 +48,7 @@ class CounterEvidence:
     observed: Mapping[str, bool] = field(default_factory=dict)
     runs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def merge(self, other: CounterEvidence) -> CounterEvidence:
+    def merge_observations(self, other: CounterEvidence) -> CounterEvidence:
         """Returns the observations of both. A cause is there all the time, so half of the runs that can tell must show
         an observation; a single one of many would show it by chance."""
         runs: dict[str, tuple[int, int]] = {}
@@ -98,15 +98,15 @@ class CounterEvidence:
         return sentences
 
 
-def compare_counters(run: Path, reference: Path) -> CounterEvidence:
+def compare_counters_of_runs(run_folder: Path, reference_folder: Path) -> CounterEvidence:
     """Compares the counters of two runs of the same or of other plans. Raises UserError for a run without a record."""
-    slow, usual = read_run(run), read_run(reference)
+    slow, usual = read_run(run_folder), read_run(reference_folder)
     slow_phases, usual_phases = _summarize_phases(slow), _summarize_phases(usual)
     observed = {
         "other-traffic": _has_other_traffic(slow_phases),
         "busy-processors": _uses_more_processors(slow_phases, usual_phases),
-        "retransmissions": _loses_segments(slow_phases),
-        "reads-from-device": _reads_from_device(slow_phases, usual_phases),
+        "retransmissions": _loses_tcp_segments(slow_phases),
+        "reads-from-device": _reads_from_device_instead_of_cache(slow_phases, usual_phases),
         "little-space": _has_little_space(slow),
     }
     observations = {name: value for name, value in observed.items() if value is not None}
@@ -141,8 +141,8 @@ def _has_other_traffic(phases: Sequence[_SampledPhase]) -> bool | None:
     return max(shares) >= _OTHER_TRAFFIC if shares else None
 
 
-def _uses_more_processors(phases: Sequence[_SampledPhase], usual: Sequence[_SampledPhase]) -> bool | None:
-    before = {phase.id: phase.counters.processor_fraction for phase in usual}
+def _uses_more_processors(phases: Sequence[_SampledPhase], usual_phases: Sequence[_SampledPhase]) -> bool | None:
+    before = {phase.id: phase.counters.processor_fraction for phase in usual_phases}
     stolen = [phase.counters.stolen_fraction or 0.0 for phase in phases]
     increases = [
         after - earlier
@@ -152,13 +152,15 @@ def _uses_more_processors(phases: Sequence[_SampledPhase], usual: Sequence[_Samp
     return max([*increases, *stolen]) >= _MORE_PROCESSORS if increases else None
 
 
-def _loses_segments(phases: Sequence[_SampledPhase]) -> bool | None:
+def _loses_tcp_segments(phases: Sequence[_SampledPhase]) -> bool | None:
     fractions = [phase.counters.retransmitted_fraction for phase in phases]
     known_fractions = [fraction for fraction in fractions if fraction is not None]
     return max(known_fractions) >= _RETRANSMITTED if known_fractions else None
 
 
-def _reads_from_device(phases: Sequence[_SampledPhase], usual: Sequence[_SampledPhase]) -> bool | None:
+def _reads_from_device_instead_of_cache(
+    phases: Sequence[_SampledPhase], usual_phases: Sequence[_SampledPhase]
+) -> bool | None:
     """Whether the same buffered read came from memory before and comes from the device now."""
 
     def compute_shares(sampled: Sequence[_SampledPhase]) -> dict[str, float]:
@@ -168,7 +170,7 @@ def _reads_from_device(phases: Sequence[_SampledPhase], usual: Sequence[_Sampled
             if phase.is_read and not phase.is_direct and phase.counters.device and phase.counters.transferred_bytes
         }
 
-    before, after = compute_shares(usual), compute_shares(phases)
+    before, after = compute_shares(usual_phases), compute_shares(phases)
     cached = [name for name, share in before.items() if share <= _FROM_MEMORY and name in after]
     return any(after[name] >= _FROM_DEVICE for name in cached) if cached else None
 

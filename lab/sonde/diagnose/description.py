@@ -50,14 +50,14 @@ _PLAN_FORM = {"type": "object"}
 _ID, _PHASE_ID = r"[a-z0-9][a-z0-9-]*", r"[a-z0-9][a-z0-9_-]*"
 
 
-def _find_traits_problem(value: object) -> str | None:
-    if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
+def _find_traits_problem(traits_member: object) -> str | None:
+    if not isinstance(traits_member, Mapping) or not all(isinstance(item, str) for item in traits_member.values()):
         return 'must be a table of texts, like { op = "read" }.'
     return None
 
 
-def _find_plan_problem(value: object) -> str | None:
-    return None if isinstance(value, Mapping) else "must be a plan, as a table."
+def _find_plan_problem(plan_member: object) -> str | None:
+    return None if isinstance(plan_member, Mapping) else "must be a plan, as a table."
 
 
 @dataclass(frozen=True, kw_only=True)

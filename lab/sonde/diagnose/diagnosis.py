@@ -12,9 +12,9 @@ import numpy as np
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import UNEXPLAINED, Hypothesis
 from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
+from sonde.diagnose.next_experiment import ExperimentValue, estimate_information_bits
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.predictive_check import PredictiveCheck, check_hypothesis
+from sonde.diagnose.predictive_check import PredictiveCheck, check_runs_against_hypothesis
 
 Status = Literal["decided", "several_remain", "contradicted", "open"]
 
@@ -64,18 +64,20 @@ class DiagnosisAnswer:
     @property
     def is_unexplained(self) -> bool:
         """Whether the answer is that no hypothesis explains the results."""
-        return self.status == "contradicted" or (self.status != "open" and self.first.hypothesis.kind == UNEXPLAINED)
+        return self.status == "contradicted" or (
+            self.status != "open" and self.most_probable.hypothesis.kind == UNEXPLAINED
+        )
 
     @property
-    def first(self) -> RankedHypothesis:
+    def most_probable(self) -> RankedHypothesis:
         return self.ranking[0]
 
 
 def rank_hypotheses(posterior: Posterior) -> tuple[RankedHypothesis, ...]:
     """All hypotheses, the most probable first."""
     candidates = []
-    for index, probability in enumerate(posterior.probabilities):
-        members = posterior.compute_member_probabilities(index)
+    for index, probability in enumerate(posterior.hypothesis_probabilities):
+        members = posterior.compute_part_probabilities(index)
         part = max(members, key=lambda name: members[name])
         strengths = posterior.compute_strength_probabilities(index)
         position = float(np.sum(strengths * np.linspace(0, 1, len(strengths)))) if len(strengths) > 1 else 0.0
@@ -85,16 +87,18 @@ def rank_hypotheses(posterior: Posterior) -> tuple[RankedHypothesis, ...]:
     return tuple(sorted(candidates, key=lambda item: -item.probability))
 
 
-def list_values(model: DiagnosisModel, posterior: Posterior, seed: int, names: Sequence[str]) -> list[ExperimentValue]:
+def estimate_experiment_values(
+    model: DiagnosisModel, posterior: Posterior, seed: int, experiment_ids: Sequence[str]
+) -> list[ExperimentValue]:
     """Expected information of the experiments, the most for its cost first."""
     values = []
-    for name in names:
+    for name in experiment_ids:
         experiment = model.find_experiment(name)
-        bits = estimate_information(
+        bits = estimate_information_bits(
             posterior,
             experiment,
             model.predictions[name],
-            model.masks,
+            model.part_masks,
             model.machine,
             model.noise,
             np.random.default_rng([seed, *name.encode()]),
@@ -103,64 +107,66 @@ def list_values(model: DiagnosisModel, posterior: Posterior, seed: int, names: S
     return sorted(values, key=lambda item: -item.bits_per_minute)
 
 
-def choose_next(
+def choose_next_experiment(
     model: DiagnosisModel,
     posterior: Posterior,
     results: Sequence[ExperimentResult],
-    rule: DiagnosisStopRule,
+    stop_rule: DiagnosisStopRule,
     seed: int,
-    allowed: Sequence[str] | None = None,
+    allowed_experiments: Sequence[str] | None = None,
 ) -> tuple[ExperimentValue | None, list[ExperimentValue], str]:
     """Returns the next experiment or None, the values of all, and why there is none."""
-    if is_decided(rank_hypotheses(posterior)[0], rule):
+    if is_probable_enough(rank_hypotheses(posterior)[0], stop_rule):
         return None, [], "one hypothesis is as probable as the stop rule asks"
-    return select_experiment(
-        model, results, rule, lambda names: list_values(model, posterior, seed, names), allowed
+    return select_most_informative_experiment(
+        model, results, stop_rule, lambda names: estimate_experiment_values(model, posterior, seed, names), allowed_experiments
     )  # fmt: skip
 
 
-def select_experiment(
+def select_most_informative_experiment(
     model: DiagnosisModel,
     results: Sequence[ExperimentResult],
-    rule: DiagnosisStopRule,
-    estimate: Callable[[Sequence[str]], list[ExperimentValue]],
-    allowed: Sequence[str] | None = None,
+    stop_rule: DiagnosisStopRule,
+    estimate_values: Callable[[Sequence[str]], list[ExperimentValue]],
+    allowed_experiments: Sequence[str] | None = None,
 ) -> tuple[ExperimentValue | None, list[ExperimentValue], str]:
     """Returns the experiment with the most information for its cost within the rule or None, the values of all, and why
-    there is none. `estimate` returns the values of the named experiments, the most for its cost first."""
+    there is none. `estimate_values` returns the values of the named experiments, the most for its cost first."""
     runs: dict[str, int] = {}
     for result in results:
         runs[result.experiment] = runs.get(result.experiment, 0) + len(result.runs)
-    if sum(runs.values()) >= rule.most_experiments:
-        return None, [], f"{rule.most_experiments} experiments were done"
+    if sum(runs.values()) >= stop_rule.most_experiments:
+        return None, [], f"{stop_rule.most_experiments} experiments were done"
     spent = sum(count * model.compute_cost_s(name) for name, count in runs.items())
     names = [
         item.id
         for item in model.experiments
-        if runs.get(item.id, 0) < (1 if item.description.message_phases else rule.most_repeats)
-        and (allowed is None or item.id in allowed)
+        if runs.get(item.id, 0) < (1 if item.description.message_phases else stop_rule.most_repeats)
+        and (allowed_experiments is None or item.id in allowed_experiments)
     ]
-    values = estimate(names)
-    useful = [item for item in values if item.bits >= rule.least_bits]
+    values = estimate_values(names)
+    useful = [item for item in values if item.bits >= stop_rule.least_bits]
     if not useful:
         return None, values, "no experiment promises more information"
-    affordable = [item for item in useful if spent + item.cost_s <= rule.most_seconds]
+    affordable = [item for item in useful if spent + item.cost_s <= stop_rule.most_seconds]
     most_bits = max((item.bits for item in affordable), default=0.0)
-    affordable = [item for item in affordable if item.bits >= rule.least_share * most_bits]
+    affordable = [item for item in affordable if item.bits >= stop_rule.least_share * most_bits]
     if not affordable:
-        return None, values, f"the next experiment would exceed the limit of {rule.most_seconds:.0f} s"
+        return None, values, f"the next experiment would exceed the limit of {stop_rule.most_seconds:.0f} s"
     return affordable[0], values, ""
 
 
-def is_decided(first: RankedHypothesis, rule: DiagnosisStopRule) -> bool:
+def is_probable_enough(most_probable: RankedHypothesis, stop_rule: DiagnosisStopRule) -> bool:
     """Whether hypothesis and part are as probable as the rule asks."""
-    return first.probability >= rule.probability and first.part_probability >= rule.probability
+    return (
+        most_probable.probability >= stop_rule.probability and most_probable.part_probability >= stop_rule.probability
+    )
 
 
-def conclude(
-    model: DiagnosisModel, results: Sequence[ExperimentResult], rule: DiagnosisStopRule, reason: str
+def build_answer(
+    model: DiagnosisModel, results: Sequence[ExperimentResult], stop_rule: DiagnosisStopRule, stop_reason: str
 ) -> DiagnosisAnswer:
-    """Returns the answer at this point. `reason` is why no experiment follows; empty while the diagnosis goes on."""
+    """Returns the answer at this point. `stop_reason` is why no experiment follows; empty while the diagnosis goes on."""
     posterior = model.compute_posterior(results)
     ranking = rank_hypotheses(posterior)
     remaining: list[RankedHypothesis] = []
@@ -168,13 +174,13 @@ def conclude(
     for candidate in ranking:
         remaining.append(candidate)
         total += candidate.probability
-        if total >= rule.probability:
+        if total >= stop_rule.probability:
             break
-    check = check_hypothesis(model, posterior, results, posterior.hypotheses.index(ranking[0].hypothesis))
-    if not reason and not is_decided(ranking[0], rule):
+    check = check_runs_against_hypothesis(model, posterior, results, posterior.hypotheses.index(ranking[0].hypothesis))
+    if not stop_reason and not is_probable_enough(ranking[0], stop_rule):
         status: Status = "open"
     elif check.is_contradicted:
         status = "contradicted"
     else:
-        status = "decided" if is_decided(ranking[0], rule) else "several_remain"
-    return DiagnosisAnswer(status, ranking, tuple(remaining), reason, check)
+        status = "decided" if is_probable_enough(ranking[0], stop_rule) else "several_remain"
+    return DiagnosisAnswer(status, ranking, tuple(remaining), stop_reason, check)

@@ -27,8 +27,8 @@ from sonde.diagnose.hypotheses import (
     list_hypotheses,
 )
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence
-from sonde.diagnose.library import list_causes_for, list_experiments_for
-from sonde.diagnose.likelihood import ExperimentResult, MemberMasks, compute_log_density
+from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments_for_machine_kind
+from sonde.diagnose.likelihood import ExperimentResult, PartMasks, compute_joint_log_density
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.next_experiment import compute_cost_s
@@ -37,11 +37,11 @@ from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import (
     Prediction,
     SimulatedEffect,
-    combine_effects,
     complete_prediction,
     compute_effect,
     compute_healthy_spread,
     count_strengths,
+    interpolate_effects,
     predict_cause,
     predict_contrast,
     predict_messages,
@@ -104,7 +104,7 @@ class DiagnosisModel:
             "events between both runs": self.events,
         }
 
-    def leave_out(self, fault: str) -> DiagnosisModel:
+    def remove_hypotheses_of_fault(self, fault: str) -> DiagnosisModel:
         """Returns the model without the hypotheses of a fault, for trials of faults that none covers."""
         remaining = [item for item in self.hypotheses if item.fault != fault]
         positions = {item.id: index for index, item in enumerate(self.hypotheses)}
@@ -112,57 +112,63 @@ class DiagnosisModel:
             item.id: {name: values[positions[item.id]] for name, values in self.predictions.items()}
             for item in remaining
         }
-        return assemble_model(self.machine, self.noise, self.experiments, remaining, predictions, self.refused)
+        return assemble_diagnosis_model(
+            self.machine, self.noise, self.experiments, remaining, predictions, self.refused
+        )
 
     @cached_property
-    def masks(self) -> tuple[MemberMasks, ...]:
+    def part_masks(self) -> tuple[PartMasks, ...]:
         """The parts of each hypothesis."""
-        return tuple(MemberMasks(hypothesis, self.machine) for hypothesis in self.hypotheses)
+        return tuple(PartMasks(hypothesis, self.machine) for hypothesis in self.hypotheses)
 
     @cached_property
-    def prior(self) -> Posterior:
+    def prior_probabilities(self) -> Posterior:
         """The probabilities before any result of an experiment."""
         prior = Posterior.from_priors(
             self.hypotheses,
             [
-                self.unknown_causes.shares if item.kind == UNEXPLAINED else self._share_strengths(index, item)
+                self.unknown_causes.prior_shares
+                if item.kind == UNEXPLAINED
+                else self._compute_prior_of_strengths(index, item)
                 for index, item in enumerate(self.hypotheses)
             ],
         )
         for evidence in self.free_evidence.values():
-            prior = prior.update([np.full((1, 1), evidence.compute_log_factor(item)) for item in self.hypotheses])
+            prior = prior.multiply_by_densities(
+                [np.full((1, 1), evidence.compute_log_factor(item)) for item in self.hypotheses]
+            )
         return prior
 
-    def _share_strengths(self, index: int, hypothesis: Hypothesis) -> Floats:
+    def _compute_prior_of_strengths(self, hypothesis_index: int, hypothesis: Hypothesis) -> Floats:
         """Divides a hypothesis equally among its strengths that change a rate by more than the noise."""
         if hypothesis.kind not in (FAULT, CAUSE):
             return np.ones(1)
-        weights = np.maximum(self.find_visible(index), _INVISIBLE_SHARE)
+        weights = np.maximum(self.find_visible_strengths(hypothesis_index), _INVISIBLE_SHARE)
         return np.asarray(weights / np.sum(weights))
 
-    def find_visible(self, index: int) -> Floats:
+    def find_visible_strengths(self, hypothesis_index: int) -> Floats:
         """Returns for each strength of a hypothesis 1 where some experiment shows it, else 0."""
-        return _find_visible([values[index] for values in self.predictions.values()], self.noise)
+        return _find_visible([values[hypothesis_index] for values in self.predictions.values()], self.noise)
 
-    def find_experiment(self, name: str) -> FittedExperiment:
+    def find_experiment(self, experiment_id: str) -> FittedExperiment:
         """The experiment of that name. Raises UserError when it is not for this machine."""
         for item in self.experiments:
-            if item.id == name:
+            if item.id == experiment_id:
                 return item
         names = ", ".join(item.id for item in self.experiments)
-        raise UserError(f"The experiment {name} cannot be done on {self.machine.mount}; there are {names}.")
+        raise UserError(f"The experiment {experiment_id} cannot be done on {self.machine.mount}; there are {names}.")
 
     def get_healthy_prediction(self, experiment: str) -> Prediction:
         """The prediction of a machine without faults."""
         index = next(index for index, item in enumerate(self.hypotheses) if item.kind == NOTHING)
         return self.predictions[experiment][index]
 
-    def compute_densities(self, result: ExperimentResult) -> list[Floats]:
+    def compute_log_densities(self, result: ExperimentResult) -> list[Floats]:
         """Log densities of a result under each hypothesis."""
         experiment = self.find_experiment(result.experiment)
         healthy = widen_prediction(self.get_healthy_prediction(result.experiment), result.scatter, {})
         return [
-            compute_log_density(
+            compute_joint_log_density(
                 hypothesis,
                 widen_prediction(prediction, result.scatter, {}),
                 healthy,
@@ -174,15 +180,15 @@ class DiagnosisModel:
                 result.part_sd,
             )
             for hypothesis, prediction, masks in zip(
-                self.hypotheses, self.predictions[result.experiment], self.masks, strict=True
+                self.hypotheses, self.predictions[result.experiment], self.part_masks, strict=True
             )
         ]
 
     def compute_posterior(self, results: Sequence[ExperimentResult]) -> Posterior:
         """The probabilities after these results. Runs of one experiment may be divided among several results."""
-        posterior = self.prior
-        for result in merge_results(results):
-            posterior = posterior.update(self.compute_densities(result))
+        posterior = self.prior_probabilities
+        for result in merge_results_by_experiment(results):
+            posterior = posterior.multiply_by_densities(self.compute_log_densities(result))
         return posterior
 
     def compute_cost_s(self, experiment: str) -> float:
@@ -204,7 +210,7 @@ def _find_visible(predictions: Sequence[Prediction], noise: NoiseModel) -> Float
     return np.asarray(np.max(np.stack(flags), axis=0))
 
 
-def merge_results(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
+def merge_results_by_experiment(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
     """Joins the runs of each experiment: "unexplained" has one unknown change for all of them."""
     merged: dict[tuple[object, ...], ExperimentResult] = {}
     for result in results:
@@ -224,49 +230,53 @@ def is_within_complaint(cause: CauseFile, complaint: Mapping[str, str]) -> bool:
     )
 
 
-def build_model(
+def build_diagnosis_model(
     machine: DiagnosedMachine,
     simulator: MachineModel,
     noise: NoiseModel,
     complaint: Mapping[str, str] | None = None,
-    step: Callable[[int, int], None] = lambda done, total: None,
-    library: HypothesisLibrary | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    hypothesis_library: HypothesisLibrary | None = None,
 ) -> DiagnosisModel:
     """Simulates what each hypothesis predicts for each experiment; from the cache where it was simulated before."""
-    library = library or HypothesisLibrary(list_causes_for(machine.kind), list_experiments_for(machine.kind))
-    experiments = tuple(fit_experiment(item, machine) for item in library.experiments)
-    eligible = [cause for cause in library.causes if is_within_complaint(cause, complaint or {})]
-    hypotheses = [item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in library.faults]
+    hypothesis_library = hypothesis_library or HypothesisLibrary(
+        list_causes_for_machine_kind(machine.machine_kind), list_experiments_for_machine_kind(machine.machine_kind)
+    )
+    experiments = tuple(fit_experiment(item, machine) for item in hypothesis_library.experiments)
+    eligible = [cause for cause in hypothesis_library.causes if is_within_complaint(cause, complaint or {})]
+    hypotheses = [
+        item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in hypothesis_library.faults
+    ]
     simulated = [item for item in experiments if not item.description.is_contrast]
-    effects, spreads, refused = simulate_faults(hypotheses, simulated, simulator, step)
+    effects, spreads, refused = simulate_faults(hypotheses, simulated, simulator, on_progress)
     candidates = [item for item in hypotheses if item.id not in refused]
     predictions: dict[str, dict[str, Prediction]] = {item.id: {} for item in candidates}
     for experiment in [*simulated, *(item for item in experiments if item.description.is_contrast)]:
         for item in candidates:
-            prediction = _predict(item, experiment, effects, predictions[item.id])
+            prediction = _predict_result(item, experiment, effects, predictions[item.id])
             predictions[item.id][experiment.id] = widen_prediction(prediction, *spreads.get(experiment.id, ({}, {})))
-    return assemble_model(machine, noise, experiments, candidates, predictions, refused)
+    return assemble_diagnosis_model(machine, noise, experiments, candidates, predictions, refused)
 
 
-def assemble_model(
+def assemble_diagnosis_model(
     machine: DiagnosedMachine,
     noise: NoiseModel,
     experiments: tuple[FittedExperiment, ...],
-    candidates: Sequence[Hypothesis],
+    candidate_hypotheses: Sequence[Hypothesis],
     predictions: Mapping[str, Mapping[str, Prediction]],
-    refused: Mapping[str, str],
+    refused_faults: Mapping[str, str],
 ) -> DiagnosisModel:
     """Returns the model of hypotheses that some experiment shows; `predictions` are by hypothesis and experiment."""
     visible = [
         item
-        for item in candidates
+        for item in candidate_hypotheses
         if item.kind not in (FAULT, CAUSE) or np.any(_find_visible(list(predictions[item.id].values()), noise))
     ]
     final = assign_priors(visible)
     covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]
     unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise)
 
-    def predict(hypothesis: Hypothesis, experiment: str) -> Prediction:
+    def get_prediction(hypothesis: Hypothesis, experiment: str) -> Prediction:
         is_covered = hypothesis.kind != UNEXPLAINED or bool(predictions[UNEXPLAINED][experiment].messages)
         return predictions[hypothesis.id][experiment] if is_covered else unknown.predictions[experiment]
 
@@ -275,10 +285,10 @@ def assemble_model(
         noise=noise,
         hypotheses=final,
         experiments=experiments,
-        predictions={item.id: [predict(hypothesis, item.id) for hypothesis in final] for item in experiments},
+        predictions={item.id: [get_prediction(hypothesis, item.id) for hypothesis in final] for item in experiments},
         unknown_causes=unknown,
-        refused=refused,
-        invisible=tuple(item for item in candidates if item not in visible),
+        refused=refused_faults,
+        invisible=tuple(item for item in candidate_hypotheses if item not in visible),
     )
 
 
@@ -286,7 +296,7 @@ def simulate_faults(
     hypotheses: Sequence[Hypothesis],
     experiments: Sequence[FittedExperiment],
     simulator: MachineModel,
-    step: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None],
 ) -> tuple[dict[tuple[str, str], list[SimulatedEffect]], dict[str, Spread], dict[str, str]]:
     """Returns effects by (hypothesis, experiment), weakest first, the spread of healthy machines by experiment, and the
     reason for each fault that was refused."""
@@ -294,27 +304,28 @@ def simulate_faults(
     # The first experiment tells cheaply which faults the machine can have.
     first = experiments[0]
     checks = [
-        SimulationRequest(first, (item.describe_fault(item.grid.amounts[-1], item.members[0]),)) for item in faults
+        SimulationRequest(first, (item.format_fault_argument(item.strength_grid.amounts[-1], item.members[0]),))
+        for item in faults
     ]
-    answers = simulator.measure_all(checks, step)
+    answers = simulator.simulate_requests(checks, on_progress)
     refused = {item.id: answer for item, answer in zip(faults, answers, strict=True) if isinstance(answer, str)}
     jobs = [
         (item, experiment, amount, seed)
         for item in faults
         if item.id not in refused
         for experiment in experiments
-        for amount in item.grid.amounts
-        for seed in range(1, item.grid.seeds + 1)
+        for amount in item.strength_grid.amounts
+        for seed in range(1, item.strength_grid.seeds + 1)
     ]
-    most_seeds = max((item.grid.seeds for item in faults), default=0)
+    most_seeds = max((item.strength_grid.seeds for item in faults), default=0)
     most_seeds = max(most_seeds, _HEALTHY_SEEDS)
     base = [(experiment, seed) for experiment in experiments for seed in range(1, most_seeds + 1)]
     requests = [SimulationRequest(experiment, (), seed) for experiment, seed in base]
     requests += [
-        SimulationRequest(experiment, (item.describe_fault(amount, item.members[0]),), seed)
+        SimulationRequest(experiment, (item.format_fault_argument(amount, item.members[0]),), seed)
         for item, experiment, amount, seed in jobs
     ]
-    measured = [item for item in simulator.measure_all(requests, step) if isinstance(item, RunMeasurement)]
+    measured = [item for item in simulator.simulate_requests(requests, on_progress) if isinstance(item, RunMeasurement)]
     healthy = {(key[0].id, key[1]): value for key, value in zip(base, measured, strict=False)}
     runs: dict[tuple[str, str], dict[str, list[RunMeasurement]]] = {}
     for (item, experiment, amount, _), value in zip(jobs, measured[len(base) :], strict=True):
@@ -343,23 +354,23 @@ def _get_first_parts(hypothesis: Hypothesis) -> tuple[frozenset[str], frozenset[
     return (group.targets[0], group.nodes[0]) if group else (frozenset(), frozenset())
 
 
-def _predict(
+def _predict_result(
     hypothesis: Hypothesis,
     experiment: FittedExperiment,
     effects: Mapping[tuple[str, str], list[SimulatedEffect]],
-    earlier: Mapping[str, Prediction],
+    earlier_predictions: Mapping[str, Prediction],
 ) -> Prediction:
     description = experiment.description
     keys = () if description.is_contrast else experiment.vector_keys
     if description.message_phases:
         simulated = effects.get((hypothesis.id, SIMULATED_WITH), [])
-        return predict_messages(description, simulated, hypothesis.grid.amounts if simulated else ())
+        return predict_messages(description, simulated, hypothesis.strength_grid.amounts if simulated else ())
     if hypothesis.cause is not None:
         return predict_cause(hypothesis.cause, description, keys)
     if hypothesis.kind != FAULT:
         return predict_nothing(description, keys)
     if description.is_contrast:
         like = description.phases[0].like.partition(".")[0]
-        return predict_contrast(hypothesis, description, earlier.get(like))
-    prediction = combine_effects(effects[hypothesis.id, experiment.id], hypothesis.grid.amounts)
+        return predict_contrast(hypothesis, description, earlier_predictions.get(like))
+    prediction = interpolate_effects(effects[hypothesis.id, experiment.id], hypothesis.strength_grid.amounts)
     return complete_prediction(prediction, predict_nothing(description, keys), count_strengths(hypothesis))

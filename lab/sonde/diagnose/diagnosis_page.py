@@ -17,12 +17,12 @@ from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_text import (
     describe_advice,
     describe_answer,
-    describe_measured,
+    describe_candidate,
+    describe_closest_alternative,
+    describe_measured_changes,
     describe_triage,
-    describe_what_would_change,
     format_change,
     format_probability,
-    name_candidate,
 )
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
@@ -44,38 +44,43 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
         ("Load or fault", describe_triage(session.posterior)),
     ]
     sentences = describe_answer(answer)
-    advice = [describe_advice(answer.first), describe_what_would_change(session.model, answer)]
+    advice = [describe_advice(answer.most_probable), describe_closest_alternative(session.model, answer)]
     return Study(
         title="Diagnosis",
         lead=sentences[0],
         facts=facts,
-        alarms=sentences[:1] if answer.status == "decided" and answer.first.hypothesis.kind != "nothing" else [],
+        alarms=sentences[:1]
+        if answer.status == "decided" and answer.most_probable.hypothesis.kind != "nothing"
+        else [],
         sections=[
             StudySection(
                 "Answer", [*sentences[1:], *(text for text in advice if text)], [_draw_ranking(answer.ranking)]
             ),
-            *_tell_steps(session),
+            *_make_step_sections(session),
             *_explain_first(session),
             StudySection("What this diagnosis cannot see", session.describe_limits() or ["Nothing is left out."], []),
         ],
     )
 
 
-def _tell_steps(session: DiagnosisSession) -> list[StudySection]:
+def _make_step_sections(session: DiagnosisSession) -> list[StudySection]:
     """One section for each result: question, figure, and what was most probable afterwards."""
     sections = []
     earlier: list[ExperimentResult] = []
     for number, stored in enumerate(session.state.results, start=1):
         description = session.model.find_experiment(stored.result.experiment).description
-        sentences = [f"{description.question} {description.title}.", f"Measured: {describe_measured(stored.result)}."]
-        parts = [_draw_result(stored.result)]
+        sentences = [
+            f"{description.question} {description.title}.",
+            f"Measured: {describe_measured_changes(stored.result)}.",
+        ]
+        parts = [_draw_result_chart(stored.result)]
         if stored.confirms:
             sentences.append("This was measured after the fix.")
         else:
             earlier.append(stored.result)
             ranking = rank_hypotheses(session.model.compute_posterior(earlier))
             probability = format_probability(ranking[0].probability)
-            sentences.append(f"Most probable afterwards: {name_candidate(ranking[0])} ({probability}).")
+            sentences.append(f"Most probable afterwards: {describe_candidate(ranking[0])} ({probability}).")
             parts.append(_draw_ranking(ranking))
         sections.append(StudySection(f"Step {number}: {description.id}", sentences, parts))
     return sections
@@ -84,7 +89,7 @@ def _tell_steps(session: DiagnosisSession) -> list[StudySection]:
 def _draw_ranking(ranking: Sequence[RankedHypothesis]) -> Markup:
     rows = [
         (
-            name_candidate(item),
+            describe_candidate(item),
             [Amount(item.probability, None, None, "after", format_probability(item.probability))],
         )
         for item in ranking[:_MOST_BARS]
@@ -92,34 +97,34 @@ def _draw_ranking(ranking: Sequence[RankedHypothesis]) -> Markup:
     return render_amount_bars(rows, "Probabilities of the hypotheses", [("after", "probability")])
 
 
-def _draw_result(result: ExperimentResult) -> Markup:
+def _draw_result_chart(result: ExperimentResult) -> Markup:
     """Changes of the rates of phases, and the parts that deviate most from their peers."""
     run = result.runs[-1]
-    rows = [_make_row("rates against the fast time", phase, value) for phase, value in run.rates.items()]
+    rows = [_make_change_row("rates against the fast time", phase, value) for phase, value in run.rates.items()]
     for (phase, kind), values in run.vectors.items():
         if "median" in kind:
             continue
         slowest = sorted(values.items(), key=lambda item: item[1])[:_MOST_PARTS]
         noun = "nodes" if kind == NODES else "targets"
         deviating = [(name, value) for name, value in slowest if value < 2 * _SLOWER]
-        rows += [_make_row(f"{phase}: {noun} against their peers", name, value) for name, value in deviating]
+        rows += [_make_change_row(f"{phase}: {noun} against their peers", name, value) for name, value in deviating]
     return render_change_bars(rows, "Changes of rates")
 
 
-def _make_row(group: str, name: str, value: float) -> ChangeRow:
-    tone = "slower" if value < _SLOWER else "faster" if value > _FASTER else "same"
-    return ChangeRow(group, name, exp(value) - 1, None, None, tone, format_change(value))
+def _make_change_row(row_group: str, row_label: str, log_ratio: float) -> ChangeRow:
+    tone = "slower" if log_ratio < _SLOWER else "faster" if log_ratio > _FASTER else "same"
+    return ChangeRow(row_group, row_label, exp(log_ratio) - 1, None, None, tone, format_change(log_ratio))
 
 
 def _explain_first(session: DiagnosisSession) -> list[StudySection]:
     """Evidence for and against the first hypotheses."""
     sections = []
     for candidate in session.answer.ranking[:_EXPLAINED]:
-        rows = session.explain(candidate.hypothesis.id)
+        rows = session.list_evidence_for_hypothesis(candidate.hypothesis.id)
         cells = [
             (row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})") for row in rows
         ]
-        title = f"{name_candidate(candidate)} ({format_probability(candidate.probability)})"
+        title = f"{describe_candidate(candidate)} ({format_probability(candidate.probability)})"
         figure = render_table(["Experiment", "Measured", "Predicted", "Evidence"], cells, text_columns=4)
         sections.append(StudySection(f"For and against: {title}", [], [figure]))
     return sections

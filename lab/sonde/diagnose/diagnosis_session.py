@@ -11,16 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from sonde.diagnose.archive_evidence import compare_run_environments, measure_targets
-from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters
+from sonde.diagnose.archive_evidence import compare_run_environments, measure_relative_target_rates
+from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.description import DiagnosisExperiment
-from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, RankedHypothesis, choose_next, conclude
-from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_model
+from sonde.diagnose.diagnosis import (
+    DiagnosisAnswer,
+    DiagnosisStopRule,
+    RankedHypothesis,
+    build_answer,
+    choose_next_experiment,
+)
+from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_diagnosis_model
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
     EvidenceRow,
     describe_answer,
-    describe_measured,
+    describe_measured_changes,
     describe_triage,
     format_probability,
     list_evidence,
@@ -28,16 +34,22 @@ from sonde.diagnose.diagnosis_text import (
 )
 from sonde.diagnose.event_evidence import select_events
 from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
-from sonde.diagnose.joint_change_evidence import find_joint_change
-from sonde.diagnose.library import list_causes_for, list_experiments_for
+from sonde.diagnose.joint_change_evidence import find_latest_joint_drop
+from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments_for_machine_kind
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.limit_evidence import read_device_limits
 from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine, read_machine
-from sonde.diagnose.measurements import RunMeasurement, average, measure_record, measure_scatter, subtract
+from sonde.diagnose.measurements import (
+    RunMeasurement,
+    compute_median_measurement,
+    measure_record,
+    measure_scatter,
+    subtract_reference,
+)
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_two_causes
+from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_most_probable_pair
 from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, StatedMachine
@@ -89,8 +101,8 @@ class Confirmation:
         verdict = "The cause is gone" if self.is_fixed else "The cause is not known to be gone"
         probability = format_probability(self.probability)
         return (
-            f"{verdict} ({probability}): {self.experiment} gave {describe_measured(self.after)};"
-            f" before the fix it gave {describe_measured(self.before)}."
+            f"{verdict} ({probability}): {self.experiment} gave {describe_measured_changes(self.after)};"
+            f" before the fix it gave {describe_measured_changes(self.before)}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -118,15 +130,22 @@ class DiagnosisSession:
         self._simulator = simulator
 
     @classmethod
-    def open(
-        cls, state: DiagnosisState, cache: Path | None, step: Callable[[int, int], None] = lambda done, total: None
+    def open_session(
+        cls,
+        state: DiagnosisState,
+        cache_folder: Path | None,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> DiagnosisSession:
         """Simulates or reads what the hypotheses predict."""
         machine = cls.read_machine(state)
-        simulator: MachineModel = Simulator(machine, cache) if machine.targets else StatedMachine(machine)
+        simulator: MachineModel = Simulator(machine, cache_folder) if machine.targets else StatedMachine(machine)
         faults = frozenset(state.suspects or FAULT_GRIDS) if machine.targets else frozenset()
-        library = HypothesisLibrary(list_causes_for(machine.kind), list_experiments_for(machine.kind), faults)
-        model = build_model(simulator.machine, simulator, state.noise, state.complaint, step, library)
+        library = HypothesisLibrary(
+            list_causes_for_machine_kind(machine.machine_kind),
+            list_experiments_for_machine_kind(machine.machine_kind),
+            faults,
+        )
+        model = build_diagnosis_model(simulator.machine, simulator, state.noise, state.complaint, on_progress, library)
         return cls(state, model, simulator)
 
     @staticmethod
@@ -148,13 +167,13 @@ class DiagnosisSession:
     @property
     def answer(self) -> DiagnosisAnswer:
         """The answer after all results so far, without looking for further experiments."""
-        return conclude(self.model, self.state.experiment_results, DiagnosisStopRule(), self._closing_reason)
+        return build_answer(self.model, self.state.experiment_results, DiagnosisStopRule(), self._closing_reason)
 
     _closing_reason = ""
 
     def choose_next(self, rule: DiagnosisStopRule) -> NextChoice:
         """Returns the next experiment. On the model, only experiments that need no person cost nothing to prefer."""
-        value, values, reason = choose_next(
+        value, values, reason = choose_next_experiment(
             self.model, self.posterior, self.state.experiment_results, rule, self.state.seed
         )
         self._closing_reason = reason
@@ -166,17 +185,19 @@ class DiagnosisSession:
     def run_on_model(self, experiment: str) -> ExperimentResult:
         """Does one repeat on the simulated machine and adds its result."""
         assert self.state.truth is not None
-        result = self._measure_truth(self.state.truth, experiment, len(self.state.results))
+        result = self._simulate_planted_truth(self.state.truth, experiment, len(self.state.results))
         self.add_result(result, "model")
         return result
 
-    def _measure_truth(self, truth: ModeledTruth, experiment: str, number: int) -> ExperimentResult:
-        return truth.run_experiment(self.model.find_experiment(experiment), number, self._simulator, self.state.noise)
+    def _simulate_planted_truth(self, truth: ModeledTruth, experiment_id: str, repeat_number: int) -> ExperimentResult:
+        return truth.run_experiment(
+            self.model.find_experiment(experiment_id), repeat_number, self._simulator, self.state.noise
+        )
 
-    def add_result(self, result: ExperimentResult, origin: str, confirms: bool = False) -> None:
+    def add_result(self, result: ExperimentResult, origin: str, is_after_fix: bool = False) -> None:
         """Adds a result to the state. Raises UserError for an experiment that this machine cannot do."""
         self.model.find_experiment(result.experiment)
-        self.state = self.state.add(result, origin, confirms)
+        self.state = self.state.with_result(result, origin, is_after_fix)
 
     def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, references: Sequence[Path]) -> None:
         """Adds a stored run of an experiment, compared with earlier ones. Raises UserError.
@@ -184,8 +205,8 @@ class DiagnosisSession:
         Where the rates of several earlier runs scatter more than the noise of a run, the result is as uncertain.
         """
         kinds = self.model.find_experiment(experiment.id).vector_kinds
-        measured, *earlier = (_measure_run(folder, experiment, kinds) for folder in (run, *references))
-        ratio = subtract(measured, average(earlier))
+        measured, *earlier = (_measure_run_folder(folder, experiment, kinds) for folder in (run, *references))
+        ratio = subtract_reference(measured, compute_median_measurement(earlier))
         if not ratio.rates:
             names = ", ".join(folder.name for folder in references)
             raise UserError(f"Runs {run.name} and {names} have no phase of {experiment.id} in common.")
@@ -194,28 +215,30 @@ class DiagnosisSession:
         result = ExperimentResult(experiment.id, (ratio,), reference_sd, scatter=measure_scatter(earlier, noise))
         self.add_result(result, run.name)
 
-    def add_archive_runs(self, run: Path, reference: Path) -> list[str]:
+    def add_archive_runs(self, run_folder: Path, reference_folder: Path) -> list[str]:
         """Adds what two stored runs of any plan show; returns it in sentences. Raises UserError."""
-        environment = compare_run_environments(run, reference)
-        counters = self.state.counters.merge(compare_counters(run, reference))
+        environment = compare_run_environments(run_folder, reference_folder)
+        counters = self.state.counters.merge_observations(compare_counters_of_runs(run_folder, reference_folder))
         if self.state.directory:
-            counters = counters.merge(CounterEvidence(read_device_limits(self.state.directory)))
+            counters = counters.merge_observations(CounterEvidence(read_device_limits(self.state.directory)))
         self.state = replace(self.state, environment=environment, counters=counters)
         self.model = replace(self.model, environment=environment, counters=counters)
         hypotheses = self.model.hypotheses
         sentences = environment.describe(hypotheses) or ["The runs recorded no common facts about their machines."]
         sentences += counters.describe(hypotheses) or ["The runs have no counters; sample them with `sonde run`."]
-        result = measure_targets(run, reference, self.model.machine.targets)
+        result = measure_relative_target_rates(run_folder, reference_folder, self.model.machine.targets)
         if result is None and self.model.machine.targets:
             sentences.append("The runs have no direct phase with rates of this machine's targets in common.")
         elif result is not None:
-            self.add_result(result, run.name)
-            sentences.append(f"Rates of targets: {describe_measured(result) or 'none deviates from its peers'}.")
+            self.add_result(result, run_folder.name)
+            sentences.append(
+                f"Rates of targets: {describe_measured_changes(result) or 'none deviates from its peers'}."
+            )
         return sentences
 
-    def add_joint_change(self, survey: Survey, since: float, until: float) -> str:
+    def add_joint_change(self, survey: Survey, since_time: float, until_time: float) -> str:
         """Adds the latest drop of several histories within an interval; returns it in a sentence."""
-        change = find_joint_change(survey, since, until)
+        change = find_latest_joint_drop(survey, since_time, until_time)
         self.state = replace(self.state, joint_change=change)
         self.model = replace(self.model, joint_change=change)
         return " ".join(change.describe(self.model.hypotheses)) or "No histories became slower together in that time."
@@ -242,8 +265,8 @@ class DiagnosisSession:
         """Returns what the last experiment showed and what is most probable now."""
         result = self.state.results[-1].result
         title = self.model.find_experiment(result.experiment).description.title
-        answer = conclude(self.model, self.state.experiment_results, DiagnosisStopRule(), "")
-        return f"{title}: {describe_measured(result)}. {describe_answer(answer)[0]}"
+        answer = build_answer(self.model, self.state.experiment_results, DiagnosisStopRule(), "")
+        return f"{title}: {describe_measured_changes(result)}. {describe_answer(answer)[0]}"
 
     def describe_limits(self) -> list[str]:
         """Returns what the diagnosis cannot see, one sentence each."""
@@ -270,20 +293,22 @@ class DiagnosisSession:
             sentences.append(f"The system file does not describe what these need: {', '.join(self.model.refused)}.")
         return sentences
 
-    def find_candidate(self, name: str) -> RankedHypothesis:
+    def find_candidate(self, hypothesis_name: str) -> RankedHypothesis:
         """Returns the hypothesis of that name. Raises UserError with the nearest name."""
         by_id = {candidate.hypothesis.id: candidate for candidate in self.answer.ranking}
-        if name not in by_id:
-            if name in self.model.refused:
-                raise UserError(f"{name} is no hypothesis for this machine: {self.model.refused[name]}.")
+        if hypothesis_name not in by_id:
+            if hypothesis_name in self.model.refused:
+                raise UserError(
+                    f"{hypothesis_name} is no hypothesis for this machine: {self.model.refused[hypothesis_name]}."
+                )
             raise UserError(
-                f'There is no hypothesis "{name}"; `sonde diagnose show --json` lists them.{suggest_name(name, by_id)}'
+                f'There is no hypothesis "{hypothesis_name}"; `sonde diagnose show --json` lists them.{suggest_name(hypothesis_name, by_id)}'
             )
-        return by_id[name]
+        return by_id[hypothesis_name]
 
-    def explain(self, name: str) -> list[EvidenceRow]:
+    def list_evidence_for_hypothesis(self, hypothesis_name: str) -> list[EvidenceRow]:
         """Returns the evidence for and against a hypothesis."""
-        candidate = self.find_candidate(name)
+        candidate = self.find_candidate(hypothesis_name)
         index = self.model.hypotheses.index(candidate.hypothesis)
         return [
             *list_free_evidence(self.model, index),
@@ -293,35 +318,35 @@ class DiagnosisSession:
     def find_second_cause(self) -> tuple[TwoCauses, str | None]:
         """Returns two causes that explain the results together, and the next experiment. Raises UserError."""
         results = self.state.experiment_results
-        causes = find_two_causes(self.model, results) if results else None
+        causes = find_most_probable_pair(self.model, results) if results else None
         if causes is None:
             raise UserError("There is no result yet; do the experiment of `sonde diagnose next` first.")
         value, _ = causes.choose_next(SECOND_RULE, self.state.seed)
         return causes, value.experiment if value else None
 
-    def confirm(self, changes: Sequence[str]) -> Confirmation:
+    def confirm_fix(self, fix_changes: Sequence[str]) -> Confirmation:
         """Repeats the experiment that spoke most for the answer, after a fix. Raises UserError."""
         before = self.find_deciding_result()
         description = self.model.find_experiment(before.experiment).description
         if self.state.truth is not None:
             fixed = replace(self.state.truth, faults=(), cause=None)
-            after, origin = self._measure_truth(fixed, before.experiment, len(self.state.results)), "model"
+            after, origin = self._simulate_planted_truth(fixed, before.experiment, len(self.state.results)), "model"
         else:
-            if not changes:
+            if not fix_changes:
                 phases = " ".join(f"{phase}=CHANGE" for phase in before.runs[-1].rates)
                 raise UserError(
                     f"Repeat {before.experiment} and enter its result: sonde diagnose confirm FILE {phases}"
                 )
-            after, origin = parse_hand_result(description, changes), "hand"
-        self.add_result(after, origin, confirms=True)
+            after, origin = parse_hand_result(description, fix_changes), "hand"
+        self.add_result(after, origin, is_after_fix=True)
         return Confirmation(before.experiment, before, after, self._compute_fixed_probability(after))
 
-    def _compute_fixed_probability(self, after: ExperimentResult) -> float:
+    def _compute_fixed_probability(self, result_after_fix: ExperimentResult) -> float:
         """Compares a healthy machine with the first hypothesis as it is known from the results before the fix."""
         hypotheses = self.model.hypotheses
-        densities = self.model.compute_densities(after)
+        densities = self.model.compute_log_densities(result_after_fix)
         healthy = next(index for index, item in enumerate(hypotheses) if item.kind == NOTHING)
-        first = hypotheses.index(self.answer.first.hypothesis)
+        first = hypotheses.index(self.answer.most_probable.hypothesis)
         weights = self.posterior.log_weights[first]
         still = np.logaddexp.reduce(weights - np.logaddexp.reduce(weights, axis=None) + densities[first], axis=None)
         healthy_density = float(densities[healthy][0, 0])
@@ -330,9 +355,9 @@ class DiagnosisSession:
     def find_deciding_result(self) -> ExperimentResult:
         """Returns the result that speaks most for the first hypothesis. Raises UserError without results."""
         earlier = self.state.experiment_results
-        if not earlier or self.answer.first.hypothesis.kind == NOTHING:
+        if not earlier or self.answer.most_probable.hypothesis.kind == NOTHING:
             raise UserError("There is no cause to confirm yet; do the experiments of `sonde diagnose next` first.")
-        index = self.model.hypotheses.index(self.answer.first.hypothesis)
+        index = self.model.hypotheses.index(self.answer.most_probable.hypothesis)
         rows = list_evidence(self.model, earlier, index)
         return earlier[int(np.argmax([row.factor for row in rows]))]
 
@@ -377,24 +402,28 @@ def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -
     return ExperimentResult(experiment.id, (RunMeasurement(rates, {}, messages),), _HAND_REFERENCE * 0.1)
 
 
-def _parse_change(value: str, text: str) -> float:
+def _parse_change(change_text: str, argument: str) -> float:
     try:
-        factor = 1 + float(value[:-1]) / 100 if value.endswith("%") else float(value.removesuffix("x"))
+        factor = (
+            1 + float(change_text[:-1]) / 100 if change_text.endswith("%") else float(change_text.removesuffix("x"))
+        )
     except ValueError:
         factor = math.nan
     if not (math.isfinite(factor) and 1e-6 <= factor <= 1e6):
-        raise UserError(f'"{text}" has no change of a rate; write it as -40% or as 0.6x.')
+        raise UserError(f'"{argument}" has no change of a rate; write it as -40% or as 0.6x.')
     return math.log(factor)
 
 
-def _measure_run(folder: Path, experiment: DiagnosisExperiment, vector_kinds: Sequence[str]) -> RunMeasurement:
+def _measure_run_folder(
+    run_folder: Path, experiment: DiagnosisExperiment, vector_kinds: Sequence[str]
+) -> RunMeasurement:
     try:
-        record = read_record(folder / RECORD_FILE)
+        record = read_record(run_folder / RECORD_FILE)
     except OSError as error:
-        raise UserError(f"The record of run {folder.name} cannot be read: {error.strerror}.") from None
+        raise UserError(f"The record of run {run_folder.name} cannot be read: {error.strerror}.") from None
     phases = [phase.id for phase in experiment.phases]
     operations = [phase.id for phase in experiment.phases if phase.operations]
     measurement = measure_record(record, phases, operations, vector_kinds)
     if not measurement.rates:
-        raise UserError(f"Run {folder.name} has none of the phases {', '.join(phases)} of {experiment.id}.")
+        raise UserError(f"Run {run_folder.name} has none of the phases {', '.join(phases)} of {experiment.id}.")
     return measurement

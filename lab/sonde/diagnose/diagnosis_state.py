@@ -14,7 +14,7 @@ from sonde.diagnose.description import DEFAULT_TRAITS
 from sonde.diagnose.event_evidence import EventEvidence
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence
-from sonde.diagnose.library import list_causes, list_causes_for, list_experiments
+from sonde.diagnose.library import list_causes, list_causes_for_machine_kind, list_experiments
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
@@ -82,9 +82,9 @@ class DiagnosisState:
         """Results that the probabilities follow from: those after a fix belong to another machine."""
         return [item.result for item in self.results if not item.confirms]
 
-    def add(self, result: ExperimentResult, origin: str, confirms: bool = False) -> DiagnosisState:
+    def with_result(self, result: ExperimentResult, origin: str, is_after_fix: bool = False) -> DiagnosisState:
         """Returns the state with one more result."""
-        return replace(self, results=(*self.results, DiagnosisResult(result, origin, confirms)))
+        return replace(self, results=(*self.results, DiagnosisResult(result, origin, is_after_fix)))
 
     def to_json(self) -> dict[str, Any]:
         """The state as a document."""
@@ -150,17 +150,17 @@ def make_truth(faults: list[str] | tuple[str, ...], cause: str, strength: float,
     return ModeledTruth(tuple(str(fault) for fault in faults), by_id.get(cause), float(strength), int(seed))
 
 
-def check_suspects(names: Sequence[str]) -> tuple[str, ...]:
+def check_suspects(fault_names: Sequence[str]) -> tuple[str, ...]:
     """Returns the names of faults. Raises UserError for one that the model does not know."""
-    for name in names:
+    for name in fault_names:
         if name not in FAULT_GRIDS:
             raise UserError(
                 f'There is no fault "{name}"; there are {", ".join(FAULT_GRIDS)}.{suggest_name(str(name), FAULT_GRIDS)}'
             )
-    return tuple(str(name) for name in names)
+    return tuple(str(name) for name in fault_names)
 
 
-def check_truth(machine: DiagnosedMachine, state: DiagnosisState) -> None:
+def check_planted_truth(machine: DiagnosedMachine, state: DiagnosisState) -> None:
     """Checks that the machine can have the suspects and what is planted in it. Raises UserError."""
     truth = state.truth or ModeledTruth()
     if not machine.targets and (state.suspects or truth.faults):
@@ -168,18 +168,18 @@ def check_truth(machine: DiagnosedMachine, state: DiagnosisState) -> None:
             f"{machine.mount} is a local file system, for which no fault is simulated; leave out --suspect and --fault,"
             " or plant a cause with --cause."
         )
-    names = [item.id for item in list_causes_for(machine.kind)]
+    names = [item.id for item in list_causes_for_machine_kind(machine.machine_kind)]
     if truth.cause is not None and truth.cause.id not in names:
         raise UserError(f"{machine.mount} cannot have the cause {truth.cause.id}; it can have {', '.join(names)}.")
 
 
-def parse_complaint(texts: tuple[str, ...]) -> dict[str, str]:
+def parse_complaint(arguments: tuple[str, ...]) -> dict[str, str]:
     """Parses NAME=VALUE of what the complaint is about. Raises UserError for an unknown name."""
     known_names = set(DEFAULT_TRAITS) | {
         name for cause in list_causes() for effect in cause.effects for name in effect.traits
     }
     complaint: dict[str, str] = {}
-    for text in texts:
+    for text in arguments:
         name, separator, value = text.partition("=")
         if not separator or not value or name not in known_names:
             raise UserError(
@@ -190,24 +190,26 @@ def parse_complaint(texts: tuple[str, ...]) -> dict[str, str]:
     return complaint
 
 
-def read_state(path: Path) -> DiagnosisState:
+def read_diagnosis_state(state_file: Path) -> DiagnosisState:
     """Reads the state of a diagnosis. Raises UserError when there is none, or it is damaged."""
-    if not path.exists():
-        raise UserError(f"There is no diagnosis {path}; begin one with `sonde diagnose start {path} --system FILE`.")
-    document = read_json(path)
+    if not state_file.exists():
+        raise UserError(
+            f"There is no diagnosis {state_file}; begin one with `sonde diagnose start {state_file} --system FILE`."
+        )
+    document = read_json(state_file)
     try:
         if document is None:
             raise ValueError("it is not a JSON object")
         return DiagnosisState.from_json(document)
     except (UserError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise UserError(
-            f"{path} is not a diagnosis: {error}; name the file that `sonde diagnose start` wrote."
+            f"{state_file} is not a diagnosis: {error}; name the file that `sonde diagnose start` wrote."
         ) from None
 
 
-def write_state(path: Path, state: DiagnosisState) -> None:
+def write_diagnosis_state(state_file: Path, state: DiagnosisState) -> None:
     """Replaces the state; it is on storage afterwards. Raises MachineError."""
     try:
-        write_json(path, state.to_json())
+        write_json(state_file, state.to_json())
     except OSError as error:
-        raise MachineError(f"{path} cannot be written: {error.strerror}.") from None
+        raise MachineError(f"{state_file} cannot be written: {error.strerror}.") from None

@@ -40,7 +40,7 @@ def format_probability(value: float) -> str:
     return "< 1 %" if value < 0.005 else "> 99 %" if value > 0.995 else f"{100 * value:.0f} %"
 
 
-def name_candidate(candidate: RankedHypothesis) -> str:
+def describe_candidate(candidate: RankedHypothesis) -> str:
     """Returns hypothesis and most probable part in one phrase."""
     hypothesis = candidate.hypothesis
     if not candidate.part:
@@ -56,7 +56,7 @@ def name_candidate(candidate: RankedHypothesis) -> str:
 def describe_second_cause(causes: TwoCauses) -> list[str]:
     """Returns the most probable pair of causes in sentences, with what else is possible."""
     first = f"{causes.first.hypothesis.title}{': ' if causes.first.part else ''}{causes.first.part}"
-    second = causes.second
+    second = causes.second_cause
     sentences = [f"If there are two causes, the first is ({format_probability(causes.first_probability)}): {first}."]
     probability = format_probability(second.probability)
     if second.hypothesis.kind == NOTHING:
@@ -64,9 +64,9 @@ def describe_second_cause(causes: TwoCauses) -> list[str]:
     elif second.hypothesis.kind == UNEXPLAINED:
         sentences.append(f"Beside it something else is wrong that no hypothesis explains ({probability}).")
     else:
-        sentences.append(f"The second is ({probability}): {name_candidate(second)}.")
+        sentences.append(f"The second is ({probability}): {describe_candidate(second)}.")
     if not causes.is_decided(SECOND_RULE):
-        others = [f"{name_candidate(item)} ({format_probability(item.probability)})" for item in causes.seconds[1:3]
+        others = [f"{describe_candidate(item)} ({format_probability(item.probability)})" for item in causes.seconds[1:3]
                   if item.probability >= _NAMED_SECOND]  # fmt: skip
         excluded = f"; not excluded beside the first: {'; '.join(others)}" if others else ""
         sentences.append(f"This is not decided: both together have {format_probability(causes.probability)}{excluded}.")
@@ -77,12 +77,12 @@ def describe_second_cause(causes: TwoCauses) -> list[str]:
 
 def describe_answer(answer: DiagnosisAnswer) -> list[str]:
     """Returns the answer in one to three sentences."""
-    first = answer.first
+    first = answer.most_probable
     probability = format_probability(first.probability)
     if answer.status == "contradicted":
         sentences = [
             "None of the hypotheses explains the results.",
-            f"The most probable of them, {name_candidate(first)} ({probability}), contradicts "
+            f"The most probable of them, {describe_candidate(first)} ({probability}), contradicts "
             f"{answer.check.measurement} of {answer.check.experiment} (p = {answer.check.p_value:.1g}).",
         ]
     elif first.hypothesis.kind == UNEXPLAINED and answer.status != "open":
@@ -90,12 +90,12 @@ def describe_answer(answer: DiagnosisAnswer) -> list[str]:
     elif first.hypothesis.kind == NOTHING and answer.status != "open":
         sentences = [f"Nothing is wrong in what was tested ({probability})."]
     elif answer.status == "decided":
-        sentences = [f"The cause is: {name_candidate(first)} ({probability})."]
+        sentences = [f"The cause is: {describe_candidate(first)} ({probability})."]
     else:
-        sentences = [f"Most probable: {name_candidate(first)} ({probability})."]
+        sentences = [f"Most probable: {describe_candidate(first)} ({probability})."]
     if answer.status == "several_remain" and len(answer.remaining) > 1:
         others = "; ".join(
-            f"{name_candidate(item)} ({format_probability(item.probability)})" for item in answer.remaining[1:4]
+            f"{describe_candidate(item)} ({format_probability(item.probability)})" for item in answer.remaining[1:4]
         )
         more = len(answer.remaining) - 4
         sentences.append(f"Not excluded: {others}{f'; and {more} more' if more > 0 else ''}.")
@@ -133,22 +133,27 @@ class EvidenceRow:
         return "neutral"
 
 
-def list_evidence(model: DiagnosisModel, results: Sequence[ExperimentResult], index: int) -> list[EvidenceRow]:
+def list_evidence(
+    model: DiagnosisModel, results: Sequence[ExperimentResult], hypothesis_index: int
+) -> list[EvidenceRow]:
     """Returns one row for each result, in order."""
     rows = []
-    posterior = model.prior
+    posterior = model.prior_probabilities
     for position, result in enumerate(results):
         before = posterior
         posterior = model.compute_posterior(results[: position + 1])
-        factor = _compute_bayes_factor(float(before.probabilities[index]), float(posterior.probabilities[index]))
+        factor = _compute_bayes_factor(
+            float(before.hypothesis_probabilities[hypothesis_index]),
+            float(posterior.hypothesis_probabilities[hypothesis_index]),
+        )
         experiment = model.find_experiment(result.experiment)
-        prediction = model.predictions[result.experiment][index]
-        strengths = posterior.compute_strength_probabilities(index)
+        prediction = model.predictions[result.experiment][hypothesis_index]
+        strengths = posterior.compute_strength_probabilities(hypothesis_index)
         rows.append(
             EvidenceRow(
                 result.experiment,
                 experiment.description.title,
-                describe_measured(result),
+                describe_measured_changes(result),
                 _describe_predicted(prediction, strengths),
                 factor,
             )
@@ -156,7 +161,7 @@ def list_evidence(model: DiagnosisModel, results: Sequence[ExperimentResult], in
     return rows
 
 
-def list_free_evidence(model: DiagnosisModel, index: int) -> list[EvidenceRow]:
+def list_free_evidence(model: DiagnosisModel, hypothesis_index: int) -> list[EvidenceRow]:
     """Returns one row for each kind of evidence that needs no experiment, where it tells hypotheses apart."""
     rows = []
     shares = np.array([item.prior for item in model.hypotheses])
@@ -165,20 +170,20 @@ def list_free_evidence(model: DiagnosisModel, index: int) -> list[EvidenceRow]:
         factors = np.exp([evidence.compute_log_factor(item) for item in model.hypotheses])
         if sentences and np.ptp(factors) > 0:
             after = shares * factors / np.sum(shares * factors)
-            factor = _compute_bayes_factor(float(shares[index]), float(after[index]))
+            factor = _compute_bayes_factor(float(shares[hypothesis_index]), float(after[hypothesis_index]))
             rows.append(EvidenceRow(name, name, sentences[0].removesuffix("."), "", factor))
             shares = after
     return rows
 
 
-def _compute_bayes_factor(before: float, after: float) -> float:
+def _compute_bayes_factor(prior_probability: float, posterior_probability: float) -> float:
     """Returns the factor on the odds."""
     tiny = 1e-12
-    odds_before = max(before, tiny) / max(1 - before, tiny)
-    return max(after, tiny) / max(1 - after, tiny) / odds_before
+    odds_before = max(prior_probability, tiny) / max(1 - prior_probability, tiny)
+    return max(posterior_probability, tiny) / max(1 - posterior_probability, tiny) / odds_before
 
 
-def describe_measured(result: ExperimentResult) -> str:
+def describe_measured_changes(result: ExperimentResult) -> str:
     """Returns changes of rates against the reference, and the slowest part that stands out."""
     texts = []
     for phase in result.runs[0].rates:
@@ -198,21 +203,21 @@ def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
     if any(len(mean) != len(strengths) for mean, _ in prediction.rates.values()):
         return "any change that no hypothesis predicts"
 
-    def weigh(values: Floats) -> float:
+    def compute_weighted_mean(values: Floats) -> float:
         return float(np.sum(strengths * values))
 
-    texts = [f"{phase} {format_change(weigh(mean))}" for phase, (mean, _) in prediction.rates.items()]
+    texts = [f"{phase} {format_change(compute_weighted_mean(mean))}" for phase, (mean, _) in prediction.rates.items()]
     for kind, shares in prediction.messages.items():
-        share = weigh(shares) if len(shares) == len(strengths) else float(np.mean(shares))
+        share = compute_weighted_mean(shares) if len(shares) == len(strengths) else float(np.mean(shares))
         texts.append(f"{kind} messages with {format_probability(share)}")
     for (phase, kind), vector in prediction.vectors.items():
-        change = weigh(vector.inside) - weigh(vector.outside)
+        change = compute_weighted_mean(vector.inside) - compute_weighted_mean(vector.outside)
         if change < -0.1 and "median" not in kind:
             texts.append(f"the part against its peers in {phase} {format_change(change)}")
     return ", ".join(texts)
 
 
-def describe_what_would_change(model: DiagnosisModel, answer: DiagnosisAnswer) -> str:
+def describe_closest_alternative(model: DiagnosisModel, answer: DiagnosisAnswer) -> str:
     """Returns which other hypothesis is closest, and the experiment whose predictions differ most from it."""
     if len(answer.ranking) < 2:
         return ""

@@ -80,7 +80,7 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
         document["data"] = data
     is_on_one = experiment.files == "one_target" and "data" in document and bool(machine.targets)
     if is_on_one:
-        document["target"] = {"striping": {"count": 1, "start": _find_index(machine, machine.targets[0])}}
+        document["target"] = {"striping": {"count": 1, "start": _find_target_index(machine, machine.targets[0])}}
     document |= {
         "schema": "sonde-plan/2",
         "id": f"diagnose-{experiment.id}",
@@ -92,8 +92,8 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
     return FittedExperiment(experiment, document, nodes, tasks, stripe_count, only_target)
 
 
-def _find_index(machine: DiagnosedMachine, target: str) -> int:
-    return next(int(item.get("index", 0)) for item in machine.document["targets"] if item["id"] == target)
+def _find_target_index(machine: DiagnosedMachine, target_id: str) -> int:
+    return next(int(item.get("index", 0)) for item in machine.document["targets"] if item["id"] == target_id)
 
 
 def combine_traits(experiment: DiagnosisExperiment, phase: str) -> dict[str, str]:

@@ -102,7 +102,7 @@ class Hypothesis:
     prior: float = 0.0
 
     @property
-    def grid(self) -> FaultGrid:
+    def strength_grid(self) -> FaultGrid:
         return FAULT_GRIDS[self.fault]
 
     @property
@@ -110,11 +110,11 @@ class Hypothesis:
         """What counters show when it is true, by name."""
         if self.cause is not None:
             return self.cause.counters
-        return self.grid.counters if self.fault else ()
+        return self.strength_grid.counters if self.fault else ()
 
-    def describe_fault(self, amount: str, member: str = "") -> str:
+    def format_fault_argument(self, amount: str, part_name: str = "") -> str:
         """Returns the fault at a part as the simulator reads it."""
-        return " ".join(text for text in (self.fault, member, amount) if text)
+        return " ".join(text for text in (self.fault, part_name, amount) if text)
 
 
 def list_hypotheses(machine: DiagnosedMachine, causes: Sequence[CauseFile]) -> tuple[Hypothesis, ...]:
@@ -128,9 +128,9 @@ def list_hypotheses(machine: DiagnosedMachine, causes: Sequence[CauseFile]) -> t
         if not grid.parts:
             name = fault.replace(" ", "-").replace("_", "-")
             hypotheses.append(Hypothesis(name, FAULT, title, grid.category, fault=fault))
-        for group in machine.groups if grid.parts else ():
+        for group in machine.part_groups if grid.parts else ():
             if group.kind in grid.parts:
-                name = f"{fault}:{_name_group(group)}"
+                name = f"{fault}:{_get_group_name(group)}"
                 hypotheses.append(Hypothesis(name, FAULT, title, grid.category, group.members, fault, group))
     hypotheses += [Hypothesis(cause.id, CAUSE, cause.title, cause.category, cause=cause) for cause in causes]
     return assign_priors(hypotheses)
@@ -142,27 +142,35 @@ def assign_priors(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
     sizes: dict[str, int] = {}
     for item in items:
         if item.kind in (FAULT, CAUSE):
-            sizes[_name_kind(item)] = sizes.get(_name_kind(item), 0) + len(item.members)
+            sizes[_get_kind_name(item)] = sizes.get(_get_kind_name(item), 0) + len(item.members)
     share = (1 - _NOTHING_PRIOR - _UNEXPLAINED_PRIOR) / max(1, len(sizes))
     special = {NOTHING: _NOTHING_PRIOR, UNEXPLAINED: _UNEXPLAINED_PRIOR}
     return tuple(
-        _with_prior(
+        _replace_prior(
             item,
-            special[item.kind] if item.kind in special else share * len(item.members) / sizes[_name_kind(item)],
+            special[item.kind] if item.kind in special else share * len(item.members) / sizes[_get_kind_name(item)],
         )
         for item in items
     )
 
 
-def _with_prior(item: Hypothesis, prior: float) -> Hypothesis:
+def _replace_prior(hypothesis: Hypothesis, prior: float) -> Hypothesis:
     return Hypothesis(
-        item.id, item.kind, item.title, item.category, item.members, item.fault, item.group, item.cause, prior
+        hypothesis.id,
+        hypothesis.kind,
+        hypothesis.title,
+        hypothesis.category,
+        hypothesis.members,
+        hypothesis.fault,
+        hypothesis.group,
+        hypothesis.cause,
+        prior,
     )
 
 
-def _name_kind(item: Hypothesis) -> str:
-    return item.fault or item.id
+def _get_kind_name(hypothesis: Hypothesis) -> str:
+    return hypothesis.fault or hypothesis.id
 
 
-def _name_group(group: PartGroup) -> str:
+def _get_group_name(group: PartGroup) -> str:
     return group.members[0] if len(group.members) == 1 else f"{group.members[0]}-{group.members[-1]}"

@@ -22,17 +22,17 @@ Table = TypeVar("Table", CauseFile, DiagnosisExperiment)
 @cache
 def list_causes() -> tuple[CauseFile, ...]:
     """Hypotheses outside the model, in the order of their names."""
-    return tuple(read_file(CauseFile, path) for path in _list_files("causes"))
+    return tuple(read_description_file(CauseFile, path) for path in _list_description_files("causes"))
 
 
-def list_causes_for(kind: str) -> tuple[CauseFile, ...]:
+def list_causes_for_machine_kind(machine_kind: str) -> tuple[CauseFile, ...]:
     """Hypotheses outside the model that a kind of machine can have."""
-    return tuple(item for item in list_causes() if kind in (item.machines or (WITH_TARGETS,)))
+    return tuple(item for item in list_causes() if machine_kind in (item.machines or (WITH_TARGETS,)))
 
 
-def list_experiments_for(kind: str) -> tuple[DiagnosisExperiment, ...]:
+def list_experiments_for_machine_kind(machine_kind: str) -> tuple[DiagnosisExperiment, ...]:
     """Experiments for a kind of machine."""
-    return tuple(item for item in list_experiments() if kind in (item.machines or (WITH_TARGETS,)))
+    return tuple(item for item in list_experiments() if machine_kind in (item.machines or (WITH_TARGETS,)))
 
 
 @cache
@@ -44,33 +44,33 @@ def list_shipped_rules() -> dict[str, CompiledRule]:
 @cache
 def list_experiments() -> tuple[DiagnosisExperiment, ...]:
     """Discriminating experiments, in the order of their names."""
-    return tuple(read_file(DiagnosisExperiment, path) for path in _list_files("experiments"))
+    return tuple(read_description_file(DiagnosisExperiment, path) for path in _list_description_files("experiments"))
 
 
-def find_experiment(name: str) -> DiagnosisExperiment:
+def find_experiment(experiment_id: str) -> DiagnosisExperiment:
     """Returns the experiment of that name. Raises UserError with the nearest name."""
     by_id = {experiment.id: experiment for experiment in list_experiments()}
-    if name not in by_id:
+    if experiment_id not in by_id:
         raise UserError(
-            f'There is no diagnosis experiment "{name}"; there are {", ".join(by_id)}.{suggest_name(name, by_id)}'
+            f'There is no diagnosis experiment "{experiment_id}"; there are {", ".join(by_id)}.{suggest_name(experiment_id, by_id)}'
         )
-    return by_id[name]
+    return by_id[experiment_id]
 
 
-def read_file(cls: type[Table], path: Path) -> Table:
+def read_description_file(cls: type[Table], description_file: Path) -> Table:
     """Reads one file of a cause or an experiment. Raises ExperimentError with file and member."""
-    text = read_text_file(path, "diagnosis file", MAX_CONFIGURATION_BYTES, ExperimentError)
+    text = read_text_file(description_file, "diagnosis file", MAX_CONFIGURATION_BYTES, ExperimentError)
     try:
         document = parse_toml(text)
     except ValueError as error:
-        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
-    table = read_table(cls, document, ReadContext(ExperimentError, str(path)))
+        raise ExperimentError(f"{description_file} is not valid TOML: {error}.") from None
+    table = read_table(cls, document, ReadContext(ExperimentError, str(description_file)))
     if isinstance(table, DiagnosisExperiment):
-        _check_log_rules(table, path)
+        _check_log_rules(table, description_file)
     return table
 
 
-def _check_log_rules(experiment: DiagnosisExperiment, path: Path) -> None:
+def _check_log_rules(experiment: DiagnosisExperiment, description_file: Path) -> None:
     """Checks the rules that phases name, and what they ask of groups. Raises ExperimentError."""
     shipped = list_shipped_rules()
     for phase in experiment.phases:
@@ -78,21 +78,23 @@ def _check_log_rules(experiment: DiagnosisExperiment, path: Path) -> None:
         for name in phase.rules:
             if name not in shipped:
                 suggestion = suggest_name(name, shipped)
-                raise ExperimentError(f'{path}: phases.{phase.id}.rules: no shipped log rule is "{name}".{suggestion}')
+                raise ExperimentError(
+                    f'{description_file}: phases.{phase.id}.rules: no shipped log rule is "{name}".{suggestion}'
+                )
             groups.update(shipped[name].pattern.groupindex)
         for group, pattern in (phase.where or {}).items():
             if group not in groups:
                 raise ExperimentError(
-                    f'{path}: phases.{phase.id}.where: no pattern of its rules has a group "{group}".'
+                    f'{description_file}: phases.{phase.id}.where: no pattern of its rules has a group "{group}".'
                 )
             try:
                 re.compile(pattern)
             except re.error as error:
                 raise ExperimentError(
-                    f"{path}: phases.{phase.id}.where.{group} is no regular expression: {error}."
+                    f"{description_file}: phases.{phase.id}.where.{group} is no regular expression: {error}."
                 ) from None
 
 
-def _list_files(folder: str) -> list[Path]:
-    entries = resources.files("sonde.diagnose").joinpath(folder).iterdir()
+def _list_description_files(folder_name: str) -> list[Path]:
+    entries = resources.files("sonde.diagnose").joinpath(folder_name).iterdir()
     return sorted(Path(str(entry)) for entry in entries if entry.name.endswith(".toml"))

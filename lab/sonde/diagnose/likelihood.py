@@ -34,7 +34,7 @@ class ExperimentResult:
     scatter: Mapping[str, float] = field(default_factory=dict)
 
 
-class MemberMasks:
+class PartMasks:
     """Which targets and nodes belong to each part that a hypothesis can be about."""
 
     def __init__(self, hypothesis: Hypothesis, machine: DiagnosedMachine) -> None:
@@ -42,9 +42,9 @@ class MemberMasks:
         self._machine = machine
         self._masks: dict[tuple[bool, tuple[str, ...]], Floats] = {}
 
-    def select(self, kind: str, names: tuple[str, ...]) -> Floats:
+    def select_vector_parts(self, kind: str, part_names: tuple[str, ...]) -> Floats:
         """Returns a matrix of members and names: 1 where the member slows the part of that name."""
-        key = kind == NODES, names
+        key = kind == NODES, part_names
         if key not in self._masks:
             group = self._hypothesis.group
             touched: Sequence[frozenset[str]] = (
@@ -52,7 +52,7 @@ class MemberMasks:
                 if group is None
                 else (group.nodes if kind == NODES else group.targets)
             )
-            self._masks[key] = np.array([[name in members for name in names] for members in touched], dtype=float)
+            self._masks[key] = np.array([[name in members for name in part_names] for members in touched], dtype=float)
         return self._masks[key]
 
     def select_exposed(self, experiment: FittedExperiment) -> Floats:
@@ -66,12 +66,12 @@ class MemberMasks:
         return np.array([float(member in taking_part) for member in hypothesis.members])
 
 
-def compute_log_density(
+def compute_joint_log_density(
     hypothesis: Hypothesis,
     prediction: Prediction,
     healthy: Prediction,
     runs: Sequence[RunMeasurement],
-    masks: MemberMasks,
+    part_masks: PartMasks,
     experiment: FittedExperiment,
     noise: NoiseModel,
     reference_sd: float = 0.0,
@@ -84,10 +84,10 @@ def compute_log_density(
         return compute_unexplained_densities(prediction, healthy, [runs], noise, reference_sd).T
     members = len(hypothesis.members)
 
-    def compute(expected: Prediction) -> Floats:
-        return _compute_joint_density(expected, runs, masks, members, noise, reference_sd, part_sd)
+    def compute_density_of_runs(expected: Prediction) -> Floats:
+        return _integrate_shared_errors(expected, runs, part_masks, members, noise, reference_sd, part_sd)
 
-    return _combine_members(compute, prediction, healthy, masks, experiment)
+    return _combine_exposed_and_other_parts(compute_density_of_runs, prediction, healthy, part_masks, experiment)
 
 
 def compute_message_densities(prediction: Prediction, runs: Sequence[RunMeasurement]) -> Floats:
@@ -102,26 +102,26 @@ def compute_message_densities(prediction: Prediction, runs: Sequence[RunMeasurem
     return np.stack(rows)[:, :, None]
 
 
-def _combine_members(
-    compute: Callable[[Prediction], Floats],
+def _combine_exposed_and_other_parts(
+    compute_density: Callable[[Prediction], Floats],
     prediction: Prediction,
     healthy: Prediction,
-    masks: MemberMasks,
+    part_masks: PartMasks,
     experiment: FittedExperiment,
 ) -> Floats:
     """Densities of the prediction for members that take part in the experiment, of a healthy machine for the others."""
-    total = compute(prediction)
-    exposed = masks.select_exposed(experiment)
+    total = compute_density(prediction)
+    exposed = part_masks.select_exposed(experiment)
     if np.all(exposed):
         return total
-    return np.asarray(np.where(exposed > 0, total, compute(healthy)))
+    return np.asarray(np.where(exposed > 0, total, compute_density(healthy)))
 
 
-def _compute_joint_density(
+def _integrate_shared_errors(
     prediction: Prediction,
     runs: Sequence[RunMeasurement],
-    masks: MemberMasks,
-    members: int,
+    part_masks: PartMasks,
+    part_count: int,
     noise: NoiseModel,
     reference_sd: float,
     part_sd: float,
@@ -129,23 +129,23 @@ def _compute_joint_density(
     """The errors of the prediction and of the reference are the same in all runs."""
     phases = [phase for phase in prediction.rates if any(phase in run.rates for run in runs)]
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
-    total = np.zeros((strengths, members))
+    total = np.zeros((strengths, part_count))
     if phases:
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
         sd = np.hypot(np.stack([prediction.rates[phase][1] for phase in phases], axis=-1), reference_sd)
         values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
         total += noise.compute_joint_density(values - mean[:, None, :], sd)[:, None]
     for run in runs:
-        total += _compute_vector_densities(prediction, [run], masks, members, noise, part_sd)[0]
+        total += _compute_vector_densities(prediction, [run], part_masks, part_count, noise, part_sd)[0]
     return total
 
 
-def compute_separate_densities(
+def compute_log_densities_of_runs(
     hypothesis: Hypothesis,
     prediction: Prediction,
     healthy: Prediction,
     runs: Sequence[RunMeasurement],
-    masks: MemberMasks,
+    part_masks: PartMasks,
     experiment: FittedExperiment,
     noise: NoiseModel,
     reference_sd: float = 0.0,
@@ -158,22 +158,22 @@ def compute_separate_densities(
         return compute_unexplained_densities(prediction, healthy, groups, noise, reference_sd)[:, :, None]
     members = len(hypothesis.members)
 
-    def compute(expected: Prediction) -> Floats:
-        return _compute_density(expected, runs, masks, members, noise, reference_sd)
+    def compute_density_of_each_run(expected: Prediction) -> Floats:
+        return _compute_density_of_each_run(expected, runs, part_masks, members, noise, reference_sd)
 
-    return _combine_members(compute, prediction, healthy, masks, experiment)
+    return _combine_exposed_and_other_parts(compute_density_of_each_run, prediction, healthy, part_masks, experiment)
 
 
-def _compute_density(
+def _compute_density_of_each_run(
     prediction: Prediction,
     runs: Sequence[RunMeasurement],
-    masks: MemberMasks,
-    members: int,
+    part_masks: PartMasks,
+    part_count: int,
     noise: NoiseModel,
     reference_sd: float,
 ) -> Floats:
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
-    total = np.zeros((len(runs), strengths, members))
+    total = np.zeros((len(runs), strengths, part_count))
     phases = [phase for phase in prediction.rates if phase in runs[0].rates]
     if phases:
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
@@ -181,36 +181,38 @@ def _compute_density(
         values = np.array([[run.rates[phase] for phase in phases] for run in runs])
         density = noise.compute_run_density(values[:, None, :] - mean, np.hypot(sd, reference_sd))
         total += density[:, :, None]
-    return np.asarray(total + _compute_vector_densities(prediction, runs, masks, members, noise))
+    return np.asarray(total + _compute_vector_densities(prediction, runs, part_masks, part_count, noise))
 
 
 def _compute_vector_densities(
     prediction: Prediction,
     runs: Sequence[RunMeasurement],
-    masks: MemberMasks,
-    members: int,
+    part_masks: PartMasks,
+    part_count: int,
     noise: NoiseModel,
     part_sd: float = 0.0,
 ) -> Floats:
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
-    total = np.zeros((len(runs), strengths, members))
+    total = np.zeros((len(runs), strengths, part_count))
     for key, vector in prediction.vectors.items():
         if key in runs[0].vectors:
             names = tuple(runs[0].vectors[key])
             parts = np.array([[run.vectors[key][name] for name in names] for run in runs])
-            total += _compute_vector_density(vector, parts, masks.select(key[1], names), noise, part_sd)
+            total += _compute_vector_density(
+                vector, parts, part_masks.select_vector_parts(key[1], names), noise, part_sd
+            )
     return total
 
 
 def _compute_vector_density(
-    vector: VectorPrediction, values: Floats, mask: Floats, noise: NoiseModel, part_sd: float
+    vector: VectorPrediction, values: Floats, part_mask: Floats, noise: NoiseModel, part_sd: float
 ) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
     deviations = values[:, None, :] - vector.outside[:, None]
     outside = noise.compute_part_density(deviations, vector.outside_sd[:, None])
     alone = np.sum(outside, axis=-1)[..., None]
-    if not np.any(mask):
+    if not np.any(part_mask):
         return np.asarray(alone)
     inside_sd = np.hypot(vector.inside_sd, part_sd)[:, None]
     inside = noise.compute_part_density(values[:, None, :] - vector.inside[:, None], inside_sd)
-    return np.asarray(alone + (inside - outside) @ mask.T)
+    return np.asarray(alone + (inside - outside) @ part_mask.T)

@@ -16,16 +16,16 @@ _LOWER, _MORE_LOAD = 0.9, 0.75
 _BYTES, _REQUESTS = "bps", "iops"
 
 
-def compare_recorded_limits(slow: RecordedRun, usual: RecordedRun) -> dict[str, bool]:
+def compare_recorded_limits(slow_run: RecordedRun, usual_run: RecordedRun) -> dict[str, bool]:
     """Compares limits and load averages of the nodes of two runs; without what the records do not tell."""
-    nodes = list(zip(slow.raw_nodes, usual.raw_nodes, strict=False))
+    nodes = list(zip(slow_run.raw_nodes, usual_run.raw_nodes, strict=False))
     observed: dict[str, bool] = {}
     for after, before in nodes:
         if get_number(after, "memory_bytes") is None or get_number(before, "memory_bytes") is None:
             continue  # these records do not describe nodes
         lower = {
-            "processor-limit": _is_lower(after, before, "cpu_quota"),
-            "memory-limit": _is_lower(after, before, "memory_limit_bytes"),
+            "processor-limit": _is_limit_lower(after, before, "cpu_quota"),
+            "memory-limit": _is_limit_lower(after, before, "memory_limit_bytes"),
             "longer-run-queue": _has_more_load(after, before),
         }
         for name, is_shown in lower.items():
@@ -34,78 +34,86 @@ def compare_recorded_limits(slow: RecordedRun, usual: RecordedRun) -> dict[str, 
     return observed
 
 
-def _is_lower(after: Mapping[str, object], before: Mapping[str, object], name: str) -> bool:
+def _is_limit_lower(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object], limit_name: str) -> bool:
     """Whether a limit is there that was not there, or is clearly lower."""
-    limit, earlier = get_number(after, name), get_number(before, name)
+    limit, earlier = get_number(later_facts, limit_name), get_number(earlier_facts, limit_name)
     return limit is not None and (earlier is None or limit < _LOWER * earlier)
 
 
-def _has_more_load(after: Mapping[str, object], before: Mapping[str, object]) -> bool | None:
-    load, earlier, processors = get_number(after, "load_1m"), get_number(before, "load_1m"), get_number(after, "cpus")
+def _has_more_load(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object]) -> bool | None:
+    load, earlier, processors = (
+        get_number(later_facts, "load_1m"),
+        get_number(earlier_facts, "load_1m"),
+        get_number(later_facts, "cpus"),
+    )
     if load is None or earlier is None or not processors:
         return None
     return (load - earlier) / processors >= _MORE_LOAD
 
 
-def read_device_limits(directory: str, root: Path = Path("/")) -> dict[str, bool]:
+def read_device_limits(directory: str, root_folder: Path = Path("/")) -> dict[str, bool]:
     """Whether control groups limit bytes or requests of the device of a directory; empty where that cannot be read."""
     try:
         number = os.stat(directory).st_dev
-        memberships = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        memberships = (root_folder / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
-    device = _find_whole_device(f"{os.major(number)}:{os.minor(number)}", root)
+    device = _find_device_of_partition(f"{os.major(number)}:{os.minor(number)}", root_folder)
     limits: set[str] = set()
     is_readable = False
     for line in memberships:
         _, controllers, group = line.split(":", 2)
-        for folder in _list_group_folders(root, controllers, group):
-            for kind in _read_limits(folder, device):
+        for folder in _list_group_folders(root_folder, controllers, group):
+            for kind in _read_io_limits(folder, device):
                 is_readable = True
                 limits.add(kind)
     return {"byte-limit": _BYTES in limits, "request-limit": _REQUESTS in limits} if is_readable else {}
 
 
-def _find_whole_device(number: str, root: Path) -> str:
+def _find_device_of_partition(device_number: str, root_folder: Path) -> str:
     """Limits are those of the whole device, not of a partition."""
-    folder = root / "sys/dev/block" / number
+    folder = root_folder / "sys/dev/block" / device_number
     try:
         if (folder / "partition").exists():
             return (folder.resolve().parent / "dev").read_text(encoding="utf-8").strip()
     except OSError:
         pass
-    return number
+    return device_number
 
 
-def _list_group_folders(root: Path, controllers: str, group: str) -> Iterator[Path]:
+def _list_group_folders(root_folder: Path, controllers: str, control_group: str) -> Iterator[Path]:
     """The folders of a group and of those above it, in either version of control groups."""
     if controllers and "blkio" not in controllers.split(","):
         return
-    bases = [root / "sys/fs/cgroup/blkio"] if controllers else [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"]
+    bases = (
+        [root_folder / "sys/fs/cgroup/blkio"]
+        if controllers
+        else [root_folder / "sys/fs/cgroup", root_folder / "sys/fs/cgroup/unified"]
+    )
     for base in bases:
-        names = [name for name in group.split("/") if name]
+        names = [name for name in control_group.split("/") if name]
         for depth in range(len(names) + 1):
             yield base.joinpath(*names[:depth])
 
 
-def _read_limits(folder: Path, device: str) -> Iterator[str]:
+def _read_io_limits(group_folder: Path, device_number: str) -> Iterator[str]:
     """Yields "bps" and "iops" for limits of the device, and an empty text when there are files without one."""
     for unit in (_BYTES, _REQUESTS):
         for side in ("read", "write"):
-            for number, value in _read_rows(folder / f"blkio.throttle.{side}_{unit}_device"):
-                yield unit if number == device and value != "0" else ""
-    for number, value in _read_rows(folder / "io.max"):
+            for number, value in _read_rows_by_device(group_folder / f"blkio.throttle.{side}_{unit}_device"):
+                yield unit if number == device_number and value != "0" else ""
+    for number, value in _read_rows_by_device(group_folder / "io.max"):
         set_values = [item.partition("=") for item in value.split()]
         yield ""
         for name, _, limit in set_values:
-            if number == device and limit != "max":
+            if number == device_number and limit != "max":
                 yield _REQUESTS if name.endswith(_REQUESTS) else _BYTES
 
 
-def _read_rows(path: Path) -> Iterator[tuple[str, str]]:
+def _read_rows_by_device(limits_file: Path) -> Iterator[tuple[str, str]]:
     """Rows of a file by the number of the device; one row without a device when it has none."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = limits_file.read_text(encoding="utf-8").splitlines()
     except OSError:
         return
     yield "", "0"

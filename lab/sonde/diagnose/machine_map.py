@@ -50,12 +50,12 @@ class DiagnosedMachine:
     target_servers: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def kind(self) -> str:
+    def machine_kind(self) -> str:
         """Which causes and experiments are for it, as their files name it."""
         return WITH_TARGETS if self.targets else LOCAL
 
     @cached_property
-    def text(self) -> str:
+    def document_text(self) -> str:
         """The document for the simulator."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -64,68 +64,72 @@ class DiagnosedMachine:
         return {"one": 1, "few": min(_FEW, len(self.nodes))}.get(clients, len(self.nodes))
 
     @cached_property
-    def groups(self) -> tuple[PartGroup, ...]:
+    def part_groups(self) -> tuple[PartGroup, ...]:
         """All groups of parts that a fault can name."""
         parts = {kind: {part["id"]: part for part in self.document.get(kind, ())} for kind in _PART_KINDS}
         signatures = _Signatures(parts)
         everything = frozenset(self.targets)
         nothing: frozenset[str] = frozenset()
-        groups = _group_parts(
+        groups = _group_symmetric_parts(
             "target", self.targets, signatures, [frozenset({name}) for name in self.targets], [nothing] * 10**6
         )
-        groups += _group_parts(
+        groups += _group_symmetric_parts(
             "node", self.nodes, signatures, [nothing] * 10**6, [frozenset({name}) for name in self.nodes]
         )
         servers = list(dict.fromkeys(self.target_servers.values()))
         served = [
             frozenset(target for target, server in self.target_servers.items() if server == name) for name in servers
         ]
-        groups += _group_parts("server", servers, signatures, served, [nothing] * 10**6)
+        groups += _group_symmetric_parts("server", servers, signatures, served, [nothing] * 10**6)
         routers = list(parts["routers"])
-        groups += _group_parts("router", routers, signatures, [everything] * len(routers), [nothing] * len(routers))
+        groups += _group_symmetric_parts(
+            "router", routers, signatures, [everything] * len(routers), [nothing] * len(routers)
+        )
         return tuple(groups)
 
 
 class _Signatures:
     """Descriptions of parts without names."""
 
-    def __init__(self, parts: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-        self._parts = {name: (kind, part) for kind, items in parts.items() for name, part in items.items()}
+    def __init__(self, part_tables: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+        self._parts = {name: (kind, part) for kind, items in part_tables.items() for name, part in items.items()}
 
-    def describe(self, name: str, depth: int = 0) -> Any:
-        kind, part = self._parts[name]
+    def make_signature(self, part_name: str, depth: int = 0) -> Any:
+        kind, part = self._parts[part_name]
         if depth > _DEEPEST:
             return kind
         return [kind, {key: self._neutralize_value(value, depth) for key, value in part.items() if key not in _NAMES}]
 
-    def _neutralize_value(self, value: Any, depth: int) -> Any:
-        if isinstance(value, str):
-            return self.describe(value, depth + 1) if value in self._parts else value
-        if isinstance(value, Mapping):
-            return {key: self._neutralize_value(item, depth) for key, item in value.items() if key not in _NAMES}
-        if isinstance(value, Sequence):
-            return [self._neutralize_value(item, depth) for item in value]
-        return value
+    def _neutralize_value(self, member: Any, depth: int) -> Any:
+        if isinstance(member, str):
+            return self.make_signature(member, depth + 1) if member in self._parts else member
+        if isinstance(member, Mapping):
+            return {key: self._neutralize_value(item, depth) for key, item in member.items() if key not in _NAMES}
+        if isinstance(member, Sequence):
+            return [self._neutralize_value(item, depth) for item in member]
+        return member
 
 
-def _group_parts(
-    kind: str,
-    names: Sequence[str],
+def _group_symmetric_parts(
+    part_kind: str,
+    part_names: Sequence[str],
     signatures: _Signatures,
-    targets: Sequence[frozenset[str]],
-    nodes: Sequence[frozenset[str]],
+    targets_of_parts: Sequence[frozenset[str]],
+    nodes_of_parts: Sequence[frozenset[str]],
 ) -> list[PartGroup]:
     """Groups the parts by signature and number of dependent targets, in order."""
     positions: dict[str, list[int]] = {}
-    for position, name in enumerate(names):
-        key = json.dumps([signatures.describe(name), len(targets[position])], sort_keys=True, default=str)
+    for position, name in enumerate(part_names):
+        key = json.dumps(
+            [signatures.make_signature(name), len(targets_of_parts[position])], sort_keys=True, default=str
+        )
         positions.setdefault(key, []).append(position)
     return [
         PartGroup(
-            kind,
-            tuple(names[position] for position in group),
-            tuple(targets[position] for position in group),
-            tuple(nodes[position] for position in group),
+            part_kind,
+            tuple(part_names[position] for position in group),
+            tuple(targets_of_parts[position] for position in group),
+            tuple(nodes_of_parts[position] for position in group),
         )
         for group in positions.values()
     ]
@@ -171,7 +175,7 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
     wanted = max(_FEW, -(-len(storage) // _CORES))
     nodes = tuple(all_nodes[: min(wanted, len(all_nodes))])
     return DiagnosedMachine(
-        document=_reduce_document(document, chosen, targets, nodes, len(storage) / total),
+        document=_reduce_system_document(document, chosen, targets, nodes, len(storage) / total),
         mount=chosen["id"],
         file_system=file_system,
         targets=tuple(item["id"] for item in storage),
@@ -204,48 +208,50 @@ def _make_local_machine(
     )
 
 
-def make_directory_machine(path: str) -> DiagnosedMachine:
+def make_directory_machine(directory: str) -> DiagnosedMachine:
     """The machine of a directory on this node, without a system file."""
-    mount = {"id": path, "file_system": path, "path": path, "through": "local", "on": ["localhost"]}
-    return _make_local_machine({"nodes": [{"id": "localhost"}], "file_systems": [{"id": path}]}, mount)
+    mount = {"id": directory, "file_system": directory, "path": directory, "through": "local", "on": ["localhost"]}
+    return _make_local_machine({"nodes": [{"id": "localhost"}], "file_systems": [{"id": directory}]}, mount)
 
 
 def _take_whole_units(
-    document: Mapping[str, Any], storage: Sequence[Mapping[str, Any]], count: int
+    document: Mapping[str, Any], target_tables: Sequence[Mapping[str, Any]], least_count: int
 ) -> list[Mapping[str, Any]]:
     """Returns the first targets, with those that share a unit with them: rates of targets follow from their units."""
-    chosen = {item["id"] for item in storage[:count]}
+    chosen = {item["id"] for item in target_tables[:least_count]}
     for unit in document.get("units", ()):
         if chosen & set(unit.get("targets", ())):
             chosen |= set(unit["targets"])
-    return [item for item in storage if item["id"] in chosen]
+    return [item for item in target_tables if item["id"] in chosen]
 
 
-def _reduce_document(
+def _reduce_system_document(
     document: Mapping[str, Any],
-    mount: Mapping[str, Any],
-    targets: Sequence[Mapping[str, Any]],
-    nodes: Sequence[str],
-    share: float,
+    mount_table: Mapping[str, Any],
+    target_tables: Sequence[Mapping[str, Any]],
+    node_names: Sequence[str],
+    kept_share: float,
 ) -> dict[str, Any]:
     """Leaves out other file systems, targets and nodes that do not take part, and what only people read.
 
-    `share` of the targets remain, so the same share of the file system's peak does.
+    `kept_share` of the targets remain, so the same share of the file system's peak does.
     """
     kinds = {part["id"]: kind for kind, parts in document.items() if isinstance(parts, list) for part in parts}
     parts = {part["id"]: part for items in document.values() if isinstance(items, list) for part in items}
-    needed: set[str] = {mount["id"], mount["file_system"], *nodes}
-    pending = [*(target["id"] for target in targets), mount["file_system"], *nodes]
-    pending += [name for key, value in mount.items() if key not in ("on",) for name in _find_names(value, parts)]
+    needed: set[str] = {mount_table["id"], mount_table["file_system"], *node_names}
+    pending = [*(target["id"] for target in target_tables), mount_table["file_system"], *node_names]
+    pending += [
+        name for key, value in mount_table.items() if key not in ("on",) for name in _find_part_names(value, parts)
+    ]
     pending += [router["id"] for router in document.get("routers", ())]
     pending += [link["id"] for kind in ("links", "paths") for link in document.get(kind, ())]
-    remaining = {target["id"] for target in targets}
+    remaining = {target["id"] for target in target_tables}
     pending += [unit["id"] for unit in document.get("units", ()) if remaining & set(unit.get("targets", ()))]
     pending += [server["id"] for server in document.get("servers", ()) if {"mds", "mgs"} & set(server.get("roles", ()))]
     while pending:
         name = pending.pop()
         needed.add(name)
-        found_names = _find_names({key: value for key, value in parts[name].items() if key != "id"}, parts)
+        found_names = _find_part_names({key: value for key, value in parts[name].items() if key != "id"}, parts)
         pending += [other for other in found_names if other not in needed and kinds[other] not in ("nodes", "mounts")]
     reduced: dict[str, Any] = {}
     for kind, items in document.items():
@@ -253,20 +259,20 @@ def _reduce_document(
             reduced[kind] = items
         elif kind not in ("telemetry", "logs", "pools"):
             reduced[kind] = [item for item in items if item["id"] in needed or kind == "networks"]
-    reduced["mounts"] = [{**mount, "on": list(nodes)}]
+    reduced["mounts"] = [{**mount_table, "on": list(node_names)}]
     reduced["file_systems"] = [
-        {**item, "peak": {name: rate * share for name, rate in item["peak"].items()}} if "peak" in item else item
+        {**item, "peak": {name: rate * kept_share for name, rate in item["peak"].items()}} if "peak" in item else item
         for item in reduced["file_systems"]
     ]
     return reduced
 
 
-def _find_names(value: Any, parts: Mapping[str, Any]) -> list[str]:
+def _find_part_names(member: Any, part_tables: Mapping[str, Any]) -> list[str]:
     """Ids of parts anywhere in a value."""
-    if isinstance(value, str):
-        return [value] if value in parts else []
-    if isinstance(value, Mapping):
-        return [name for item in value.values() for name in _find_names(item, parts)]
-    if isinstance(value, list):
-        return [name for item in value for name in _find_names(item, parts)]
+    if isinstance(member, str):
+        return [member] if member in part_tables else []
+    if isinstance(member, Mapping):
+        return [name for item in member.values() for name in _find_part_names(item, part_tables)]
+    if isinstance(member, list):
+        return [name for item in member for name in _find_part_names(item, part_tables)]
     return []

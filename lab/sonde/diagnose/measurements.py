@@ -54,16 +54,16 @@ class RunMeasurement:
 
 def measure_record(
     record: RecordReader,
-    phases: Iterable[str],
-    operations: Iterable[str] = (),
+    phase_ids: Iterable[str],
+    operation_phases: Iterable[str] = (),
     vector_kinds: Iterable[str] = VECTOR_KINDS,
 ) -> RunMeasurement:
-    """Measures the phases of a record; `operations` are phases whose rate counts operations."""
+    """Measures the phases of a record; `operation_phases` are phases whose rate counts operations."""
     rates: dict[str, float] = {}
     vectors: dict[tuple[str, str], Mapping[str, float]] = {}
-    counted = set(operations)
+    counted = set(operation_phases)
     hosts = {line.node: line.host for line in record.nodes}
-    for name in phases:
+    for name in phase_ids:
         phase = record.phases.get(name)
         if phase is None or phase.end is None or phase.end.rates.total is None:
             continue
@@ -72,26 +72,26 @@ def measure_record(
         if rate > 0:
             rates[name] = log(rate)
         if phase.targets is not None:
-            vectors.update(_measure_targets(name, phase.targets))
+            vectors.update(_compute_target_vectors(name, phase.targets))
         if nodes := _measure_nodes(phase, hosts, name in counted):
             vectors[name, NODES] = nodes
     return RunMeasurement(rates, {key: values for key, values in vectors.items() if key[1] in set(vector_kinds)})
 
 
-def _measure_targets(phase: str, line: TargetsLine) -> dict[tuple[str, str], dict[str, float]]:
+def _compute_target_vectors(phase_id: str, targets_line: TargetsLine) -> dict[tuple[str, str], dict[str, float]]:
     needed = ("target", "ops", "single_ops", "single_ns", "p50_ns")
-    if any(name not in line.columns for name in needed):
+    if any(name not in targets_line.columns for name in needed):
         return {}
-    positions = [line.columns.index(name) for name in needed]
+    positions = [targets_line.columns.index(name) for name in needed]
     means: dict[str, float] = {}
     medians: dict[str, float] = {}
-    for row in line.rows:
+    for row in targets_line.rows:
         target, ops, single, nanoseconds, median = (row[position] for position in positions)
         if single and single == ops and nanoseconds:
             means[str(target)] = -log(max(nanoseconds / single * 1e-9, _FLOOR_S))
             if median:
                 medians[str(target)] = -log(max(median * 1e-9, _FLOOR_S))
-    vectors = {(phase, TARGETS): means, (phase, TARGET_MEDIANS): medians}
+    vectors = {(phase_id, TARGETS): means, (phase_id, TARGET_MEDIANS): medians}
     return {key: values for key, values in vectors.items() if len(values) > 1}
 
 
@@ -105,13 +105,13 @@ def _measure_nodes(phase: PhaseRecord, hosts: Mapping[int, str], counts_operatio
     return values if len(values) > 1 else {}
 
 
-def _list_task_rates(table: TableLine, counts_operations: bool) -> Sequence[tuple[int, float]]:
+def _list_task_rates(tasks_table: TableLine, counts_operations: bool) -> Sequence[tuple[int, float]]:
     amount = "ops" if counts_operations else "bytes"
     needed = ("node", amount, "start_s", "end_s")
-    if any(name not in table.columns for name in needed):
+    if any(name not in tasks_table.columns for name in needed):
         return []
-    positions = [table.columns.index(name) for name in needed]
-    rows = [[row[position] for position in positions] for row in table.rows]
+    positions = [tasks_table.columns.index(name) for name in needed]
+    rows = [[row[position] for position in positions] for row in tasks_table.rows]
     return [
         (int(node), float(done) / (float(end) - float(start)))
         for node, done, start, end in rows
@@ -119,7 +119,7 @@ def _list_task_rates(table: TableLine, counts_operations: bool) -> Sequence[tupl
     ]
 
 
-def subtract(measurement: RunMeasurement, reference: RunMeasurement) -> RunMeasurement:
+def subtract_reference(measurement: RunMeasurement, reference: RunMeasurement) -> RunMeasurement:
     """Returns log ratios to a reference; parts and phases that either lacks are left out.
 
     Values of vectors are relative to their median.
@@ -136,7 +136,7 @@ def subtract(measurement: RunMeasurement, reference: RunMeasurement) -> RunMeasu
     return RunMeasurement(rates, vectors)
 
 
-def average(measurements: Sequence[RunMeasurement]) -> RunMeasurement:
+def compute_median_measurement(measurements: Sequence[RunMeasurement]) -> RunMeasurement:
     """Returns the medians of several runs: a reference."""
     phases = dict.fromkeys(phase for item in measurements for phase in item.rates)
     keys = dict.fromkeys(key for item in measurements for key in item.vectors)

@@ -13,7 +13,7 @@ from sonde.diagnose.experiment_plan import FittedExperiment, combine_reference_t
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.measurements import RunMeasurement, average, subtract
+from sonde.diagnose.measurements import RunMeasurement, compute_median_measurement, subtract_reference
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import compute_cause_change
 from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE, SIMULATED_WITH
@@ -36,19 +36,19 @@ class ModeledTruth:
     seed: int = 1
 
     def run_experiment(
-        self, experiment: FittedExperiment, number: int, simulator: MachineModel, noise: NoiseModel
+        self, experiment: FittedExperiment, repeat_number: int, simulator: MachineModel, noise: NoiseModel
     ) -> ExperimentResult:
-        """Returns the result of one repeat; the same seed and `number` give the same result."""
-        generator = np.random.default_rng([self.seed, number, *experiment.id.encode()])
+        """Returns the result of one repeat; the same seed and `repeat_number` give the same result."""
+        generator = np.random.default_rng([self.seed, repeat_number, *experiment.id.encode()])
         if experiment.description.message_phases:
             return self._read_messages(experiment, simulator, generator)
         if experiment.description.is_contrast:
-            return self._compare_sides(experiment, number, simulator, noise, generator)
-        run = self._measure(experiment, number, simulator)
-        healthy = average(
+            return self._simulate_contrast(experiment, repeat_number, simulator, noise, generator)
+        run = self._simulate_repeat(experiment, repeat_number, simulator)
+        healthy = compute_median_measurement(
             [_require_measurement(simulator, experiment, (), _FIRST_SEED + index) for index in range(_SEEDS)]
         )
-        ratio = subtract(run, healthy)
+        ratio = subtract_reference(run, healthy)
         factors = noise.draw_run(generator, len(ratio.rates))
         rates = {phase: value + factors[index] for index, (phase, value) in enumerate(ratio.rates.items())}
         # The reference is the median of earlier runs with noise of their own, the same for all repeats.
@@ -59,20 +59,22 @@ class ModeledTruth:
             rates = {phase: value + self._compute_change(experiment, phase) for phase, value in rates.items()}
         vectors = {}
         for key, values in ratio.vectors.items():
-            factors_by_part = dict(zip(values, noise.draw_parts(generator, len(values)), strict=True))
+            factors_by_part = dict(zip(values, noise.draw_part_factors(generator, len(values)), strict=True))
             vectors[key] = {name: value + float(factors_by_part[name]) for name, value in values.items()}
         measurement = RunMeasurement({phase: float(value) for phase, value in rates.items()}, vectors)
         reference_sd = noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
         return ExperimentResult(experiment.id, (measurement,), reference_sd)
 
-    def _measure(self, experiment: FittedExperiment, number: int, simulator: MachineModel) -> RunMeasurement:
-        return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + number % _SEEDS)
+    def _simulate_repeat(
+        self, experiment: FittedExperiment, repeat_number: int, simulator: MachineModel
+    ) -> RunMeasurement:
+        return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + repeat_number % _SEEDS)
 
     def _read_messages(
         self, experiment: FittedExperiment, simulator: MachineModel, generator: np.random.Generator
     ) -> ExperimentResult:
         """Messages that the simulated servers logged; some are missing, and some have other reasons."""
-        run = _require_measurement(simulator, _fit_like(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
+        run = _require_measurement(simulator, _fit_experiment(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
         messages = {}
         for phase in experiment.description.message_phases:
             share = LOGGED_WITH_CAUSE if run.messages.get(phase.id) else LOGGED_BY_CHANCE
@@ -89,10 +91,10 @@ class ModeledTruth:
             change = change - compute_cause_change(self.cause, reference)
         return float(np.interp(self.strength, np.linspace(0, 1, len(change)), change))
 
-    def _compare_sides(
+    def _simulate_contrast(
         self,
         experiment: FittedExperiment,
-        number: int,
+        repeat_number: int,
         simulator: MachineModel,
         noise: NoiseModel,
         generator: np.random.Generator,
@@ -105,19 +107,19 @@ class ModeledTruth:
             removed = tuple(fault for fault in self.faults if changed & set(_find_grid_traits(fault)))
             if removed and phase.like:
                 name, _, like_phase = phase.like.partition(".")
-                like = _fit_like(name, simulator)
-                run = _require_measurement(simulator, like, removed, _FIRST_SEED + number % _SEEDS)
-                healthy = _require_measurement(simulator, like, (), _FIRST_SEED + number % _SEEDS)
-                change += subtract(run, healthy).rates[like_phase]
+                like = _fit_experiment(name, simulator)
+                run = _require_measurement(simulator, like, removed, _FIRST_SEED + repeat_number % _SEEDS)
+                healthy = _require_measurement(simulator, like, (), _FIRST_SEED + repeat_number % _SEEDS)
+                change += subtract_reference(run, healthy).rates[like_phase]
             # Both sides are repeated in turns, and the better half of each is compared, so load by others cancels.
             rates[phase.id] = change + float(generator.normal(0.0, noise.run_sd))
         return ExperimentResult(experiment.id, (RunMeasurement(rates),))
 
 
-def _fit_like(name: str, simulator: MachineModel) -> FittedExperiment:
+def _fit_experiment(experiment_id: str, simulator: MachineModel) -> FittedExperiment:
     from sonde.diagnose.experiment_plan import fit_experiment
 
-    return fit_experiment(find_experiment(name), simulator.machine)
+    return fit_experiment(find_experiment(experiment_id), simulator.machine)
 
 
 def _find_grid_traits(fault: str) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ def _find_grid_traits(fault: str) -> tuple[str, ...]:
 def _require_measurement(
     simulator: MachineModel, experiment: FittedExperiment, faults: tuple[str, ...], seed: int
 ) -> RunMeasurement:
-    result = simulator.measure(SimulationRequest(experiment, faults, seed))
+    result = simulator.simulate_request(SimulationRequest(experiment, faults, seed))
     if isinstance(result, str):
         raise UserError(result[:1].upper() + result[1:] + ("" if result.endswith(".") else "."))
     return result

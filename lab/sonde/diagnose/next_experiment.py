@@ -11,7 +11,7 @@ import numpy as np
 from sonde.diagnose.description import DiagnosisExperiment, ExperimentCost
 from sonde.diagnose.experiment_plan import FittedExperiment
 from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
-from sonde.diagnose.likelihood import MemberMasks, compute_separate_densities
+from sonde.diagnose.likelihood import PartMasks, compute_log_densities_of_runs
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
@@ -48,27 +48,27 @@ def compute_cost_s(experiment: DiagnosisExperiment, run_seconds: float) -> float
     return max(1.0, run_seconds + (cost.setup or 0.0) + (cost.person or 0.0) + needs + _LOAD_COST_S[cost.load])
 
 
-def estimate_information(
+def estimate_information_bits(
     posterior: Posterior,
     experiment: FittedExperiment,
     predictions: Sequence[Prediction],
-    masks: Sequence[MemberMasks],
+    masks_by_hypothesis: Sequence[PartMasks],
     machine: DiagnosedMachine,
     noise: NoiseModel,
     generator: np.random.Generator,
 ) -> float:
     """Returns the expected decrease of entropy over hypotheses and parts by one repeat, in bits."""
-    probabilities = posterior.probabilities
+    probabilities = posterior.hypothesis_probabilities
     live = [index for index, probability in enumerate(probabilities) if probability >= _NEGLIGIBLE]
     live_posterior = Posterior(
         tuple(posterior.hypotheses[index] for index in live), tuple(posterior.log_weights[index] for index in live)
-    ).normalize()
+    ).normalized()
     healthy = next(
         prediction
         for hypothesis, prediction in zip(posterior.hypotheses, predictions, strict=True)
         if hypothesis.kind == NOTHING
     )
-    shares = np.cumsum(live_posterior.probabilities)
+    shares = np.cumsum(live_posterior.hypothesis_probabilities)
     outcomes = []
     for draw in range(_DRAWS):
         # Stratified: each hypothesis is sampled in proportion to its probability, with little chance.
@@ -76,13 +76,27 @@ def estimate_information(
         chosen = min(int(np.searchsorted(shares, level)), len(live) - 1)
         index = live[chosen]
         outcomes.append(
-            draw_outcome(
-                live_posterior, chosen, predictions[index], healthy, masks[index], experiment, machine, noise, generator
+            draw_measurement(
+                live_posterior,
+                chosen,
+                predictions[index],
+                healthy,
+                masks_by_hypothesis[index],
+                experiment,
+                machine,
+                noise,
+                generator,
             )
         )
     densities: list[Floats] = [
-        compute_separate_densities(
-            posterior.hypotheses[index], predictions[index], healthy, outcomes, masks[index], experiment, noise
+        compute_log_densities_of_runs(
+            posterior.hypotheses[index],
+            predictions[index],
+            healthy,
+            outcomes,
+            masks_by_hypothesis[index],
+            experiment,
+            noise,
         )
         for index in live
     ]
@@ -90,27 +104,27 @@ def estimate_information(
     return max(0.0, decrease)
 
 
-def draw_outcome(
+def draw_measurement(
     posterior: Posterior,
-    index: int,
+    hypothesis_index: int,
     prediction: Prediction,
     healthy: Prediction,
-    masks: MemberMasks,
+    part_masks: PartMasks,
     experiment: FittedExperiment,
     machine: DiagnosedMachine,
     noise: NoiseModel,
     generator: np.random.Generator,
 ) -> RunMeasurement:
     """Draws a result under one hypothesis, with a strength and a part drawn from their probabilities."""
-    weights = np.exp(posterior.log_weights[index] - np.max(posterior.log_weights[index]))
+    weights = np.exp(posterior.log_weights[hypothesis_index] - np.max(posterior.log_weights[hypothesis_index]))
     flat = generator.choice(weights.size, p=(weights / np.sum(weights)).ravel())
     strength, member = divmod(int(flat), weights.shape[1])
     if prediction.messages:
         shares = {kind: item[min(strength, len(item) - 1)] for kind, item in prediction.messages.items()}
         return RunMeasurement({}, {}, {kind: bool(generator.random() < share) for kind, share in shares.items()})
-    if posterior.hypotheses[index].kind == UNEXPLAINED:
+    if posterior.hypotheses[hypothesis_index].kind == UNEXPLAINED:
         return _draw_unexplained(prediction, strength, experiment, machine, noise, generator)
-    source = prediction if masks.select_exposed(experiment)[member] else healthy
+    source = prediction if part_masks.select_exposed(experiment)[member] else healthy
     strength = strength if source is prediction else 0
     rates = list(source.rates)
     deviations = noise.draw_run(generator, len(rates))
@@ -119,11 +133,11 @@ def draw_outcome(
     values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
     vectors: dict[tuple[str, str], dict[str, float]] = {}
     for key, vector in source.vectors.items():
-        names = list_parts(key[1], experiment, machine)
-        inside = masks.select(key[1], names)[member] > 0
+        names = list_vector_parts(key[1], experiment, machine)
+        inside = part_masks.select_vector_parts(key[1], names)[member] > 0
         mean = np.where(inside, vector.inside[strength], vector.outside[strength])
         error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
-        sampled = mean + generator.normal(0.0, 1.0, len(names)) * error + noise.draw_parts(generator, len(names))
+        sampled = mean + generator.normal(0.0, 1.0, len(names)) * error + noise.draw_part_factors(generator, len(names))
         vectors[key] = dict(zip(names, (sampled - np.median(sampled)).tolist(), strict=True))
     return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
 
@@ -140,12 +154,12 @@ def _draw_unexplained(
     values = draw_unexplained_rates(causes, phases, element, noise, generator)
     vectors = {}
     for key in causes.vectors:
-        names = list_parts(key[1], experiment, machine)
+        names = list_vector_parts(key[1], experiment, machine)
         parts = draw_unexplained_parts(causes, element, len(names), noise, generator)
         vectors[key] = dict(zip(names, (parts - np.median(parts)).tolist(), strict=True))
     return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 
 
-def list_parts(kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
+def list_vector_parts(vector_kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
     """The parts of a vector: nodes that take part, or all targets."""
-    return machine.nodes[: experiment.nodes] if kind == NODES else machine.targets
+    return machine.nodes[: experiment.nodes] if vector_kind == NODES else machine.targets

@@ -42,10 +42,10 @@ class NoiseModel:
             factors += generator.normal(self.busy_shift, self.busy_sd)
         return np.asarray(factors)
 
-    def draw_parts(self, generator: np.random.Generator, parts: int) -> Floats:
+    def draw_part_factors(self, generator: np.random.Generator, part_count: int) -> Floats:
         """Draws the factors of parts relative to their peers."""
-        widths = np.where(generator.random(parts) < _PART_OUTLIER_SHARE, PART_OUTLIER_FACTOR, 1.0) * self.part_sd
-        return np.asarray(generator.normal(0.0, 1.0, parts) * widths)
+        widths = np.where(generator.random(part_count) < _PART_OUTLIER_SHARE, PART_OUTLIER_FACTOR, 1.0) * self.part_sd
+        return np.asarray(generator.normal(0.0, 1.0, part_count) * widths)
 
     def compute_run_density(self, deviations: Floats, extra_sd: Floats) -> Floats:
         """Log density of the phases of one run: the last axis is the phases, `extra_sd` the error of the prediction.
@@ -53,13 +53,13 @@ class NoiseModel:
         The phases of a busy run share one shift, whose distribution is integrated exactly.
         """
         quiet_variance = self.run_sd**2 + extra_sd**2
-        quiet = np.sum(_log_normal(deviations, quiet_variance), axis=-1)
+        quiet = np.sum(_compute_log_normal_density(deviations, quiet_variance), axis=-1)
         weights = 1 / quiet_variance
         total = np.sum(weights, axis=-1)
         mean = np.sum(weights * deviations, axis=-1) / total
         # Density of the phases given their shift, at its best value, times that of the best value.
-        deviation_density = np.sum(_log_normal(deviations - mean[..., None], quiet_variance), axis=-1)
-        marginal = _log_normal(mean - self.busy_shift, self.busy_sd**2 + 1 / total)
+        deviation_density = np.sum(_compute_log_normal_density(deviations - mean[..., None], quiet_variance), axis=-1)
+        marginal = _compute_log_normal_density(mean - self.busy_shift, self.busy_sd**2 + 1 / total)
         busy = deviation_density + marginal + _LOG_ROOT - 0.5 * np.log(total)
         return np.asarray(np.logaddexp(log(1 - self.busy_share) + quiet, log(self.busy_share) + busy))
 
@@ -89,8 +89,8 @@ class NoiseModel:
     def compute_part_density(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
         """Log density of the deviations of parts from their predicted values."""
         extra_variance = np.square(extra_sd)
-        narrow = _log_normal(deviations, self.part_sd**2 + extra_variance)
-        wide = _log_normal(deviations, (self.part_sd * PART_OUTLIER_FACTOR) ** 2 + extra_variance)
+        narrow = _compute_log_normal_density(deviations, self.part_sd**2 + extra_variance)
+        wide = _compute_log_normal_density(deviations, (self.part_sd * PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         return np.asarray(np.logaddexp(log(1 - _PART_OUTLIER_SHARE) + narrow, log(_PART_OUTLIER_SHARE) + wide))
 
     def compute_phase_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
@@ -113,12 +113,12 @@ class NoiseModel:
 _compute_erfc = np.frompyfunc(erfc, 1, 1)
 
 
-def compute_normal_distribution(values: Floats) -> Floats:
+def compute_normal_distribution(quantiles: Floats) -> Floats:
     """Probability that a standard normal variable is below each value; accurate in both tails."""
-    return np.asarray(0.5 * _compute_erfc(-np.asarray(values) / sqrt(2)), dtype=float)
+    return np.asarray(0.5 * _compute_erfc(-np.asarray(quantiles) / sqrt(2)), dtype=float)
 
 
-def _log_normal(deviations: Floats, variance: Floats | float) -> Floats:
+def _compute_log_normal_density(deviations: Floats, variance: Floats | float) -> Floats:
     return np.asarray(-0.5 * np.square(deviations) / variance - 0.5 * np.log(variance) - _LOG_ROOT)
 
 

@@ -10,11 +10,11 @@ from sonde.diagnose.cause_states import (
     CauseStates,
     CombinedPredictions,
     Indices,
-    combine_states,
+    combine_predictions_of_pairs,
     predict_states,
 )
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.next_experiment import list_parts
+from sonde.diagnose.next_experiment import list_vector_parts
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.posterior import compute_entropy_bits
 from sonde.stats.ranks import Floats
@@ -22,23 +22,25 @@ from sonde.stats.ranks import Floats
 _DRAWS, _MOST_ALTERNATIVES = 48, 300
 
 
-def estimate_pair_information(
-    model: DiagnosisModel, pairs: CausePairs, experiment: str, generator: np.random.Generator
+def estimate_pair_information_bits(
+    model: DiagnosisModel, pairs: CausePairs, experiment_id: str, generator: np.random.Generator
 ) -> float:
     """Returns the expected decrease of entropy over pairs with their parts by one repeat, in bits."""
-    live = _select_alternatives(pairs)
+    live = _select_probable_pairs(pairs)
     weights = pairs.log_weights[live] - np.logaddexp.reduce(pairs.log_weights[live])
     numbers = np.unique(pairs.group_numbers[live], return_inverse=True)[1].reshape(-1)
     used, positions = np.unique(np.stack([pairs.first[live], pairs.second[live]]), return_inverse=True)
     positions = positions.reshape(2, -1)
-    used, positions = _with_nothing(used, positions)
+    used, positions = _prepend_nothing_state(used, positions)
     states = CauseStates(pairs.states.hypotheses[used], pairs.states.members[used], pairs.states.strengths[used])
-    fitted = model.find_experiment(experiment)
+    fitted = model.find_experiment(experiment_id)
     names = {
-        key: list_parts(key[1], fitted, model.machine)
-        for key in model.get_healthy_prediction(experiment).vectors
+        key: list_vector_parts(key[1], fitted, model.machine)
+        for key in model.get_healthy_prediction(experiment_id).vectors
     }  # fmt: skip
-    combined = combine_states(predict_states(model, states, experiment, names), positions[0], positions[1])
+    combined = combine_predictions_of_pairs(
+        predict_states(model, states, experiment_id, names), positions[0], positions[1]
+    )
     levels = (np.arange(_DRAWS) + generator.random(_DRAWS)) / _DRAWS
     alternatives = np.minimum(np.searchsorted(np.cumsum(np.exp(weights)), levels), len(weights) - 1)
     densities = _compute_densities(combined, alternatives, model.noise, generator)
@@ -47,16 +49,16 @@ def estimate_pair_information(
     return max(0.0, before - float(np.mean(later)))
 
 
-def _select_alternatives(pairs: CausePairs) -> Indices:
+def _select_probable_pairs(pairs: CausePairs) -> Indices:
     ordered = np.argsort(-pairs.log_weights)[:_MOST_ALTERNATIVES]
     return np.asarray(ordered)
 
 
-def _with_nothing(used: Indices, positions: Indices) -> tuple[Indices, Indices]:
+def _prepend_nothing_state(used_states: Indices, pair_positions: Indices) -> tuple[Indices, Indices]:
     """State 0 stands for "nothing" in combinations, so it is always the first."""
-    if used[0] == 0:
-        return used, positions
-    return np.append(np.zeros(1, dtype=np.int64), used), positions + 1
+    if used_states[0] == 0:
+        return used_states, pair_positions
+    return np.append(np.zeros(1, dtype=np.int64), used_states), pair_positions + 1
 
 
 def _compute_densities(
@@ -70,7 +72,7 @@ def _compute_densities(
         values = combined.rates[alternatives] + errors + factors
         total += noise.compute_run_density(values[:, None, :] - combined.rates, combined.rates_sd)
     for mean, sd in combined.vectors.values():
-        parts = np.stack([noise.draw_parts(generator, mean.shape[1]) for _ in alternatives])
+        parts = np.stack([noise.draw_part_factors(generator, mean.shape[1]) for _ in alternatives])
         parts += mean[alternatives] + generator.normal(size=parts.shape) * sd[alternatives]
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):
@@ -81,11 +83,11 @@ def _compute_densities(
     return total
 
 
-def _compute_group_entropies(log_weights: Floats, numbers: Indices) -> Floats:
+def _compute_group_entropies(log_weights: Floats, group_numbers: Indices) -> Floats:
     """Entropy over groups of alternatives, for each row of log weights."""
     entropies = []
     for row in log_weights:
-        totals = np.full(int(numbers.max()) + 1, -np.inf)
-        np.logaddexp.at(totals, numbers, row)
+        totals = np.full(int(group_numbers.max()) + 1, -np.inf)
+        np.logaddexp.at(totals, group_numbers, row)
         entropies.append(compute_entropy_bits(totals - np.logaddexp.reduce(totals)))
     return np.array(entropies)

@@ -23,23 +23,23 @@ class Posterior:
     log_weights: tuple[Floats, ...]
 
     @classmethod
-    def from_priors(cls, hypotheses: Sequence[Hypothesis], shares: Sequence[Floats]) -> Posterior:
+    def from_priors(cls, hypotheses: Sequence[Hypothesis], prior_weights: Sequence[Floats]) -> Posterior:
         """The posterior before any result."""
         weights = []
-        for hypothesis, share in zip(hypotheses, shares, strict=True):
+        for hypothesis, share in zip(hypotheses, prior_weights, strict=True):
             members = len(hypothesis.members)
             weights.append(np.log(hypothesis.prior / members * share)[:, None] + np.zeros(members))
-        return cls(tuple(hypotheses), tuple(weights)).normalize()
+        return cls(tuple(hypotheses), tuple(weights)).normalized()
 
-    def normalize(self) -> Posterior:
+    def normalized(self) -> Posterior:
         """Returns the posterior with a sum of 1."""
         total = np.logaddexp.reduce([np.logaddexp.reduce(item, axis=None) for item in self.log_weights])
         return Posterior(self.hypotheses, tuple(item - total for item in self.log_weights))
 
-    def update(self, log_densities: Sequence[Floats]) -> Posterior:
+    def multiply_by_densities(self, log_densities: Sequence[Floats]) -> Posterior:
         """Returns the posterior after results with these log densities, one array for each hypothesis."""
         pairs = zip(self.log_weights, log_densities, strict=True)
-        return Posterior(self.hypotheses, tuple(weight + density for weight, density in pairs)).normalize()
+        return Posterior(self.hypotheses, tuple(weight + density for weight, density in pairs)).normalized()
 
     def compute_later_entropies(self, log_densities: Sequence[Floats]) -> Floats:
         """Entropy after each of several alternative results, whose densities are the first axis of the arrays."""
@@ -49,19 +49,19 @@ class Posterior:
         return np.array([compute_entropy_bits(row) for row in logs])
 
     @property
-    def probabilities(self) -> Floats:
+    def hypothesis_probabilities(self) -> Floats:
         """Probability of each hypothesis, over all strengths and members."""
         return np.array([float(np.exp(np.logaddexp.reduce(item, axis=None))) for item in self.log_weights])
 
-    def compute_member_probabilities(self, index: int) -> dict[str, float]:
+    def compute_part_probabilities(self, hypothesis_index: int) -> dict[str, float]:
         """Probability of each part of a hypothesis, given that hypothesis."""
-        logs = np.logaddexp.reduce(self.log_weights[index], axis=0)
+        logs = np.logaddexp.reduce(self.log_weights[hypothesis_index], axis=0)
         shares = np.exp(logs - np.logaddexp.reduce(logs))
-        return dict(zip(self.hypotheses[index].members, (float(share) for share in shares), strict=True))
+        return dict(zip(self.hypotheses[hypothesis_index].members, (float(share) for share in shares), strict=True))
 
-    def compute_strength_probabilities(self, index: int) -> Floats:
+    def compute_strength_probabilities(self, hypothesis_index: int) -> Floats:
         """Probability of each strength of a hypothesis, given that hypothesis."""
-        logs = np.logaddexp.reduce(self.log_weights[index], axis=1)
+        logs = np.logaddexp.reduce(self.log_weights[hypothesis_index], axis=1)
         return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
 
     @property
@@ -72,7 +72,7 @@ class Posterior:
     def group_by_category(self) -> Mapping[str, float]:
         """Probability of each category of causes: load or fault, software or settings."""
         sums: dict[str, float] = {}
-        for hypothesis, probability in zip(self.hypotheses, self.probabilities, strict=True):
+        for hypothesis, probability in zip(self.hypotheses, self.hypothesis_probabilities, strict=True):
             sums[hypothesis.category] = sums.get(hypothesis.category, 0.0) + float(probability)
         return sums
 

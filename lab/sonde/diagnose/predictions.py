@@ -16,7 +16,7 @@ import numpy as np
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
-from sonde.diagnose.measurements import NODES, RunMeasurement, average, subtract
+from sonde.diagnose.measurements import NODES, RunMeasurement, compute_median_measurement, subtract_reference
 from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
 from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE
 from sonde.stats.ranks import Floats
@@ -79,7 +79,7 @@ class SimulatedEffect:
 def count_strengths(hypothesis: Hypothesis) -> int:
     """Strengths of a hypothesis: its simulated ones and those in between."""
     if hypothesis.kind == FAULT:
-        return (len(hypothesis.grid.amounts) - 1) * STRENGTH_STEP + 1
+        return (len(hypothesis.strength_grid.amounts) - 1) * STRENGTH_STEP + 1
     return _CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
 
 
@@ -126,7 +126,7 @@ def predict_contrast(hypothesis: Hypothesis, experiment: DiagnosisExperiment, li
     for phase in experiment.rate_phases:
         mean, sd = np.zeros(strengths), np.full(strengths, _MODEL_SD)
         changed = set(phase.against or ())
-        if like is not None and changed & set(hypothesis.grid.absent_with):
+        if like is not None and changed & set(hypothesis.strength_grid.absent_with):
             mean, sd = like.rates.get(phase.like.partition(".")[2], (mean, sd))
             sd = np.sqrt(sd**2 + _CAUSE_SD**2)
         rates[phase.id] = mean, sd
@@ -140,7 +140,7 @@ def compute_effect(
     nodes: frozenset[str],
 ) -> SimulatedEffect:
     """Compares runs with a fault with healthy runs of the same seeds. `targets` and `nodes` are what it slows."""
-    differences = [subtract(item, reference) for item, reference in zip(simulated, healthy, strict=True)]
+    differences = [subtract_reference(item, reference) for item, reference in zip(simulated, healthy, strict=True)]
     # The mean of few seeds has an error too, and their spread is known badly.
     factor = float(np.sqrt((len(simulated) + 1) / max(1, len(simulated) - 1)))
     rates: dict[str, tuple[float, float]] = {}
@@ -172,18 +172,18 @@ class _StrengthScale:
         self._positions = np.log([float(text) for text in amounts]) if count > 1 else np.zeros(1)
         self._fine = np.arange((count - 1) * STRENGTH_STEP + 1) / STRENGTH_STEP
 
-    def interpolate(self, values: Sequence[float]) -> Floats:
+    def interpolate_to_all_strengths(self, simulated_values: Sequence[float]) -> Floats:
         """Returns values at all strengths of those at simulated ones."""
-        return np.asarray(np.interp(self._fine, np.arange(len(values)), values))
+        return np.asarray(np.interp(self._fine, np.arange(len(simulated_values)), simulated_values))
 
-    def compute_errors(self, values: Sequence[float]) -> Floats:
+    def compute_interpolation_errors(self, simulated_values: Sequence[float]) -> Floats:
         """Error of interpolated values, from how well each simulated strength follows from its neighbors."""
-        count = len(values)
+        count = len(simulated_values)
         if count < 3:
             return np.zeros(len(self._fine))
         held_out = [
-            abs(values[index] - float(np.interp(self._positions[index], self._positions[[index - 1, index + 1]],
-                                                [values[index - 1], values[index + 1]])))
+            abs(simulated_values[index] - float(np.interp(self._positions[index], self._positions[[index - 1, index + 1]],
+                                                [simulated_values[index - 1], simulated_values[index + 1]])))
             for index in range(1, count - 1)
         ]  # fmt: skip
         by_interval = [max(held_out[max(0, index - 1) : index + 1]) for index in range(count - 1)]
@@ -192,26 +192,31 @@ class _StrengthScale:
         return np.asarray(_BETWEEN_SHARE * 4 * share * (1 - share) * np.array(by_interval)[interval])
 
 
-def combine_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[str]) -> Prediction:
+def interpolate_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[str]) -> Prediction:
     """Interpolates the effects of rising strengths to a prediction."""
     scale = _StrengthScale(amounts)
 
-    def predict(values: Sequence[float], errors: Sequence[float], floor: float) -> tuple[Floats, Floats]:
-        mean, sd = scale.interpolate(values), scale.interpolate(errors)
-        between = scale.compute_errors(values)
-        return mean, np.asarray(np.sqrt(sd**2 + between**2 + floor**2 + (_RELATIVE_SD * mean) ** 2))
+    def interpolate_with_errors(
+        simulated_values: Sequence[float], simulated_errors: Sequence[float], least_error: float
+    ) -> tuple[Floats, Floats]:
+        mean, sd = (
+            scale.interpolate_to_all_strengths(simulated_values),
+            scale.interpolate_to_all_strengths(simulated_errors),
+        )
+        between = scale.compute_interpolation_errors(simulated_values)
+        return mean, np.asarray(np.sqrt(sd**2 + between**2 + least_error**2 + (_RELATIVE_SD * mean) ** 2))
 
     rates = {}
     for phase in effects[0].rates:
         if all(phase in effect.rates for effect in effects):
             means, errors = zip(*(effect.rates[phase] for effect in effects), strict=True)
-            rates[phase] = predict(means, errors, _MODEL_SD)
+            rates[phase] = interpolate_with_errors(means, errors, _MODEL_SD)
     vectors = {}
     for key in effects[0].vectors:
         if all(key in effect.vectors for effect in effects):
             columns = list(zip(*(effect.vectors[key] for effect in effects), strict=True))
-            inside, inside_sd = predict(columns[0], columns[2], _VECTOR_SD)
-            outside, outside_sd = predict(columns[1], columns[3], _VECTOR_SD)
+            inside, inside_sd = interpolate_with_errors(columns[0], columns[2], _VECTOR_SD)
+            outside, outside_sd = interpolate_with_errors(columns[1], columns[3], _VECTOR_SD)
             vectors[key] = VectorPrediction(inside, outside, inside_sd, outside_sd)
     return Prediction(rates, vectors)
 
@@ -223,7 +228,7 @@ def predict_messages(
     messages = {}
     for phase in experiment.message_phases:
         shares = [effect.messages.get(phase.id, 0.0) for effect in effects]
-        share = _StrengthScale(amounts).interpolate(shares) if shares else np.zeros(1)
+        share = _StrengthScale(amounts).interpolate_to_all_strengths(shares) if shares else np.zeros(1)
         messages[phase.id] = LOGGED_BY_CHANCE + (LOGGED_WITH_CAUSE - LOGGED_BY_CHANCE) * share
     return Prediction({}, {}, messages)
 
@@ -235,10 +240,10 @@ def compute_healthy_spread(
 
     A fault and a healthy machine are simulated with the same seeds, so their difference lacks this spread.
     """
-    reference = average(healthy)
+    reference = compute_median_measurement(healthy)
     # Each run is one of those that the reference is made of.
     factor = float(np.sqrt((len(healthy) + 1) / max(1, len(healthy) - 1)))
-    differences = [subtract(item, reference) for item in healthy]
+    differences = [subtract_reference(item, reference) for item in healthy]
     rates = {
         phase: factor * float(np.sqrt(np.mean([item.rates[phase] ** 2 for item in differences])))
         for phase in reference.rates
@@ -251,17 +256,17 @@ def compute_healthy_spread(
 
 
 def widen_prediction(
-    prediction: Prediction, rates: Mapping[str, float], vectors: Mapping[tuple[str, str], float]
+    prediction: Prediction, rate_spreads: Mapping[str, float], vector_spreads: Mapping[tuple[str, str], float]
 ) -> Prediction:
     """Returns the prediction with the spread of runs added to its errors."""
     return Prediction(
-        {phase: (mean, np.hypot(sd, rates.get(phase, 0.0))) for phase, (mean, sd) in prediction.rates.items()},
+        {phase: (mean, np.hypot(sd, rate_spreads.get(phase, 0.0))) for phase, (mean, sd) in prediction.rates.items()},
         {
             key: VectorPrediction(
                 item.inside,
                 item.outside,
-                np.hypot(item.inside_sd, vectors.get(key, 0.0)),
-                np.hypot(item.outside_sd, vectors.get(key, 0.0)),
+                np.hypot(item.inside_sd, vector_spreads.get(key, 0.0)),
+                np.hypot(item.outside_sd, vector_spreads.get(key, 0.0)),
             )
             for key, item in prediction.vectors.items()
         },
@@ -269,23 +274,27 @@ def widen_prediction(
     )
 
 
-def complete_prediction(prediction: Prediction, healthy: Prediction, strengths: int) -> Prediction:
+def complete_prediction(prediction: Prediction, healthy: Prediction, strength_count: int) -> Prediction:
     """Returns the prediction for exactly the measurements of `healthy`; what a simulation did not show is as healthy.
 
     Hypotheses can only be compared when all of them predict the same measurements.
     """
 
-    def repeat(values: Floats) -> Floats:
-        return np.full(strengths, values[0])
+    def repeat_for_strengths(healthy_values: Floats) -> Floats:
+        return np.full(strength_count, healthy_values[0])
 
     rates = {
-        phase: prediction.rates.get(phase, (repeat(mean), repeat(sd))) for phase, (mean, sd) in healthy.rates.items()
+        phase: prediction.rates.get(phase, (repeat_for_strengths(mean), repeat_for_strengths(sd)))
+        for phase, (mean, sd) in healthy.rates.items()
     }
     vectors = {
         key: prediction.vectors.get(
             key,
             VectorPrediction(
-                repeat(item.inside), repeat(item.outside), repeat(item.inside_sd), repeat(item.outside_sd)
+                repeat_for_strengths(item.inside),
+                repeat_for_strengths(item.outside),
+                repeat_for_strengths(item.inside_sd),
+                repeat_for_strengths(item.outside_sd),
             ),
         )
         for key, item in healthy.vectors.items()

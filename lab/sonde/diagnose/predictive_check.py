@@ -39,18 +39,21 @@ class PredictiveCheck:
         return self.p_value < _CONTRADICTED
 
 
-def check_hypothesis(
-    model: DiagnosisModel, posterior: Posterior, results: Sequence[ExperimentResult], index: int
+def check_runs_against_hypothesis(
+    model: DiagnosisModel, posterior: Posterior, results: Sequence[ExperimentResult], hypothesis_index: int
 ) -> PredictiveCheck:
     """Checks all runs against one hypothesis. "Unexplained" predicts nothing that could fail."""
-    if model.hypotheses[index].kind == UNEXPLAINED:
+    if model.hypotheses[hypothesis_index].kind == UNEXPLAINED:
         return PredictiveCheck()
-    weights = np.exp(posterior.log_weights[index] - np.logaddexp.reduce(posterior.log_weights[index], axis=None))
+    weights = np.exp(
+        posterior.log_weights[hypothesis_index]
+        - np.logaddexp.reduce(posterior.log_weights[hypothesis_index], axis=None)
+    )
     tails = [
         (p_value, result.experiment, name)
         for result in results
         for run in result.runs
-        for p_value, name in _compute_tails(model, weights, result, run, index)
+        for p_value, name in _compute_tail_probabilities(model, weights, result, run, hypothesis_index)
     ]
     if not tails:
         return PredictiveCheck()
@@ -58,14 +61,14 @@ def check_hypothesis(
     return PredictiveCheck(experiment, name, min(1.0, p_value * len(tails)))
 
 
-def _compute_tails(
-    model: DiagnosisModel, weights: Floats, result: ExperimentResult, run: RunMeasurement, index: int
+def _compute_tail_probabilities(
+    model: DiagnosisModel, weights: Floats, result: ExperimentResult, run: RunMeasurement, hypothesis_index: int
 ) -> list[tuple[float, str]]:
     """Probability that each phase and part of a run is as slow as measured."""
     experiment = model.find_experiment(result.experiment)
-    prediction = widen_prediction(model.predictions[result.experiment][index], result.scatter, {})
+    prediction = widen_prediction(model.predictions[result.experiment][hypothesis_index], result.scatter, {})
     healthy = widen_prediction(model.get_healthy_prediction(result.experiment), result.scatter, {})
-    masks = model.masks[index]
+    masks = model.part_masks[hypothesis_index]
     exposed = masks.select_exposed(experiment)
     exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
     noise = model.noise
@@ -85,7 +88,7 @@ def _compute_tails(
             vector = prediction.vectors[key]
             names = tuple(values)
             measured = np.array(list(values.values()))
-            inside = (weights * exposed) @ masks.select(key[1], names)  # strengths and names
+            inside = (weights * exposed) @ masks.select_vector_parts(key[1], names)  # strengths and names
             outside = np.sum(weights, axis=1)[:, None] - inside
             below_by_name = np.sum(
                 inside

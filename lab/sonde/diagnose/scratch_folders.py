@@ -39,14 +39,14 @@ def remove_abandoned_folders() -> int:
     return removed
 
 
-def _remove_if_abandoned(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def _remove_if_abandoned(scratch_folder: Path) -> bool:
+    descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _LEAST_AGE_S:
             return False
         flock(descriptor, LOCK_EX | LOCK_NB)
-        shutil.rmtree(path)
+        shutil.rmtree(scratch_folder)
     finally:
         os.close(descriptor)
     return True

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sonde.diagnose.cause_pairs import CausePairs, GroupKey, PartKey, weigh_pairs
-from sonde.diagnose.diagnosis import DiagnosisStopRule, RankedHypothesis, select_experiment
+from sonde.diagnose.cause_pairs import CausePairs, GroupKey, PartKey, compute_pair_probabilities
+from sonde.diagnose.diagnosis import DiagnosisStopRule, RankedHypothesis, select_most_informative_experiment
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import CAUSE, FAULT, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.next_experiment import ExperimentValue
-from sonde.diagnose.pair_information import estimate_pair_information
+from sonde.diagnose.pair_information import estimate_pair_information_bits
 
 # Experiments for both causes count.
 SECOND_RULE = DiagnosisStopRule(most_experiments=20)
@@ -39,7 +39,7 @@ class TwoCauses:
     unexplained: float
 
     @property
-    def second(self) -> RankedHypothesis:
+    def second_cause(self) -> RankedHypothesis:
         return self.seconds[0]
 
     @property
@@ -48,7 +48,7 @@ class TwoCauses:
 
     def is_decided(self, rule: DiagnosisStopRule) -> bool:
         """Whether both causes with their parts are together as probable as the rule asks."""
-        return self.probability >= rule.probability and self.second.hypothesis.kind != UNEXPLAINED
+        return self.probability >= rule.probability and self.second_cause.hypothesis.kind != UNEXPLAINED
 
     def to_json(self) -> dict[str, Any]:
         """The causes as a document."""
@@ -66,37 +66,37 @@ class TwoCauses:
         if self.is_decided(rule):
             return None, "one pair is as probable as the stop rule asks"
 
-        def list_values(names: Sequence[str]) -> list[ExperimentValue]:
+        def estimate_values(experiment_ids: Sequence[str]) -> list[ExperimentValue]:
             values = [
                 ExperimentValue(
                     name,
-                    estimate_pair_information(
+                    estimate_pair_information_bits(
                         self.model, self.pairs, name, np.random.default_rng([seed, *name.encode()])
                     ),
                     self.model.compute_cost_s(name),
                 )
-                for name in names
+                for name in experiment_ids
             ]
             return sorted(values, key=lambda item: -item.bits_per_minute)
 
-        value, _, reason = select_experiment(self.model, self.results, rule, list_values)
+        value, _, reason = select_most_informative_experiment(self.model, self.results, rule, estimate_values)
         return value, reason
 
 
-def find_two_causes(model: DiagnosisModel, results: Sequence[ExperimentResult]) -> TwoCauses | None:
+def find_most_probable_pair(model: DiagnosisModel, results: Sequence[ExperimentResult]) -> TwoCauses | None:
     """Returns the most probable pair of causes, or cause alone; None when no hypothesis is a cause."""
     if not any(item.kind in (FAULT, CAUSE) for item in model.hypotheses):
         return None
-    pairs = weigh_pairs(model, results)
+    pairs = compute_pair_probabilities(model, results)
     shares = dict(zip(pairs.groups, np.exp(pairs.group_log_weights).tolist(), strict=True))
     causes = {
-        group: share for group, share in shares.items() if any(_is_cause(model, key) for key in group)
+        group: share for group, share in shares.items() if any(_is_part_a_cause(model, key) for key in group)
     }  # fmt: skip
     best = max(causes, key=lambda group: causes[group])
     marginal = {key: sum(share for group, share in causes.items() if key in group) for key in best}
-    first_key = max((key for key in best if _is_cause(model, key)), key=lambda key: marginal[key])
+    first_key = max((key for key in best if _is_part_a_cause(model, key)), key=lambda key: marginal[key])
     total = sum(causes.values())
-    strengths = _compute_strengths(model, pairs)
+    strengths = _find_probable_strengths(model, pairs)
     first = RankedHypothesis(
         model.hypotheses[first_key[0]],
         marginal[first_key] / total,
@@ -109,32 +109,32 @@ def find_two_causes(model: DiagnosisModel, results: Sequence[ExperimentResult]) 
         tuple(results),
         pairs,
         first,
-        _rank_seconds(model, causes, first_key, strengths),
+        _rank_second_causes(model, causes, first_key, strengths),
         causes[best],
         sum(share for group, share in shares.items() if all(_is_unexplained(model, key) for key in group)),
     )
 
 
-def _is_cause(model: DiagnosisModel, key: PartKey) -> bool:
-    return model.hypotheses[key[0]].kind in (FAULT, CAUSE)
+def _is_part_a_cause(model: DiagnosisModel, part_key: PartKey) -> bool:
+    return model.hypotheses[part_key[0]].kind in (FAULT, CAUSE)
 
 
-def _is_unexplained(model: DiagnosisModel, key: PartKey) -> bool:
-    return not _is_cause(model, key) and key != (0, 0)
+def _is_unexplained(model: DiagnosisModel, part_key: PartKey) -> bool:
+    return not _is_part_a_cause(model, part_key) and part_key != (0, 0)
 
 
-def _rank_seconds(
+def _rank_second_causes(
     model: DiagnosisModel,
-    causes: Mapping[GroupKey, float],
-    first: PartKey,
+    cause_weights: Mapping[GroupKey, float],
+    first_cause: PartKey,
     strengths: Mapping[tuple[GroupKey, PartKey], float],
 ) -> tuple[RankedHypothesis, ...]:
     """What else is wrong when the first cause is there, the most probable first."""
-    with_first = {group: share for group, share in causes.items() if first in group}
+    with_first = {group: share for group, share in cause_weights.items() if first_cause in group}
     total = sum(with_first.values())
     parts: dict[int, dict[PartKey, tuple[float, float]]] = {}
     for group, share in with_first.items():
-        other = group[1] if group[0] == first else group[0]
+        other = group[1] if group[0] == first_cause else group[0]
         parts.setdefault(other[0], {})[other] = share, strengths.get((group, other), 0.0)
     ranked = []
     for index, by_part in parts.items():
@@ -148,7 +148,7 @@ def _rank_seconds(
     return tuple(sorted(ranked, key=lambda item: -item.probability))
 
 
-def _compute_strengths(model: DiagnosisModel, pairs: CausePairs) -> dict[tuple[GroupKey, PartKey], float]:
+def _find_probable_strengths(model: DiagnosisModel, pairs: CausePairs) -> dict[tuple[GroupKey, PartKey], float]:
     """The most probable strength of both causes of each group, between its weakest (0) and strongest (1)."""
     order = np.argsort(pairs.log_weights)
     best = dict(zip(pairs.group_numbers[order].tolist(), order.tolist(), strict=True))  # the last one wins
@@ -156,7 +156,7 @@ def _compute_strengths(model: DiagnosisModel, pairs: CausePairs) -> dict[tuple[G
     for number, alternative in best.items():
         group = pairs.groups[number]
         for key, state in zip(group, (pairs.first[alternative], pairs.second[alternative]), strict=True):
-            if _is_cause(model, key):
+            if _is_part_a_cause(model, key):
                 most = pairs.states.strengths[pairs.states.hypotheses == key[0]].max()
                 strengths[group, key] = float(pairs.states.strengths[state] / most) if most else 0.0
     return strengths

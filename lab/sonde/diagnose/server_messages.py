@@ -31,19 +31,19 @@ class ServerMessageKind:
     rules: tuple[CompiledRule, ...]
     groups: Mapping[str, re.Pattern[str]]
 
-    def matches(self, line: bytes) -> bool:
+    def matches_line(self, log_line: bytes) -> bool:
         """Whether a line of a log is such a message."""
-        return any(self._matches_rule(rule, line) for rule in self.rules)
+        return any(self._matches_rule(rule, log_line) for rule in self.rules)
 
-    def _matches_rule(self, rule: CompiledRule, line: bytes) -> bool:
-        if not any(text.encode() in line for text in rule.rule.contains):
+    def _matches_rule(self, rule: CompiledRule, log_line: bytes) -> bool:
+        if not any(text.encode() in log_line for text in rule.rule.contains):
             return False
-        match = rule.pattern.search(line.decode("utf-8", "replace"))
+        match = rule.pattern.search(log_line.decode("utf-8", "replace"))
         return match is not None and all(
             pattern.fullmatch(match.groupdict().get(name) or "") for name, pattern in self.groups.items()
         )
 
-    def describe(self) -> str:
+    def describe_matching_rules(self) -> str:
         """All that decides whether a line is such a message, as a text."""
         return str([self.id, [rule.rule for rule in self.rules], dict(self.groups)])
 
@@ -75,7 +75,7 @@ def find_messages(logs: Sequence[Path]) -> dict[str, bool]:
             with opened:
                 for line in opened:
                     for kind in kinds:
-                        messages[kind.id] = messages[kind.id] or kind.matches(line)
+                        messages[kind.id] = messages[kind.id] or kind.matches_line(line)
         except READ_ERRORS as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise UserError(f"{path} cannot be read as a log: {reason}.") from None

@@ -54,35 +54,35 @@ class Simulator:
         remove_abandoned_folders()
 
     @cached_property
-    def _version(self) -> str:
+    def _simulator_version(self) -> str:
         return _hash_content(self.program.read_bytes())
 
     @cached_property
     def _stripe_systems(self) -> dict[int, str]:
         return {}
 
-    def measure(self, request: SimulationRequest) -> RunMeasurement | str:
+    def simulate_request(self, request: SimulationRequest) -> RunMeasurement | str:
         """Returns the measurement, or the sentence by which the simulator refuses the fault on this machine."""
-        key = self._name_result(request)
-        stored = self._read_cached(key)
+        key = self._make_cache_key(request)
+        stored = self._read_cached_result(key)
         if stored is None:
-            result = self._run(request)
+            result = self._run_simulator(request)
             self.simulated_runs += 1
             stored = {"refused": result} if isinstance(result, str) else result.to_json()
-            self._write_cached(key, stored)
+            self._write_cached_result(key, stored)
         return str(stored["refused"]) if "refused" in stored else RunMeasurement.from_json(stored)
 
-    def measure_all(
-        self, requests: Iterable[SimulationRequest], step: Callable[[int, int], None] = lambda done, total: None
+    def simulate_requests(
+        self, requests: Iterable[SimulationRequest], on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> list[RunMeasurement | str]:
         """Measures on two processors at a time; results are in the order of the requests."""
         items = list(requests)
         results: list[RunMeasurement | str] = []
         with ThreadPoolExecutor(_WORKERS) as pool:
             try:
-                for done, result in enumerate(pool.map(self.measure, items), start=1):
+                for done, result in enumerate(pool.map(self.simulate_request, items), start=1):
                     results.append(result)
-                    step(done, len(items))
+                    on_progress(done, len(items))
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
@@ -91,27 +91,27 @@ class Simulator:
     def _make_system_text(self, stripe_count: int) -> str:
         if stripe_count not in self._stripe_systems:
             self._stripe_systems[stripe_count] = (
-                json.dumps(_with_stripe_count(self.machine, stripe_count), separators=(",", ":"))
+                json.dumps(_replace_stripe_count(self.machine, stripe_count), separators=(",", ":"))
                 if stripe_count
-                else self.machine.text
+                else self.machine.document_text
             )
         return self._stripe_systems[stripe_count]
 
-    def _name_result(self, request: SimulationRequest) -> str:
+    def _make_cache_key(self, request: SimulationRequest) -> str:
         experiment = request.experiment
         parts = [
             _FORMAT,
-            self._version,
+            self._simulator_version,
             self._make_system_text(experiment.stripe_count),
             json.dumps(experiment.plan, sort_keys=True),
             json.dumps([experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds, experiment.nodes]),
             json.dumps([request.faults, request.seed]),
         ]
         if experiment.id == SIMULATED_WITH:
-            parts += [kind.describe() for kind in list_server_message_kinds()]
+            parts += [kind.describe_matching_rules() for kind in list_server_message_kinds()]
         return _hash_content("\0".join(parts).encode())
 
-    def _run(self, request: SimulationRequest) -> RunMeasurement | str:
+    def _run_simulator(self, request: SimulationRequest) -> RunMeasurement | str:
         experiment = request.experiment
         with create_scratch_folder() as folder:
             write_file(folder / "system.json", self._make_system_text(experiment.stripe_count))
@@ -141,25 +141,25 @@ class Simulator:
         measured = measure_record(record, experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds)
         return replace(measured, messages=messages)
 
-    def _read_cached(self, key: str) -> Mapping[str, Any] | None:
+    def _read_cached_result(self, cache_key: str) -> Mapping[str, Any] | None:
         if self.cache is None:
             return None
         try:
             with ConfinedDirectory.open(self.cache) as directory:
-                return directory.read_json(f"{key}.json", trusted_only=True)
+                return directory.read_json(f"{cache_key}.json", trusted_only=True)
         except OSError:
             return None
 
-    def _write_cached(self, key: str, document: Mapping[str, Any]) -> None:
+    def _write_cached_result(self, cache_key: str, document: Mapping[str, Any]) -> None:
         if self.cache is not None:
             with ConfinedDirectory.open(self.cache, create=True) as directory:
-                directory.write_json(f"{key}.json", document)
+                directory.write_json(f"{cache_key}.json", document)
 
 
-def _read_needed_lines(path: Path) -> RecordReader:
+def _read_needed_lines(record_file: Path) -> RecordReader:
     """Reads a record without series and histograms, which are most of it."""
     reader = RecordReader()
-    with open_file(path) as file:
+    with open_file(record_file) as file:
         for line in file:
             if not line.startswith(_UNUSED_LINES):
                 reader.feed(line)
@@ -167,15 +167,17 @@ def _read_needed_lines(path: Path) -> RecordReader:
     return reader
 
 
-def _with_stripe_count(machine: DiagnosedMachine, count: int) -> dict[str, Any]:
-    """Returns the machine's document with files on `count` targets."""
+def _replace_stripe_count(machine: DiagnosedMachine, stripe_count: int) -> dict[str, Any]:
+    """Returns the machine's document with files on `stripe_count` targets."""
     file_systems: Sequence[Mapping[str, Any]] = machine.document["file_systems"]
     changed = [
-        {**item, "stripe": {**item.get("stripe", {}), "count": count}} if item["id"] == machine.file_system else item
+        {**item, "stripe": {**item.get("stripe", {}), "count": stripe_count}}
+        if item["id"] == machine.file_system
+        else item
         for item in file_systems
     ]
     return {**machine.document, "file_systems": changed}
 
 
-def _hash_content(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=20).hexdigest()
+def _hash_content(file_content: bytes) -> str:
+    return hashlib.blake2b(file_content, digest_size=20).hexdigest()

@@ -20,12 +20,12 @@ class MachineModel(Protocol):
 
     machine: DiagnosedMachine
 
-    def measure(self, request: SimulationRequest) -> RunMeasurement | str:
+    def simulate_request(self, request: SimulationRequest) -> RunMeasurement | str:
         """Returns the measurement, or the sentence by which a fault is refused."""
         ...
 
-    def measure_all(
-        self, requests: Iterable[SimulationRequest], step: Callable[[int, int], None] = lambda done, total: None
+    def simulate_requests(
+        self, requests: Iterable[SimulationRequest], on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> list[RunMeasurement | str]:
         """Returns the measurements in the order of the requests."""
         ...
@@ -37,14 +37,14 @@ class StatedMachine:
 
     machine: DiagnosedMachine
 
-    def measure(self, request: SimulationRequest) -> RunMeasurement | str:
+    def simulate_request(self, request: SimulationRequest) -> RunMeasurement | str:
         """Returns equal rates; a fault is refused, because only machines with storage targets are simulated."""
         if request.faults:
             return f"{self.machine.mount} has no storage targets, so the fault {request.faults[0]} cannot be simulated"
         return RunMeasurement(dict.fromkeys(request.experiment.phase_ids, 0.0))
 
-    def measure_all(
-        self, requests: Iterable[SimulationRequest], step: Callable[[int, int], None] = lambda done, total: None
+    def simulate_requests(
+        self, requests: Iterable[SimulationRequest], on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> list[RunMeasurement | str]:
         """Returns the measurements in the order of the requests."""
-        return [self.measure(request) for request in requests]
+        return [self.simulate_request(request) for request in requests]

@@ -52,7 +52,7 @@ class UnknownCauses:
     count: int
 
     @property
-    def shares(self) -> Floats:
+    def prior_shares(self) -> Floats:
         """Prior share of each cause with even parts, of each with uneven parts, and of changes without structure."""
         structured = (1 - _UNSTRUCTURED_SHARE if self.count else 0.0) / max(1, self.count)
         even, uneven = structured * (1 - _UNEVEN_SHARE), structured * _UNEVEN_SHARE
@@ -132,7 +132,8 @@ def _draw_changes(experiments: Sequence[FittedExperiment], generator: np.random.
             factor = _draw_factor(generator)
             for position, (traits_here, reference) in enumerate(sides):
                 row[position] += factor * (
-                    _matches(effect, traits_here) - (reference is not None and _matches(effect, reference))
+                    _matches_traits(effect, traits_here)
+                    - (reference is not None and _matches_traits(effect, reference))
                 )
     return changes
 
@@ -145,7 +146,7 @@ def _draw_factor(generator: np.random.Generator) -> float:
     return -factor if generator.random() < _FASTER_SHARE else factor
 
 
-def _matches(effect: Mapping[str, str], traits: Mapping[str, str]) -> bool:
+def _matches_traits(effect: Mapping[str, str], traits: Mapping[str, str]) -> bool:
     return all(traits.get(name) == value for name, value in effect.items())
 
 
@@ -164,32 +165,36 @@ def compute_unexplained_densities(
     values = np.array([[[run.rates.get(phase, np.nan) for phase in phases] for run in group] for group in groups])
     sd = np.array([float(np.hypot(healthy.rates[phase][1][0], reference_sd)) for phase in phases])
     even, uneven = _compute_part_densities(healthy, groups, noise)
-    structured = _compute_rates_of_causes(causes, phases, values, noise, reference_sd)
-    unstructured = _compute_changed_phases(values, sd, noise)
+    structured = _compute_density_of_causes(causes, phases, values, noise, reference_sd)
+    unstructured = _compute_density_of_unstructured_changes(values, sd, noise)
     parts = np.logaddexp(log(1 - _UNEVEN_SHARE) + even, log(_UNEVEN_SHARE) + uneven)
     return np.concatenate(
         [structured + even[:, None], structured + uneven[:, None], (unstructured + parts)[:, None]], axis=1
     )
 
 
-def _compute_rates_of_causes(
-    causes: Prediction, phases: Sequence[str], values: Floats, noise: NoiseModel, reference_sd: float
+def _compute_density_of_causes(
+    cause_prediction: Prediction,
+    phase_ids: Sequence[str],
+    measured_values: Floats,
+    noise: NoiseModel,
+    reference_sd: float,
 ) -> Floats:
-    count = len(next(iter(causes.rates.values()))[0])
-    total = np.zeros((len(values), count))
-    if not phases or not count:
+    count = len(next(iter(cause_prediction.rates.values()))[0])
+    total = np.zeros((len(measured_values), count))
+    if not phase_ids or not count:
         return total
-    mean = np.stack([causes.rates[phase][0] for phase in phases], axis=-1)
-    sd = np.hypot(np.stack([causes.rates[phase][1] for phase in phases], axis=-1), reference_sd)
-    if values.shape[1] == 1:
-        return noise.compute_run_density(values - mean, sd)
-    return np.stack([noise.compute_joint_density(group - mean[:, None, :], sd) for group in values])
+    mean = np.stack([cause_prediction.rates[phase][0] for phase in phase_ids], axis=-1)
+    sd = np.hypot(np.stack([cause_prediction.rates[phase][1] for phase in phase_ids], axis=-1), reference_sd)
+    if measured_values.shape[1] == 1:
+        return noise.compute_run_density(measured_values - mean, sd)
+    return np.stack([noise.compute_joint_density(group - mean[:, None, :], sd) for group in measured_values])
 
 
-def _compute_changed_phases(values: Floats, sd: Floats, noise: NoiseModel) -> Floats:
+def _compute_density_of_unstructured_changes(measured_values: Floats, measured_sd: Floats, noise: NoiseModel) -> Floats:
     """Changes without structure: the distribution of each phase's change is integrated numerically."""
-    deviations = np.moveaxis(values, 1, 2)[:, :, None, :, None] - _CHANGES[:, None, None]
-    densities = np.sum(np.nan_to_num(noise.compute_run_density(deviations, sd[:, None, None, None])), axis=-1)
+    deviations = np.moveaxis(measured_values, 1, 2)[:, :, None, :, None] - _CHANGES[:, None, None]
+    densities = np.sum(np.nan_to_num(noise.compute_run_density(deviations, measured_sd[:, None, None, None])), axis=-1)
     weights = np.exp(-0.5 * ((_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
     changed = np.logaddexp.reduce(densities[..., :-1] + np.log(weights / np.sum(weights)), axis=-1)
     mixed = np.logaddexp(log(1 - _CHANGED_SHARE) + densities[..., -1], log(_CHANGED_SHARE) + changed)
@@ -207,15 +212,17 @@ def _compute_part_densities(
             values = [np.array(list(group[position].vectors.get(key, {}).values())) for group in groups]
             rows = np.stack(values) if len({len(item) for item in values}) == 1 else None
             if rows is not None and rows.shape[1]:
-                usual, mixed = _compute_rows(rows, vector, noise)
+                usual, mixed = _compute_density_of_vectors(rows, vector, noise)
                 even += usual
                 uneven += mixed
     return even, np.logaddexp.reduce(uneven, axis=1) - log(len(_SLOW_PART_SHARES))
 
 
-def _compute_rows(rows: Floats, vector: VectorPrediction, noise: NoiseModel) -> tuple[Floats, Floats]:
-    usual = noise.compute_part_density(rows, float(vector.outside_sd[0]))
-    slow = -0.5 * ((rows - _CHANGE_MEAN) / _CHANGE_SD) ** 2 - log(_CHANGE_SD * (2 * np.pi) ** 0.5)
+def _compute_density_of_vectors(
+    vector_values: Floats, vector: VectorPrediction, noise: NoiseModel
+) -> tuple[Floats, Floats]:
+    usual = noise.compute_part_density(vector_values, float(vector.outside_sd[0]))
+    slow = -0.5 * ((vector_values - _CHANGE_MEAN) / _CHANGE_SD) ** 2 - log(_CHANGE_SD * (2 * np.pi) ** 0.5)
     mixed = [np.sum(np.logaddexp(log(1 - share) + usual, log(share) + slow), axis=1) for share in _SLOW_PART_SHARES]
     return np.sum(usual, axis=1), np.stack(mixed, axis=1)
 
@@ -235,13 +242,13 @@ def draw_unexplained_rates(
 
 
 def draw_unexplained_parts(
-    causes: Prediction, element: int, parts: int, noise: NoiseModel, generator: np.random.Generator
+    cause_prediction: Prediction, share_index: int, part_count: int, noise: NoiseModel, generator: np.random.Generator
 ) -> Floats:
     """Draws the values of parts relative to their peers under an element of `UnknownCauses.shares`."""
-    count = len(next(iter(causes.rates.values()))[0])
-    values = noise.draw_parts(generator, parts)
-    is_uneven = element >= count if element < 2 * count else generator.random() < _UNEVEN_SHARE
+    count = len(next(iter(cause_prediction.rates.values()))[0])
+    values = noise.draw_part_factors(generator, part_count)
+    is_uneven = share_index >= count if share_index < 2 * count else generator.random() < _UNEVEN_SHARE
     if is_uneven:
-        slow = generator.random(parts) < float(generator.choice(_SLOW_PART_SHARES))
-        values = np.where(slow, generator.normal(_CHANGE_MEAN, _CHANGE_SD, parts), values)
+        slow = generator.random(part_count) < float(generator.choice(_SLOW_PART_SHARES))
+        values = np.where(slow, generator.normal(_CHANGE_MEAN, _CHANGE_SD, part_count), values)
     return np.asarray(values)

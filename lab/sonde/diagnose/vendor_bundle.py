@@ -44,26 +44,26 @@ class Redaction:
         """Returns the text without names of hosts."""
         return self._pattern.sub(lambda match: self._names[match[0]], text)
 
-    def redact_document(self, value: Any) -> Any:
+    def redact_document(self, member: Any) -> Any:
         """Returns the document without names and addresses of hosts."""
-        if isinstance(value, Mapping):
+        if isinstance(member, Mapping):
             return {
                 self.redact_text(str(key)): self.redact_document(item)
-                for key, item in value.items()
+                for key, item in member.items()
                 if key not in _LEFT_OUT
             }
-        if isinstance(value, list | tuple):
-            return [self.redact_document(item) for item in value]
-        return self.redact_text(value) if isinstance(value, str) else value
+        if isinstance(member, list | tuple):
+            return [self.redact_document(item) for item in member]
+        return self.redact_text(member) if isinstance(member, str) else member
 
 
-def build_bundle(session: DiagnosisSession, archive: Archive, out: Path) -> list[str]:
+def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file: Path) -> list[str]:
     """Writes the archive and returns the names in it. Raises OSError."""
     records: dict[str, list[dict[str, Any]]] = {}
     for stored in session.state.results:
         if stored.origin not in ("model", "hand", "logs"):
             for folder in archive.find(stored.origin):
-                records[stored.origin] = _read_lines(folder / RECORD_FILE)
+                records[stored.origin] = _read_json_lines(folder / RECORD_FILE)
     hosts = tuple(
         str(line["host"])
         for lines in records.values()
@@ -81,7 +81,7 @@ def build_bundle(session: DiagnosisSession, archive: Archive, out: Path) -> list
     for number, lines in enumerate(records.values(), start=1):
         chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _RECORD_LINES]
         files[f"record-{number}.ndjson"] = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in chosen)
-    with replace_file(out) as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
+    with replace_file(bundle_file) as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
         for name, text in files.items():
             content = text.encode()
             member = tarfile.TarInfo(f"diagnosis/{name}")
@@ -90,9 +90,9 @@ def build_bundle(session: DiagnosisSession, archive: Archive, out: Path) -> list
     return list(files)
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
+def _read_json_lines(ndjson_file: Path) -> list[dict[str, Any]]:
     lines = []
-    with open_file(path) as file:
+    with open_file(ndjson_file) as file:
         for raw in file:
             try:
                 line = json.loads(raw)

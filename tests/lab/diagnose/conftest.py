@@ -7,8 +7,8 @@ import pytest
 from diagnosis_machine import read_small_machine
 
 from sonde.diagnose.description import WITH_TARGETS
-from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_model
-from sonde.diagnose.library import list_causes_for, list_experiments
+from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_diagnosis_model
+from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.simulation import Simulator
 
@@ -25,5 +25,5 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
 @pytest.fixture(scope="session")
 def model(simulator: Simulator) -> DiagnosisModel:
     experiments = [item for item in list_experiments() if item.id in EXPERIMENTS]
-    library = HypothesisLibrary(list_causes_for(WITH_TARGETS), experiments, frozenset(FAULTS))
-    return build_model(simulator.machine, simulator, NoiseModel(), library=library)
+    library = HypothesisLibrary(list_causes_for_machine_kind(WITH_TARGETS), experiments, frozenset(FAULTS))
+    return build_diagnosis_model(simulator.machine, simulator, NoiseModel(), hypothesis_library=library)

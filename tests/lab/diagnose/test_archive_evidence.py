@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sonde.diagnose.archive_evidence import EnvironmentEvidence, compare_run_environments, measure_targets
+from sonde.diagnose.archive_evidence import EnvironmentEvidence, compare_run_environments, measure_relative_target_rates
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.diagnosis_state import DiagnosisState, read_state, write_state
+from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
 
 
 def write_run(folder: Path, node: dict[str, Any], latencies: dict[str, int], direct: bool = True) -> Path:
@@ -43,9 +43,15 @@ def test_differing_fact_speaks_for_its_causes(model: DiagnosisModel) -> None:
     assert by_id["network-wide"] == pytest.approx(-log(4))
     assert by_id["forwarders" if "forwarders" in by_id else "journal-device"] == 0  # nothing recorded
     assert by_id["nothing"] == by_id["slow-target:t0-t7"] == 0
-    before = {item.id: value for item, value in zip(model.hypotheses, model.prior.probabilities, strict=True)}
+    before = {
+        item.id: value
+        for item, value in zip(model.hypotheses, model.prior_probabilities.hypothesis_probabilities, strict=True)
+    }
     after_model = replace(model, environment=evidence)
-    after = {item.id: value for item, value in zip(model.hypotheses, after_model.prior.probabilities, strict=True)}
+    after = {
+        item.id: value
+        for item, value in zip(model.hypotheses, after_model.prior_probabilities.hypothesis_probabilities, strict=True)
+    }
     ratio = after["client-kernel"] / after["nothing"] / (before["client-kernel"] / before["nothing"])
     assert ratio == pytest.approx(4)
     assert any("journal-device" in text for text in evidence.describe(model.hypotheses))
@@ -64,13 +70,13 @@ def test_slow_target_of_any_direct_run_is_evidence(model: DiagnosisModel, tmp_pa
     usual = {f"t{index}": 1_000_000 for index in range(8)}
     reference = write_run(tmp_path / "reference", {}, usual)
     run = write_run(tmp_path / "run", {}, {**usual, "t3": 5_000_000})
-    result = measure_targets(run, reference, model.machine.targets)
+    result = measure_relative_target_rates(run, reference, model.machine.targets)
     assert result is not None
     assert result.runs[0].vectors["read", "targets"]["t3"] == pytest.approx(-log(5))
     index = next(number for number, item in enumerate(model.hypotheses) if item.id == "slow-target:t0-t7")
     posterior = model.compute_posterior([result])
-    assert posterior.compute_member_probabilities(index)["t3"] > 0.95
-    assert posterior.probabilities[index] > 5 * model.prior.probabilities[index]
+    assert posterior.compute_part_probabilities(index)["t3"] > 0.95
+    assert posterior.hypothesis_probabilities[index] > 5 * model.prior_probabilities.hypothesis_probabilities[index]
 
 
 def test_targets_of_another_machine_or_cached_runs_say_nothing(model: DiagnosisModel, tmp_path: Path) -> None:
@@ -78,11 +84,11 @@ def test_targets_of_another_machine_or_cached_runs_say_nothing(model: DiagnosisM
     reference = write_run(tmp_path / "reference", {}, usual)
     other = write_run(tmp_path / "other", {}, {f"x{index}": 1_000_000 for index in range(8)})
     buffered = write_run(tmp_path / "buffered", {}, usual, direct=False)
-    assert measure_targets(other, other, model.machine.targets) is None
-    assert measure_targets(buffered, reference, model.machine.targets) is None
+    assert measure_relative_target_rates(other, other, model.machine.targets) is None
+    assert measure_relative_target_rates(buffered, reference, model.machine.targets) is None
 
 
 def test_environment_is_stored_with_the_diagnosis(tmp_path: Path) -> None:
     state = DiagnosisState("edison", environment=EnvironmentEvidence(("kernel",), ("os",)))
-    write_state(tmp_path / "case.json", state)
-    assert read_state(tmp_path / "case.json") == state
+    write_diagnosis_state(tmp_path / "case.json", state)
+    assert read_diagnosis_state(tmp_path / "case.json") == state

@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 
 from sonde.diagnose import diagnosis
-from sonde.diagnose.diagnosis import DiagnosisAnswer, DiagnosisStopRule, choose_next, conclude, rank_hypotheses
+from sonde.diagnose.diagnosis import (
+    DiagnosisAnswer,
+    DiagnosisStopRule,
+    build_answer,
+    choose_next_experiment,
+    rank_hypotheses,
+)
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
-from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
+from sonde.diagnose.next_experiment import ExperimentValue, estimate_information_bits
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.predictive_check import check_hypothesis
+from sonde.diagnose.predictive_check import check_runs_against_hypothesis
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.unknown_causes import SEPARATED, compute_separation, list_phases
 
@@ -26,9 +32,9 @@ def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -
     results: list[ExperimentResult] = []
     while True:
         posterior = model.compute_posterior(results)
-        value, _, reason = choose_next(model, posterior, results, DiagnosisStopRule(), truth.seed)
+        value, _, reason = choose_next_experiment(model, posterior, results, DiagnosisStopRule(), truth.seed)
         if value is None:
-            return conclude(model, results, DiagnosisStopRule(), reason), len(results)
+            return build_answer(model, results, DiagnosisStopRule(), reason), len(results)
         experiment = model.find_experiment(value.experiment)
         results.append(truth.run_experiment(experiment, len(results), simulator, model.noise))
 
@@ -45,14 +51,14 @@ def test_planted_fault_is_named_with_its_part(
     model: DiagnosisModel, simulator: Simulator, fault: str, hypothesis: str, part: str
 ) -> None:
     answer, experiments = diagnose(model, simulator, ModeledTruth((fault,), seed=5))
-    assert (answer.first.hypothesis.id, answer.first.part) == (hypothesis, part)
+    assert (answer.most_probable.hypothesis.id, answer.most_probable.part) == (hypothesis, part)
     assert answer.status == "decided"
     assert experiments <= 4
 
 
 def test_healthy_machine_has_nothing_wrong(model: DiagnosisModel, simulator: Simulator) -> None:
     answer, _ = diagnose(model, simulator, ModeledTruth(seed=4))
-    assert answer.first.hypothesis.id == "nothing"
+    assert answer.most_probable.hypothesis.id == "nothing"
 
 
 def test_change_that_nothing_predicts_is_unexplained(model: DiagnosisModel) -> None:
@@ -70,11 +76,13 @@ def test_measurement_outside_the_noise_contradicts_the_first(model: DiagnosisMod
     truth = ModeledTruth(("slow-target t5 4",), seed=5)
     fitting = truth.run_experiment(model.find_experiment("every-target"), 0, simulator, model.noise)
     index = next(number for number, item in enumerate(model.hypotheses) if item.id == "slow-target:t0-t7")
-    assert not check_hypothesis(model, model.compute_posterior([fitting]), [fitting], index).is_contradicted
+    assert not check_runs_against_hypothesis(
+        model, model.compute_posterior([fitting]), [fitting], index
+    ).is_contradicted
     run = fitting.runs[0]
     values = {**run.vectors["read", "targets"], "t2": log(0.2)}
     second = ExperimentResult("every-target", (replace(run, vectors={**run.vectors, ("read", "targets"): values}),))
-    check = check_hypothesis(model, model.compute_posterior([fitting, second]), [fitting, second], index)
+    check = check_runs_against_hypothesis(model, model.compute_posterior([fitting, second]), [fitting, second], index)
     assert check.is_contradicted
     assert check.measurement == "t2"
 
@@ -84,9 +92,9 @@ def test_first_result_leaves_undescribed_causes_possible(model: DiagnosisModel) 
     slow = ExperimentResult("names", (RunMeasurement(dict.fromkeys(("create", "stat", "remove"), log(0.4))),))
     usual = ExperimentResult("every-target", (RunMeasurement({"write": 0.0, "read": 0.0}),))
     index = next(number for number, item in enumerate(model.hypotheses) if item.id == "unexplained")
-    before = model.compute_posterior([slow]).probabilities[index]
+    before = model.compute_posterior([slow]).hypothesis_probabilities[index]
     assert before > 0.02
-    assert model.compute_posterior([slow, usual]).probabilities[index] < before
+    assert model.compute_posterior([slow, usual]).hypothesis_probabilities[index] < before
 
 
 def test_drawn_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> None:
@@ -94,7 +102,7 @@ def test_drawn_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> Non
     causes = model.unknown_causes
     changes = np.stack([causes.predictions[name].rates[phase][0] for name, phase in phases], axis=1)
     assert 2400 < len(changes) <= 4800
-    assert float(np.sum(causes.shares)) == pytest.approx(1)
+    assert float(np.sum(causes.prior_shares)) == pytest.approx(1)
     for index, hypothesis in enumerate(model.hypotheses):
         if hypothesis.id != "unexplained":
             predictions = {item.id: model.predictions[item.id][index] for item in model.experiments}
@@ -102,7 +110,7 @@ def test_drawn_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> Non
 
 
 def test_fault_left_out_is_unexplained(model: DiagnosisModel, simulator: Simulator) -> None:
-    without = model.leave_out("slow-node")
+    without = model.remove_hypotheses_of_fault("slow-node")
     assert "slow-node:n1-n4" not in {item.id for item in without.hypotheses}
     answer, _ = diagnose(without, simulator, ModeledTruth(("slow-node n3 30",), seed=8))
     assert answer.is_unexplained
@@ -131,8 +139,8 @@ def test_order_of_results_does_not_matter(model: DiagnosisModel, simulator: Simu
         truth.run_experiment(model.find_experiment(name), number, simulator, model.noise)
         for number, name in enumerate(("names", "every-target", "names"))
     ]
-    forward = model.compute_posterior(results).probabilities
-    backward = model.compute_posterior(results[::-1]).probabilities
+    forward = model.compute_posterior(results).hypothesis_probabilities
+    backward = model.compute_posterior(results[::-1]).hypothesis_probabilities
     assert forward.tolist() == pytest.approx(backward.tolist())
 
 
@@ -151,10 +159,10 @@ def test_repeats_with_hardly_any_information_are_not_done(
     model: DiagnosisModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = [ExperimentValue("warm-cache", 0.05, 1.0), ExperimentValue("previous-software", 0.9, 4000.0)]
-    monkeypatch.setattr(diagnosis, "list_values", lambda *arguments: values)
-    choice, _, _ = choose_next(model, model.prior, [], DiagnosisStopRule(), 1)
+    monkeypatch.setattr(diagnosis, "estimate_experiment_values", lambda *arguments: values)
+    choice, _, _ = choose_next_experiment(model, model.prior_probabilities, [], DiagnosisStopRule(), 1)
     assert choice is values[1]
-    choice, _, _ = choose_next(model, model.prior, [], DiagnosisStopRule(least_share=0.05), 1)
+    choice, _, _ = choose_next_experiment(model, model.prior_probabilities, [], DiagnosisStopRule(least_share=0.05), 1)
     assert choice is values[0]
 
 
@@ -163,7 +171,7 @@ def test_separating_experiment_is_worth_the_entropy(model: DiagnosisModel) -> No
     chosen = [index for index, item in enumerate(model.hypotheses) if item.id in ("nothing", "slow-node:n1-n4")]
     weights = []
     for index in chosen:
-        shape = model.prior.log_weights[index].shape
+        shape = model.prior_probabilities.log_weights[index].shape
         only = np.full(shape, -np.inf)
         only[-1, 0] = log(0.5)  # the strongest, at the first part
         weights.append(only)
@@ -171,8 +179,8 @@ def test_separating_experiment_is_worth_the_entropy(model: DiagnosisModel) -> No
 
     def estimate(name: str) -> float:
         predictions = [model.predictions[name][index] for index in chosen]
-        return estimate_information(
-            two, model.find_experiment(name), predictions, [model.masks[index] for index in chosen], model.machine,
+        return estimate_information_bits(
+            two, model.find_experiment(name), predictions, [model.part_masks[index] for index in chosen], model.machine,
             model.noise, np.random.default_rng(1),
         )  # fmt: skip
 

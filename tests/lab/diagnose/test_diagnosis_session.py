@@ -15,12 +15,12 @@ from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import DiagnosisState
-from sonde.diagnose.diagnosis_text import describe_answer, describe_second_cause, name_candidate
+from sonde.diagnose.diagnosis_text import describe_answer, describe_candidate, describe_second_cause
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictive_check import PredictiveCheck
 from sonde.diagnose.simulation import Simulator
-from sonde.diagnose.vendor_bundle import Redaction, build_bundle
+from sonde.diagnose.vendor_bundle import Redaction, build_vendor_bundle
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 
@@ -53,40 +53,42 @@ def test_wrong_hand_result_is_refused(text: str, problem: str) -> None:
 
 
 def test_explanation_names_the_result_that_decides(session: DiagnosisSession) -> None:
-    (row,) = session.explain("slow-target:t0-t7")
+    (row,) = session.list_evidence_for_hypothesis("slow-target:t0-t7")
     assert row.comment == "strongly for"
     assert "slowest target in write: t5" in row.measured
-    (against,) = session.explain("nothing")
+    (against,) = session.list_evidence_for_hypothesis("nothing")
     assert against.comment == "strongly against"
 
 
 def test_explanation_of_a_refused_fault_gives_the_reason(session: DiagnosisSession) -> None:
     with pytest.raises(UserError, match=r"is no hypothesis for this machine: .*no link"):
-        session.explain("slow-link:n1-n4")
+        session.list_evidence_for_hypothesis("slow-link:n1-n4")
 
 
 def test_confirmation_repeats_the_deciding_experiment(session: DiagnosisSession) -> None:
-    confirmation = session.confirm(())
+    confirmation = session.confirm_fix(())
     assert confirmation.experiment == "every-target"
     assert confirmation.is_fixed
-    assert session.answer.first.hypothesis.id == "slow-target:t0-t7"  # the evidence about the fault is unchanged
+    assert (
+        session.answer.most_probable.hypothesis.id == "slow-target:t0-t7"
+    )  # the evidence about the fault is unchanged
 
 
 def test_real_machine_needs_a_hand_result_to_confirm(model: DiagnosisModel, simulator: Simulator) -> None:
     opened = DiagnosisSession(DiagnosisState("small"), model, simulator)
     with pytest.raises(UserError, match="no cause to confirm"):
-        opened.confirm(())
+        opened.confirm_fix(())
     opened.add_result(parse_hand_result(find_experiment("every-target"), ["write=-60%", "read=-60%"]), "hand")
     with pytest.raises(UserError, match="Repeat every-target"):
-        opened.confirm(())
-    assert not opened.confirm(["write=-55%", "read=-1%"]).is_fixed
+        opened.confirm_fix(())
+    assert not opened.confirm_fix(["write=-55%", "read=-1%"]).is_fixed
 
 
 def test_part_that_may_be_another_has_its_probability(session: DiagnosisSession) -> None:
     first = session.find_candidate("slow-target:t0-t7")
-    assert name_candidate(replace(first, part_probability=0.96)) == "a storage target is slow: t5"
-    assert name_candidate(replace(first, part_probability=0.55)) == "a storage target is slow: perhaps t5 (55 %)"
-    assert name_candidate(replace(first, part_probability=0.4)) == "a storage target is slow (one of 8: t0 to t7)"
+    assert describe_candidate(replace(first, part_probability=0.96)) == "a storage target is slow: t5"
+    assert describe_candidate(replace(first, part_probability=0.55)) == "a storage target is slow: perhaps t5 (55 %)"
+    assert describe_candidate(replace(first, part_probability=0.4)) == "a storage target is slow (one of 8: t0 to t7)"
 
 
 def test_contradiction_names_the_measurement(session: DiagnosisSession) -> None:
@@ -105,7 +107,7 @@ def test_page_tells_the_steps_in_order(session: DiagnosisSession, tmp_path: Path
 
 
 def test_bundle_has_no_names_of_hosts(session: DiagnosisSession, tmp_path: Path) -> None:
-    names = build_bundle(session, Archive(tmp_path / "archive"), tmp_path / "case.tar.gz")
+    names = build_vendor_bundle(session, Archive(tmp_path / "archive"), tmp_path / "case.tar.gz")
     with tarfile.open(tmp_path / "case.tar.gz") as bundle:
         texts = [bundle.extractfile(member).read().decode() for member in bundle.getmembers()]  # type: ignore[union-attr]
     assert len(texts) == len(names) == 4
@@ -153,7 +155,7 @@ def test_single_cause_has_no_second_one(session: DiagnosisSession) -> None:
 def test_undecided_pair_says_what_else_is_possible(session: DiagnosisSession) -> None:
     causes, _ = session.find_second_cause()
     other = next(item for item in causes.seconds if item.hypothesis.kind == "cause")
-    seconds = (replace(other, probability=0.6), replace(causes.second, probability=0.3))
+    seconds = (replace(other, probability=0.6), replace(causes.second_cause, probability=0.3))
     undecided = replace(causes, seconds=seconds, probability=0.55, unexplained=0.1)
     first, second, doubt, unexplained = describe_second_cause(undecided)
     assert first.startswith("If there are two causes, the first is (")

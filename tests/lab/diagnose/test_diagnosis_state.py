@@ -17,8 +17,8 @@ from sonde.diagnose.diagnosis_state import (
     check_suspects,
     make_truth,
     parse_complaint,
-    read_state,
-    write_state,
+    read_diagnosis_state,
+    write_diagnosis_state,
 )
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
@@ -34,17 +34,19 @@ def write_states_forever(path: Path) -> None:
     state = DiagnosisState("edison", "fs3")
     number = 0
     while True:
-        state = state.add(ExperimentResult("names", (RunMeasurement({"create": float(number)}),)), "hand")
-        write_state(path, state)
+        state = state.with_result(ExperimentResult("names", (RunMeasurement({"create": float(number)}),)), "hand")
+        write_diagnosis_state(path, state)
         number += 1
 
 
 def test_state_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
     truth = make_truth(["slow-target 3 10x"], "mount-options", 0.25, 9)
-    state = DiagnosisState("edison", "fs3", 32, {"api": "mpiio"}, ("slow-target",), 4, truth=truth).add(RESULT, "hand")
-    write_state(tmp_path / "case.json", state.add(RESULT, "model", confirms=True))
-    stored = read_state(tmp_path / "case.json")
-    assert stored == state.add(RESULT, "model", confirms=True)
+    state = DiagnosisState("edison", "fs3", 32, {"api": "mpiio"}, ("slow-target",), 4, truth=truth).with_result(
+        RESULT, "hand"
+    )
+    write_diagnosis_state(tmp_path / "case.json", state.with_result(RESULT, "model", is_after_fix=True))
+    stored = read_diagnosis_state(tmp_path / "case.json")
+    assert stored == state.with_result(RESULT, "model", is_after_fix=True)
     assert stored.experiment_results == [RESULT]  # what was measured after a fix is no evidence about the fault
 
 
@@ -64,7 +66,7 @@ def test_killed_writer_leaves_a_whole_state(tmp_path: Path) -> None:
         time.sleep(generator.uniform(0, 0.02))
         os.kill(writer, signal.SIGKILL)
         os.waitpid(writer, 0)
-        results = read_state(path).experiment_results
+        results = read_diagnosis_state(path).experiment_results
         # Every result up to the last one is there, in order.
         assert [result.runs[0].rates["create"] for result in results] == list(range(len(results)))
         assert results
@@ -76,20 +78,20 @@ def test_killed_writer_leaves_a_whole_state(tmp_path: Path) -> None:
 def test_damaged_state_is_refused_in_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / "case.json").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=r"is not a diagnosis: .*; name the file"):
-        read_state(tmp_path / "case.json")
+        read_diagnosis_state(tmp_path / "case.json")
 
 
 def test_unknown_experiment_in_a_state_is_refused(tmp_path: Path) -> None:
-    document = DiagnosisState("edison").add(RESULT, "hand").to_json()
+    document = DiagnosisState("edison").with_result(RESULT, "hand").to_json()
     document["results"][0]["experiment"] = "no-such"
     (tmp_path / "case.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(UserError, match='no diagnosis experiment "no-such"'):
-        read_state(tmp_path / "case.json")
+        read_diagnosis_state(tmp_path / "case.json")
 
 
 def test_missing_state_is_refused_with_the_first_command(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="begin one with `sonde diagnose start"):
-        read_state(tmp_path / "none.json")
+        read_diagnosis_state(tmp_path / "none.json")
 
 
 def test_complaint_with_an_unknown_name_is_refused() -> None:

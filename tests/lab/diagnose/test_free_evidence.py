@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters
+from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.description import COUNTER_OBSERVATIONS, LOCAL
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
-from sonde.diagnose.diagnosis_state import DiagnosisState, read_state, write_state
+from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
 from sonde.diagnose.diagnosis_text import list_free_evidence
-from sonde.diagnose.joint_change_evidence import JointChangeEvidence, find_joint_change, find_origins
+from sonde.diagnose.joint_change_evidence import JointChangeEvidence, find_latest_joint_drop, find_origins
 from sonde.diagnose.library import find_experiment, list_causes
 from sonde.diagnose.stated_machine import StatedMachine
 from sonde.telemetry.file_format import Sample, TelemetryFile, write_telemetry
@@ -37,7 +37,7 @@ GIB, DAY = float(1 << 30), 86400.0
 
 @pytest.fixture(scope="module")
 def local() -> DiagnosisSession:
-    return DiagnosisSession.open(DiagnosisState(directory="/scratch"), None)
+    return DiagnosisSession.open_session(DiagnosisState(directory="/scratch"), None)
 
 
 def write_run(
@@ -74,13 +74,16 @@ def write_run(
 
 
 def compute_probabilities(model: DiagnosisModel) -> dict[str, float]:
-    return {item.id: float(p) for item, p in zip(model.hypotheses, model.prior.probabilities, strict=True)}
+    return {
+        item.id: float(p)
+        for item, p in zip(model.hypotheses, model.prior_probabilities.hypothesis_probabilities, strict=True)
+    }
 
 
 def test_counters_of_an_undisturbed_run_show_nothing(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, GIB) for name in ("slow", "usual")]
     observed = {"other-traffic": False, "busy-processors": False, "little-space": False}
-    assert compare_counters(*runs).observed == observed
+    assert compare_counters_of_runs(*runs).observed == observed
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_counters_of_an_undisturbed_run_show_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_counters_show_what_changed(tmp_path: Path, name: str, slow: Any, usual: Any) -> None:
-    evidence = compare_counters(write_run(tmp_path / "slow", **slow), write_run(tmp_path / "usual", **usual))
+    evidence = compare_counters_of_runs(write_run(tmp_path / "slow", **slow), write_run(tmp_path / "usual", **usual))
     assert [key for key, is_observed in evidence.observed.items() if is_observed] == [name]
 
 
@@ -101,7 +104,7 @@ def test_runs_without_counters_say_nothing(tmp_path: Path, local: DiagnosisSessi
     runs = [write_run(tmp_path / name, GIB) for name in ("slow", "usual")]
     for run in runs:
         (run / "telemetry-n1.ndjson").unlink()
-    evidence = compare_counters(*runs)
+    evidence = compare_counters_of_runs(*runs)
     assert set(evidence.observed) == {"little-space"}  # a fact of the record
     hypotheses = local.model.hypotheses
     silent = evidence.describe(hypotheses)[-1]
@@ -134,7 +137,7 @@ def test_other_traffic_separates_a_shared_device_from_a_slow_one(local: Diagnosi
 
     def compute_ratio(evidence: CounterEvidence) -> float:
         model = replace(local.model, counters=evidence)
-        probabilities = model.compute_posterior(results).probabilities
+        probabilities = model.compute_posterior(results).hypothesis_probabilities
         by_id = {item.id: float(p) for item, p in zip(model.hypotheses, probabilities, strict=True)}
         return by_id["shared-device"] / by_id["slow-device"]
 
@@ -146,12 +149,12 @@ def test_other_traffic_separates_a_shared_device_from_a_slow_one(local: Diagnosi
 def test_observation_of_one_run_among_many_is_chance(tmp_path: Path) -> None:
     evidence = CounterEvidence()
     for is_shown in (True, False, False):
-        evidence = evidence.merge(CounterEvidence({"other-traffic": is_shown, "little-space": True}))
+        evidence = evidence.merge_observations(CounterEvidence({"other-traffic": is_shown, "little-space": True}))
     assert evidence.observed == {"other-traffic": False, "little-space": True}
-    assert evidence.merge(CounterEvidence({"other-traffic": True})).observed["other-traffic"]
+    assert evidence.merge_observations(CounterEvidence({"other-traffic": True})).observed["other-traffic"]
     state = DiagnosisState(directory="/scratch", counters=evidence)
-    write_state(tmp_path / "case.json", state)
-    assert read_state(tmp_path / "case.json").counters == evidence
+    write_diagnosis_state(tmp_path / "case.json", state)
+    assert read_diagnosis_state(tmp_path / "case.json").counters == evidence
 
 
 def test_contradicting_counters_widen_the_answer(local: DiagnosisSession) -> None:
@@ -159,7 +162,7 @@ def test_contradicting_counters_widen_the_answer(local: DiagnosisSession) -> Non
     agreeing = replace(local.model, counters=CounterEvidence({"busy-processors": True}))
     contradicting = replace(local.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True}))
     first, second = (model.compute_posterior([result]) for model in (agreeing, contradicting))
-    assert float(np.max(first.probabilities)) > float(np.max(second.probabilities))
+    assert float(np.max(first.hypothesis_probabilities)) > float(np.max(second.hypothesis_probabilities))
     assert first.entropy_bits < second.entropy_bits
 
 
@@ -213,28 +216,28 @@ def make_survey(slow: set[tuple[str, str]], factor: float = 0.4) -> Survey:
 
 
 def test_joint_drop_of_one_file_system_points_to_storage() -> None:
-    change = find_joint_change(make_survey({("fs2", "read"), ("fs2", "write")}), 50 * DAY, 90 * DAY)
+    change = find_latest_joint_drop(make_survey({("fs2", "read"), ("fs2", "write")}), 50 * DAY, 90 * DAY)
     assert (change.origin, change.histories) == ("storage", 2)
 
 
 def test_joint_drop_of_reads_everywhere_points_to_clients() -> None:
     survey = make_survey({(name, "read") for name in ("fs1", "fs2", "fs3")})
-    assert find_joint_change(survey, 50 * DAY, 90 * DAY) == JointChangeEvidence("clients", "clear", 3)
-    assert find_joint_change(survey, 70 * DAY, 90 * DAY) == JointChangeEvidence()
-    assert find_joint_change(survey, 10 * DAY, 50 * DAY) == JointChangeEvidence()
+    assert find_latest_joint_drop(survey, 50 * DAY, 90 * DAY) == JointChangeEvidence("clients", "clear", 3)
+    assert find_latest_joint_drop(survey, 70 * DAY, 90 * DAY) == JointChangeEvidence()
+    assert find_latest_joint_drop(survey, 10 * DAY, 50 * DAY) == JointChangeEvidence()
 
 
 def test_joint_rise_is_no_evidence() -> None:
     survey = make_survey({("fs2", "read"), ("fs2", "write")}, factor=2.5)
     assert survey.joint
-    assert find_joint_change(survey, 50 * DAY, 90 * DAY) == JointChangeEvidence()
+    assert find_latest_joint_drop(survey, 50 * DAY, 90 * DAY) == JointChangeEvidence()
 
 
 def test_joint_evidence_is_stored_and_explained(tmp_path: Path, local: DiagnosisSession) -> None:
     evidence = CounterEvidence({"busy-processors": True}), JointChangeEvidence("clients", "clear", 4)
     state = DiagnosisState(directory="/scratch", counters=evidence[0], joint_change=evidence[1])
-    write_state(tmp_path / "case.json", state)
-    assert read_state(tmp_path / "case.json") == state
+    write_diagnosis_state(tmp_path / "case.json", state)
+    assert read_diagnosis_state(tmp_path / "case.json") == state
     session = DiagnosisSession(state, local.model, StatedMachine(local.model.machine))
     index = [item.id for item in session.model.hypotheses].index("busy-processors")
     rows = list_free_evidence(session.model, index)

@@ -12,7 +12,12 @@ import pytest
 from sonde.diagnose.description import DEFAULT_TRAITS, WITH_TARGETS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT_GRIDS, UNCOVERED_FAULTS
-from sonde.diagnose.library import list_causes, list_experiments, list_experiments_for, read_file
+from sonde.diagnose.library import (
+    list_causes,
+    list_experiments,
+    list_experiments_for_machine_kind,
+    read_description_file,
+)
 from sonde.diagnose.predictions import compute_cause_change
 from sonde.launch.simulator import find_simulator, list_known_faults
 from sonde.model.errors import ExperimentError
@@ -34,7 +39,7 @@ def test_every_fault_of_the_simulator_is_a_hypothesis() -> None:
 )
 def test_every_cause_is_told_by_an_experiment(cause: CauseFile, kind: str) -> None:
     changes = []
-    for experiment in list_experiments_for(kind):
+    for experiment in list_experiments_for_machine_kind(kind):
         for phase in experiment.phases:
             change = compute_cause_change(cause, combine_traits(experiment, phase.id))
             reference = combine_reference_traits(experiment, phase.id)
@@ -59,7 +64,7 @@ def test_wrong_cause_is_refused_with_file_and_member(tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text('schema = "sonde-cause/1"\nid = "odd"\n', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"odd.toml: .*lacks"):
-        read_file(CauseFile, path)
+        read_description_file(CauseFile, path)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +80,4 @@ def test_wrong_log_rule_is_refused(tmp_path: Path, member: str, problem: str) ->
     text = Path(str(resources.files("sonde.diagnose"))) / "experiments" / "server-messages.toml"
     path.write_text(text.read_text(encoding="utf-8").replace('rules = ["lustre-router-down"]', member), "utf-8")
     with pytest.raises(ExperimentError, match=f"odd.toml: phases.router.*{problem}"):
-        read_file(DiagnosisExperiment, path)
+        read_description_file(DiagnosisExperiment, path)

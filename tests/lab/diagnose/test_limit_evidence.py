@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters
+from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.library import find_experiment
@@ -39,19 +39,19 @@ def write_run(folder: Path, facts: Mapping[str, Any]) -> Path:
 )
 def test_limit_that_was_not_there_is_observed(tmp_path: Path, changed: Mapping[str, Any], name: str) -> None:
     slow, usual = write_run(tmp_path / "slow", {**USUAL, **changed}), write_run(tmp_path / "usual", USUAL)
-    observed = [key for key, is_shown in compare_counters(slow, usual).observed.items() if is_shown]
+    observed = [key for key, is_shown in compare_counters_of_runs(slow, usual).observed.items() if is_shown]
     assert observed == ([name] if name else [])
 
 
 def test_limit_of_both_runs_is_no_observation(tmp_path: Path) -> None:
     limited = {**USUAL, "cpu_quota": 1.0, "memory_limit_bytes": 1 << 30}
     runs = [write_run(tmp_path / name, limited) for name in ("slow", "usual")]
-    assert not any(compare_counters(*runs).observed.values())
+    assert not any(compare_counters_of_runs(*runs).observed.values())
 
 
 def test_records_without_facts_of_nodes_say_nothing(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, {}) for name in ("slow", "usual")]
-    assert compare_counters(*runs).observed == {}
+    assert compare_counters_of_runs(*runs).observed == {}
 
 
 def make_group_tree(root: Path, membership: str, files: Mapping[str, str]) -> None:
@@ -117,7 +117,7 @@ def test_node_without_control_groups_says_nothing(tmp_path: Path) -> None:
 def test_limit_decides_between_causes_of_equal_rates(
     observation: str, cause: str, changes: Mapping[str, list[str]]
 ) -> None:
-    opened = DiagnosisSession.open(DiagnosisState(directory="/scratch"), None)
+    opened = DiagnosisSession.open_session(DiagnosisState(directory="/scratch"), None)
     probabilities = []
     for evidence in (CounterEvidence(), CounterEvidence({observation: True})):
         state = DiagnosisState(directory="/scratch", counters=evidence)

@@ -13,8 +13,8 @@ import pytest
 from sonde.cli.main import main
 from sonde.diagnose.description import LOCAL, CauseFile
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
-from sonde.diagnose.diagnosis_state import DiagnosisState, read_state, write_state
-from sonde.diagnose.library import find_experiment, list_causes_for, list_experiments_for
+from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
+from sonde.diagnose.library import find_experiment, list_causes_for_machine_kind, list_experiments_for_machine_kind
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, measure_scatter
@@ -26,12 +26,12 @@ from sonde.model.errors import UserError
 from sonde.model.system import read_system
 
 # Shared causes are about a file or an application of another time, so experiments alone cannot show them.
-PLANTED = [item for item in list_causes_for(LOCAL) if item.machines == (LOCAL,)]
+PLANTED = [item for item in list_causes_for_machine_kind(LOCAL) if item.machines == (LOCAL,)]
 
 
 @pytest.fixture(scope="module")
 def opened() -> DiagnosisSession:
-    return DiagnosisSession.open(DiagnosisState(directory="/scratch"), None)
+    return DiagnosisSession.open_session(DiagnosisState(directory="/scratch"), None)
 
 
 def start_session(opened: DiagnosisSession, truth: ModeledTruth | None = None) -> DiagnosisSession:
@@ -41,7 +41,12 @@ def start_session(opened: DiagnosisSession, truth: ModeledTruth | None = None) -
 
 def test_mount_without_targets_is_a_local_machine() -> None:
     machine = read_machine(read_system(find_system_file("laptop-md")))
-    assert (machine.kind, machine.targets, machine.nodes, machine.mount) == (LOCAL, (), ("localhost",), "bulk-mount")
+    assert (machine.machine_kind, machine.targets, machine.nodes, machine.mount) == (
+        LOCAL,
+        (),
+        ("localhost",),
+        "bulk-mount",
+    )
 
 
 def test_part_of_a_local_machine_is_refused() -> None:
@@ -56,7 +61,9 @@ def test_every_experiment_of_a_local_machine_has_a_plan_for_one_node(opened: Dia
         document = item.make_plan("/scratch").document
         assert document["target"] == {"path": "/scratch"}
         assert item.nodes == 1
-    assert {item.id for item in opened.model.experiments} == {item.id for item in list_experiments_for(LOCAL)}
+    assert {item.id for item in opened.model.experiments} == {
+        item.id for item in list_experiments_for_machine_kind(LOCAL)
+    }
 
 
 @pytest.mark.parametrize("cause", PLANTED, ids=lambda cause: cause.id)
@@ -74,14 +81,14 @@ def test_healthy_local_machine_has_nothing_wrong(opened: DiagnosisSession) -> No
         experiment = find_experiment(name)
         changes = [f"{phase.id}=-2%" for phase in experiment.phases]
         session.add_result(parse_hand_result(experiment, changes), "hand")
-    assert session.answer.first.hypothesis.id == "nothing"
+    assert session.answer.most_probable.hypothesis.id == "nothing"
 
 
 def test_read_ahead_is_named_when_only_streamed_reads_are_slow(opened: DiagnosisSession) -> None:
     session = start_session(opened)
     for name, changes in (("streamed-file", ["write=0%", "read=-80%"]), ("device-transfers", ["write=0%", "read=0%"])):
         session.add_result(parse_hand_result(find_experiment(name), changes), "hand")
-    assert session.answer.first.hypothesis.id == "no-read-ahead"
+    assert session.answer.most_probable.hypothesis.id == "no-read-ahead"
 
 
 def test_spread_of_an_effect_is_the_error_of_its_prediction(opened: DiagnosisSession) -> None:
@@ -102,8 +109,8 @@ def test_experiment_of_another_machine_is_refused(opened: DiagnosisSession) -> N
 
 
 def test_directory_is_stored_with_the_diagnosis(tmp_path: Path) -> None:
-    write_state(tmp_path / "case.json", DiagnosisState(directory="/scratch"))
-    assert read_state(tmp_path / "case.json").directory == "/scratch"
+    write_diagnosis_state(tmp_path / "case.json", DiagnosisState(directory="/scratch"))
+    assert read_diagnosis_state(tmp_path / "case.json").directory == "/scratch"
     assert make_directory_machine("/scratch").document["mounts"][0]["path"] == "/scratch"
 
 
@@ -150,9 +157,11 @@ def test_scatter_of_references_makes_a_result_uncertain(opened: DiagnosisSession
         for item in ({}, scatter)
     )
     healthy = [item.id for item in opened.model.hypotheses].index("nothing")
-    assert certain.probabilities[healthy] < 0.05
-    assert uncertain.probabilities[healthy] > 0.1
-    state = DiagnosisState(directory="/scratch").add(ExperimentResult("processor-work", run, 0.05, 0, scatter), "x")
+    assert certain.hypothesis_probabilities[healthy] < 0.05
+    assert uncertain.hypothesis_probabilities[healthy] > 0.1
+    state = DiagnosisState(directory="/scratch").with_result(
+        ExperimentResult("processor-work", run, 0.05, 0, scatter), "x"
+    )
     assert DiagnosisState.from_json(state.to_json()) == state
 
 

@@ -15,7 +15,7 @@ from sonde.model.system import read_system
 
 
 def test_equal_parts_are_one_group(tmp_path: Path) -> None:
-    groups = {group.kind: group for group in read_small_machine(tmp_path).groups}
+    groups = {group.kind: group for group in read_small_machine(tmp_path).part_groups}
     assert groups["target"].members == tuple(f"t{index}" for index in range(8))
     assert groups["server"].members == ("oss1", "oss2", "oss3", "oss4")
     assert groups["router"].members == ("r1", "r2")
@@ -23,7 +23,7 @@ def test_equal_parts_are_one_group(tmp_path: Path) -> None:
 
 
 def test_server_slows_its_own_targets(tmp_path: Path) -> None:
-    servers = next(group for group in read_small_machine(tmp_path).groups if group.kind == "server")
+    servers = next(group for group in read_small_machine(tmp_path).part_groups if group.kind == "server")
     assert servers.targets[1] == {"t2", "t3"}
 
 
@@ -33,7 +33,7 @@ def test_part_with_another_rate_is_a_group_of_its_own(tmp_path: Path) -> None:
         'id = "t[0-5]"\nkind = "ost"\nindex = 0\nfile_system = "fs"\nserver = "oss[1-3]"\nrate = "100 MB/s"\n\n'
         '[[targets]]\nid = "t[6-7]"\nkind = "ost"\nindex = 6\nfile_system = "fs"\nserver = "oss4"\nrate = "50 MB/s"',
     )
-    groups = read_small_machine(tmp_path, split).groups
+    groups = read_small_machine(tmp_path, split).part_groups
     assert [len(group.members) for group in groups if group.kind == "target"] == [6, 2]
     # Servers are told apart only by their own descriptions; the targets behind them are of another group.
     assert [len(group.members) for group in groups if group.kind == "server"] == [4]
@@ -41,7 +41,7 @@ def test_part_with_another_rate_is_a_group_of_its_own(tmp_path: Path) -> None:
 
 def test_edison_has_one_group_for_144_targets() -> None:
     machine = read_machine(read_system(find_system_file("edison")), "fs3")
-    sizes = {group.kind: len(group.members) for group in machine.groups}
+    sizes = {group.kind: len(group.members) for group in machine.part_groups}
     assert sizes == {"target": 144, "node": 12, "server": 36, "router": 42}
     assert machine.node_count == 5588
 
@@ -55,7 +55,7 @@ def test_unknown_mount_is_refused_with_the_known_ones(tmp_path: Path) -> None:
 def test_smaller_machine_has_the_first_targets_and_their_servers() -> None:
     system = read_system(find_system_file("edison"))
     machine = read_machine(system, "fs3", most_targets=32)
-    sizes = {group.kind: len(group.members) for group in machine.groups}
+    sizes = {group.kind: len(group.members) for group in machine.part_groups}
     assert sizes == {"target": 32, "node": 4, "server": 8, "router": 42}
     assert machine.target_count == 144
     assert len(machine.document["targets"]) == 33  # and the metadata target

@@ -11,10 +11,10 @@ import pytest
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.experiment_plan import fit_experiment
 from sonde.diagnose.library import find_experiment
-from sonde.diagnose.likelihood import MemberMasks
+from sonde.diagnose.likelihood import PartMasks
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
-from sonde.diagnose.predictions import Prediction, SimulatedEffect, combine_effects, compute_effect
+from sonde.diagnose.predictions import Prediction, SimulatedEffect, compute_effect, interpolate_effects
 from sonde.diagnose.simulation import Simulator
 
 AMOUNTS = ("1", "10", "100")
@@ -22,7 +22,7 @@ AMOUNTS = ("1", "10", "100")
 
 def combine_rates(*changes: float) -> tuple[list[float], list[float]]:
     effects = [SimulatedEffect({"write": (change, 0.0)}, {}) for change in changes]
-    mean, sd = combine_effects(effects, AMOUNTS).rates["write"]
+    mean, sd = interpolate_effects(effects, AMOUNTS).rates["write"]
     return mean.tolist(), sd.tolist()
 
 
@@ -57,8 +57,8 @@ def test_strength_within_the_noise_is_invisible() -> None:
 
 def test_invisible_strength_has_no_prior(model: DiagnosisModel) -> None:
     index = next(index for index, item in enumerate(model.hypotheses) if item.fault == "noisy-neighbor")
-    visible = model.find_visible(index)
-    shares = np.exp(model.prior.log_weights[index][:, 0])
+    visible = model.find_visible_strengths(index)
+    shares = np.exp(model.prior_probabilities.log_weights[index][:, 0])
     assert set(visible.tolist()) <= {0.0, 1.0}
     assert shares[visible > 0] == pytest.approx(np.full(int(sum(visible)), np.max(shares)))
     assert np.all(shares[visible == 0] < 1e-3 * np.max(shares))
@@ -69,7 +69,7 @@ def test_experiment_on_one_target_shows_only_its_parts(model: DiagnosisModel, si
     assert experiment.only_target == "t0"
     by_fault = {item.fault: item for item in model.hypotheses}
     exposed = {
-        name: MemberMasks(by_fault[name], simulator.machine).select_exposed(experiment)
+        name: PartMasks(by_fault[name], simulator.machine).select_exposed(experiment)
         for name in ("slow-target", "slow-link", "noisy-neighbor")
     }
     assert exposed["slow-target"].tolist() == [1] + [0] * 7

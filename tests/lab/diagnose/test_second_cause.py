@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sonde.diagnose.cause_pairs import weigh_pairs
+from sonde.diagnose.cause_pairs import compute_pair_probabilities
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.modeled_truth import ModeledTruth
-from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_two_causes
+from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_most_probable_pair
 from sonde.diagnose.simulation import Simulator
 
 NAMES = ("every-target", "names", "warm-cache", "server-messages")
@@ -31,13 +31,13 @@ def measure(
 
 
 def find_causes(model: DiagnosisModel, simulator: Simulator, *faults: str) -> TwoCauses:
-    causes = find_two_causes(model, measure(model, simulator, faults))
+    causes = find_most_probable_pair(model, measure(model, simulator, faults))
     assert causes is not None
     return causes
 
 
 def name_causes(causes: TwoCauses) -> set[tuple[str, str]]:
-    return {(item.hypothesis.id, item.part) for item in (causes.first, causes.second)}
+    return {(item.hypothesis.id, item.part) for item in (causes.first, causes.second_cause)}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_wrong_pair_is_never_sure(
     answers: set[tuple[str, str]],
 ) -> None:
     for seed in (3, 4, 5):
-        causes = find_two_causes(model, measure(model, simulator, faults, names, seed))
+        causes = find_most_probable_pair(model, measure(model, simulator, faults, names, seed))
         assert causes is not None
         assert name_causes(causes) == answers or not causes.is_decided(SECOND_RULE)
 
@@ -80,19 +80,19 @@ def test_wrong_pair_is_never_sure(
 def test_single_fault_has_no_second_cause(model: DiagnosisModel, simulator: Simulator) -> None:
     causes = find_causes(model, simulator, SLOW_TARGET)
     assert (causes.first.hypothesis.id, causes.first.part) == ("slow-target:t0-t7", "t5")
-    assert causes.second.hypothesis.id == "nothing"
+    assert causes.second_cause.hypothesis.id == "nothing"
 
 
 def test_slow_part_behind_the_first_cause_is_not_ignored(model: DiagnosisModel, simulator: Simulator) -> None:
     # Both are at the same server: a slow link explains the reads of its targets, and not that one of them is slower.
     causes = find_causes(model, simulator, "slow-target t2 10", "slow-link oss2 4")
     alone = find_causes(model, simulator, "slow-link oss2 4")
-    assert alone.second.hypothesis.id == "nothing"
-    assert causes.second.hypothesis.id != "nothing"
+    assert alone.second_cause.hypothesis.id == "nothing"
+    assert causes.second_cause.hypothesis.id != "nothing"
 
 
 def test_all_alternatives_explain_the_same_measurements(model: DiagnosisModel, simulator: Simulator) -> None:
-    pairs = weigh_pairs(model, measure(model, simulator, (SLOW_TARGET,)))
+    pairs = compute_pair_probabilities(model, measure(model, simulator, (SLOW_TARGET,)))
     probabilities = np.exp(pairs.group_log_weights)
     assert np.sum(probabilities) == pytest.approx(1.0)
     single = model.compute_posterior(measure(model, simulator, (SLOW_TARGET,)))
@@ -107,7 +107,7 @@ def test_all_alternatives_explain_the_same_measurements(model: DiagnosisModel, s
 
 def test_next_experiment_separates_probable_pairs(model: DiagnosisModel, simulator: Simulator) -> None:
     results = measure(model, simulator, (SLOW_TARGET, "mds-saturated 0.8"), ("every-target",))
-    causes = find_two_causes(model, results)
+    causes = find_most_probable_pair(model, results)
     assert causes is not None
     value, _ = causes.choose_next(SECOND_RULE, 1)
     assert value is not None
@@ -117,4 +117,4 @@ def test_next_experiment_separates_probable_pairs(model: DiagnosisModel, simulat
 
 
 def test_model_without_causes_has_no_pairs(model: DiagnosisModel) -> None:
-    assert find_two_causes(replace(model, hypotheses=model.hypotheses[:2]), []) is None
+    assert find_most_probable_pair(replace(model, hypotheses=model.hypotheses[:2]), []) is None

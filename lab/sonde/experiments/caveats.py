@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sonde.experiments.results import Results
-from sonde.findings.caveats import get_own_classification, select_phase_caveats
+from sonde.findings.caveats import get_stored_classification, select_phase_caveats
 from sonde.model.errors import RecordError
 from sonde.model.units import counted
 from sonde.store.summary import Summary, read_summary
@@ -52,5 +52,5 @@ def _list_serious_findings(run: Summary) -> list[tuple[str, Mapping[str, object]
     return [
         (str(row.get("phase")), finding)
         for row in measured
-        for finding in select_phase_caveats(run.document, str(row.get("phase")), get_own_classification(row))
+        for finding in select_phase_caveats(run.document, str(row.get("phase")), get_stored_classification(row))
     ]

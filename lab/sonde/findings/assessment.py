@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.findings.caveats import GOOD, caveat_to_json, determine_phase_validity, find_caveats, format_caveat
+from sonde.findings.caveats import GOOD, convert_caveat_to_json, determine_phase_validity, find_caveats, format_caveat
 from sonde.findings.classification import Classification, classify_in_model, classify_number, is_one_file_per_operation
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.findings.slow_intervals import describe_slow_intervals
@@ -65,7 +65,7 @@ class Assessment:
         return f"Doubtful: {'; '.join(texts)}." if texts else ""
 
     @property
-    def details(self) -> tuple[str, ...]:
+    def detail_sentences(self) -> tuple[str, ...]:
         """All sentences beyond the classification, caveats first."""
         texts = (
             self.caveat_sentence,
@@ -86,7 +86,7 @@ class Assessment:
             "validity": self.validity,
             **({"modeled_classification": self.modeled.value} if self.modeled else {}),
             "classification_text": quantities.to_plain_spaces(self.classification_text),
-            **({"caveats": [caveat_to_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
+            **({"caveats": [convert_caveat_to_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
             **{name: quantities.to_plain_spaces(getattr(self, name)) for name in names if getattr(self, name)},
         }
 
@@ -102,13 +102,15 @@ def assess_rate_with_timeline(
     """Does the same with a timeline that the caller has built already."""
     classification, clause = classify_number(run, phase, interval)
     modeled = classify_in_model(run, phase, interval)[0] if classification is Classification.SIMULATED else None
-    operations = prefers_operations(phase)
+    operations = is_reported_in_operations(phase)
     clauses = (
         _describe_phase_variation(phase, timeline, operations, interval),
         _describe_stragglers(run, phase, operations),
         _describe_cache_rate(phase),
     )
-    variation, stragglers, cache_rate = (_name_unit_of_files(run, phase, to_sentence(text)) for text in clauses)
+    variation, stragglers, cache_rate = (
+        _replace_operations_by_files(run, phase, to_sentence(text)) for text in clauses
+    )
     return Assessment(
         classification,
         clause,
@@ -124,19 +126,19 @@ def assess_rate_with_timeline(
     )
 
 
-def prefers_operations(phase: PhaseRecord) -> bool:
+def is_reported_in_operations(phase: PhaseRecord) -> bool:
     """Whether the phase is reported in operations per second: its operations are small or transfer no bytes."""
     end = phase.end
     return end is not None and end.ops.done > 0 and end.bytes.transferred / end.ops.done < SMALL_OPERATION
 
 
-def format_phase_rate(value: float, operations: bool) -> str:
+def format_phase_rate(rate: float, is_operation_rate: bool) -> str:
     """A rate in operations per second or bytes per second."""
-    return str(quantities.display_operation_rate(value) if operations else quantities.display_byte_rate(value))
+    return str(quantities.display_operation_rate(rate) if is_operation_rate else quantities.display_byte_rate(rate))
 
 
-def _name_unit_of_files(run: RecordedRun, phase: PhaseRecord, text: str) -> str:
-    return text.replace("op/s", "files/s") if is_one_file_per_operation(run, phase) else text
+def _replace_operations_by_files(run: RecordedRun, phase: PhaseRecord, rate_text: str) -> str:
+    return rate_text.replace("op/s", "files/s") if is_one_file_per_operation(run, phase) else rate_text
 
 
 def _describe_phase_variation(
@@ -147,7 +149,7 @@ def _describe_phase_variation(
     if timeline is None or rate is None or timeline.edges[-1] < MIN_PHASE_S:
         return ""
     variation = timeline.get_variation(operations)
-    if not variation.explains(rate.ops_per_s if operations else rate.bytes_per_s):
+    if not variation.has_levels_of_rate(rate.ops_per_s if operations else rate.bytes_per_s):
         return ""
     fsync_s = (phase.end.seconds.fsync or 0.0) if phase.end else 0.0
     return describe_variation(variation, operations, timeline.edges[-1], fsync_s)
@@ -159,38 +161,38 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
     `fsync_s`: from the first fsync to the end of the last. Nothing is transferred then, which is no fall of the rate.
     """
 
-    def text(rate: float) -> str:
+    def format_rate(rate: float) -> str:
         return format_phase_rate(rate, operations)
 
     if variation.kind == "steps":
         times = [str(quantities.display_seconds(start)) for start, _ in variation.parts]
         rates = [rate for _, rate in variation.parts]
         verb = _choose_direction_verb(rates[0], rates[1])
-        first = f"{verb} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
+        first = f"{verb} from {format_rate(rates[0])} to {format_rate(rates[1])} after {times[1]}"
         if fsync_s > 0 and rates[-1] <= STALLED * rates[-2]:
             fsync = f"after {times[-1]} only the fsync was left, for {quantities.display_seconds(fsync_s)}"
             if len(rates) == 2:
-                return f"transferred at {text(rates[0])}; {fsync}"
+                return f"transferred at {format_rate(rates[0])}; {fsync}"
             return f"{first}; {fsync}"
         if len(rates) == 2:
             return first
-        return f"{first}, then {_choose_direction_verb(rates[1], rates[2])} to {text(rates[2])} after {times[2]}"
+        return f"{first}, then {_choose_direction_verb(rates[1], rates[2])} to {format_rate(rates[2])} after {times[2]}"
     if variation.kind == "drift":
         verb = _choose_direction_verb(variation.before, variation.after)
-        return f"{verb} gradually from {text(variation.before)} to {text(variation.after)}"
+        return f"{verb} gradually from {format_rate(variation.before)} to {format_rate(variation.after)}"
     if variation.kind == "stalls":
         duration, stalled = quantities.display_seconds(seconds), quantities.display_seconds(variation.stalled_s)
-        return f"stood still for {stalled} of {duration}; otherwise {text(variation.moving)}"
+        return f"stood still for {stalled} of {duration}; otherwise {format_rate(variation.moving)}"
     if variation.kind == "steady":
-        percent = max(1, round(variation.spread * 100))
-        return f"steady, ±{percent}{quantities.NO_BREAK_SPACE}% around {text(variation.mean)}"
+        percent = max(1, round(variation.relative_spread * 100))
+        return f"steady, ±{percent}{quantities.NO_BREAK_SPACE}% around {format_rate(variation.mean)}"
     if variation.kind == "uneven":
-        return f"uneven, between {text(variation.low)} and {text(variation.high)} for nine tenths of the time"
+        return f"uneven, between {format_rate(variation.low)} and {format_rate(variation.high)} for nine tenths of the time"
     return ""
 
 
-def _choose_direction_verb(before: float, after: float) -> str:
-    return "rose" if after > before else "fell"
+def _choose_direction_verb(rate_before: float, rate_after: float) -> str:
+    return "rose" if rate_after > rate_before else "fell"
 
 
 def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:

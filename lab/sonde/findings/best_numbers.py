@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.findings.assessment import Assessment, prefers_operations
+from sonde.findings.assessment import Assessment, is_reported_in_operations
 from sonde.findings.caveats import format_caveat
 from sonde.findings.classification import Classification, is_one_file_per_operation
 from sonde.model import quantities
@@ -49,7 +49,7 @@ class WorkKind:
     random: str = ""
 
     @property
-    def order(self) -> tuple[bool, int]:
+    def position_in_sentence(self) -> tuple[bool, int]:
         """The position in the sentence."""
         return bool(self.random), list(dict.fromkeys(_VERBS.values())).index(self.verb)
 
@@ -81,7 +81,7 @@ def determine_work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None
     verb = _VERBS.get(phase.begin.op)
     if verb is None or is_one_file_per_operation(run, phase):
         return None
-    if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM or not prefers_operations(phase):
+    if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM or not is_reported_in_operations(phase):
         return WorkKind(verb)
     try:
         block = str(quantities.display_size(float(parse_bytes(run.find_setting(phase.id, "access", "transfer")))))
@@ -98,24 +98,24 @@ def make_candidate(run: RecordedRun, phase: PhaseRecord, assessment: Assessment)
     return BestCandidate(kind, value, assessment.classification, assessment.caveats, modeled=assessment.modeled)
 
 
-def select_best_numbers(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
+def select_best_numbers(number_candidates: Iterable[BestCandidate]) -> list[BestCandidate]:
     """The best candidate of each kind, in the order of the sentence: of measured storage numbers; if there are none, of
     simulated ones."""
-    candidates = list(numbers)
+    candidates = list(number_candidates)
     stored = [number for number in candidates if number.classification in STORAGE_CLASSIFICATIONS]
     return _select_best_of_each_kind(stored) or _select_best_of_each_kind(
         number for number in candidates if number.modeled in _MODELED_CLASSIFICATIONS
     )
 
 
-def _select_best_of_each_kind(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
+def _select_best_of_each_kind(candidates: Iterable[BestCandidate]) -> list[BestCandidate]:
     result: dict[WorkKind, BestCandidate] = {}
-    for number in numbers:
+    for number in candidates:
         if number.kind is None or not number.value:
             continue
         if number.kind not in result or number.value > (result[number.kind].value or 0):
             result[number.kind] = number
-    return [result[kind] for kind in sorted(result, key=lambda kind: (kind.order, kind.random))]
+    return [result[kind] for kind in sorted(result, key=lambda kind: (kind.position_in_sentence, kind.random))]
 
 
 def is_simulated(quoted: Sequence[BestCandidate]) -> bool:

@@ -64,9 +64,9 @@ def select_caveats(findings: Iterable[Mapping[str, Any]], classification: str) -
     return [finding for finding in findings if _is_severe(finding.get("severity")) and finding.get("id") != implied]
 
 
-def get_own_classification(row: Mapping[str, Any]) -> str:
+def get_stored_classification(phase_row: Mapping[str, Any]) -> str:
     """The classification of a phase of a run.json that implies findings: within its model for a simulated number."""
-    return str(row.get("modeled_classification") or row.get("classification") or "")
+    return str(phase_row.get("modeled_classification") or phase_row.get("classification") or "")
 
 
 def select_phase_caveats(document: Mapping[str, Any], phase: str, classification: str) -> list[Mapping[str, Any]]:
@@ -87,7 +87,7 @@ def format_caveat(caveat: Finding) -> str:
     return escape_line(caveat.text or caveat.id, 600).strip().rstrip(".")
 
 
-def caveat_to_json(caveat: Finding) -> dict[str, str]:
+def convert_caveat_to_json(caveat: Finding) -> dict[str, str]:
     """The JSON form of a caveat, without empty members."""
     return {name: getattr(caveat, name) for name in ("id", "severity", "text", "advice") if getattr(caveat, name)}
 

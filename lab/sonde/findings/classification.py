@@ -42,12 +42,12 @@ class Classification(Enum):
     FAILED = "failed"
 
     @property
-    def heading(self) -> str:
+    def group_heading(self) -> str:
         """The heading of the group of such numbers."""
         return _HEADINGS[self]
 
     @property
-    def label(self) -> str:
+    def table_label(self) -> str:
         """One or two words for a cell of a table."""
         return _LABELS.get(self, self.value)
 
@@ -72,14 +72,14 @@ _HEADINGS = {
 }
 
 
-def label_classification(value: str) -> str:
-    """The label of a classification stored under its `value`; empty where nothing is known."""
-    return next((member.label for member in Classification if member.value == value), value)
+def label_classification(stored_value: str) -> str:
+    """The label of a classification stored under its `stored_value`; empty where nothing is known."""
+    return next((member.table_label for member in Classification if member.value == stored_value), stored_value)
 
 
-def is_judged_classification(value: str) -> bool:
-    """`Classification.is_judged` by its stored `value`; numbers of other tools, without one, are judged."""
-    return not value or any(member.is_judged for member in Classification if member.value == value)
+def is_judged_classification(stored_value: str) -> bool:
+    """`Classification.is_judged` by its stored `stored_value`; numbers of other tools, without one, are judged."""
+    return not stored_value or any(member.is_judged for member in Classification if member.value == stored_value)
 
 
 # Kept by a simulated number: what failed or is wrong is so in the model too.
@@ -118,7 +118,7 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
         return Classification.MEMORY, f"files on {kind} live in memory: not a storage number"
     if get_tested_file_system(run).type == OBJECT_STORE:
         clause = "by the object store, whose own caches are not known; this node caches no objects"
-        return _classify_duration(
+        return _classify_storage_number_by_duration(
             phase, is_one_file_per_operation(run, phase), Classification.STORAGE, clause, interval
         )
     if phase.begin.op in METADATA_OPS:
@@ -127,7 +127,9 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
         return Classification.UNKNOWN, "nothing was moved"
     writes = phase.begin.op in WRITE_ONLY_OPS
     classification, clause = _classify_write(run, phase, interval) if writes else _classify_read(run, phase)
-    return _classify_duration(phase, is_one_file_per_operation(run, phase), classification, clause, interval)
+    return _classify_storage_number_by_duration(
+        phase, is_one_file_per_operation(run, phase), classification, clause, interval
+    )
 
 
 def is_one_file_per_operation(run: RecordedRun, phase: PhaseRecord) -> bool:
@@ -144,13 +146,15 @@ def _classify_name_operation(run: RecordedRun, phase: PhaseRecord) -> tuple[Clas
     unless the node's attribute cache may still have held them."""
     if get_tested_file_system(run).network:
         if phase.begin.op in NAMESPACE_CHANGING_OPS:
-            return _classify_duration(phase, True, Classification.STORAGE, "at the servers, which changed the names")
+            return _classify_storage_number_by_duration(
+                phase, True, Classification.STORAGE, "at the servers, which changed the names"
+            )
         if any(treatment.metadata_cache_dropped for treatment in phase.treatments):
-            return _classify_duration(
+            return _classify_storage_number_by_duration(
                 phase, True, Classification.STORAGE, "from the servers: this node had dropped its metadata cache"
             )
         if len(run.nodes) > 1 and run.find_planned_phase(phase.id).get("shift"):
-            return _classify_duration(
+            return _classify_storage_number_by_duration(
                 phase, True, Classification.STORAGE, "from the servers: another node had made the names"
             )
         return Classification.UNKNOWN, "how many of the names this node still knew is not known"
@@ -158,23 +162,27 @@ def _classify_name_operation(run: RecordedRun, phase: PhaseRecord) -> tuple[Clas
     return Classification.CACHE, f"{reason}: not a storage number"
 
 
-def _classify_duration(
-    phase: PhaseRecord, files: bool, classification: Classification, clause: str, interval: str = "total"
+def _classify_storage_number_by_duration(
+    phase: PhaseRecord,
+    operations_are_files: bool,
+    classification: Classification,
+    reason_clause: str,
+    interval_name: str = "total",
 ) -> tuple[Classification, str]:
-    """Divides storage numbers by duration: sustained, a burst, or too short. `files`: each operation is one file."""
+    """Divides storage numbers by duration: sustained, a burst, or too short. `operations_are_files`: each operation is one file."""
     rates = phase.end.rates if phase.end else PhaseRates()
-    rate = getattr(rates, interval) or rates.total or rates.transfer
+    rate = getattr(rates, interval_name) or rates.total or rates.transfer
     if classification is not Classification.STORAGE or rate is None:
-        return classification, clause
+        return classification, reason_clause
     duration = quantities.display_seconds(rate.seconds)
     if rate.seconds >= MIN_SUSTAINED_S:
-        return classification, f"{clause}; sustained for {duration}"
-    if rate.seconds < (MIN_SMALL_FILE_PHASE_S if files else MIN_PHASE_S):
-        return Classification.SHORT, f"{clause}; over in {duration}: too short to trust"
-    return Classification.BURST, f"{clause}; a burst of {duration}"
+        return classification, f"{reason_clause}; sustained for {duration}"
+    if rate.seconds < (MIN_SMALL_FILE_PHASE_S if operations_are_files else MIN_PHASE_S):
+        return Classification.SHORT, f"{reason_clause}; over in {duration}: too short to trust"
+    return Classification.BURST, f"{reason_clause}; a burst of {duration}"
 
 
-def _was_cached(phase: PhaseRecord) -> bool:
+def _was_data_cached(phase: PhaseRecord) -> bool:
     """Whether the data was at least partly in the page cache, by the rule that also separates histories."""
     return classify_cache(phase.begin.cache, [finding.id for finding in phase.findings]) == "cached"
 
@@ -194,9 +202,9 @@ def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification
             Classification.CACHE,
             f"partly served from page cache ({share} of the data was there): not a storage number",
         )
-    if _was_read_repeatedly(run, phase):
+    if _was_data_read_repeatedly(run, phase):
         return Classification.CACHE, "read more than once, so partly from page cache: not a storage number"
-    if _was_cached(phase):
+    if _was_data_cached(phase):
         return Classification.CACHE, "may have been served from page cache: not a storage number"
     if cache == "cold" or residency is not None:
         share = quantities.display_percent(residency or 0.0)
@@ -207,7 +215,7 @@ def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification
     return Classification.UNKNOWN, "how much of it came from the page cache is not known"
 
 
-def _was_read_repeatedly(run: RecordedRun, phase: PhaseRecord) -> bool:
+def _was_data_read_repeatedly(run: RecordedRun, phase: PhaseRecord) -> bool:
     """Whether the data was read more than once and may have stayed in memory in between."""
     if any(item.id == "cache_suspect" and "first_pass_bytes" in item.evidence for item in phase.findings):
         return True
@@ -224,7 +232,7 @@ def _classify_write(run: RecordedRun, phase: PhaseRecord, interval: str) -> tupl
     subpage = None if flush not in ("", _AT_END) else find_subpage_source(run, phase)
     if subpage is not None:
         return Classification.CACHE, subpage.clause
-    if flush and not _was_cached(phase):
+    if flush and not _was_data_cached(phase):
         return Classification.STORAGE, f"to storage: {flush}"
     if phase.begin.direct:
         return Classification.STORAGE, "to storage: direct I/O, not flushed"
@@ -245,7 +253,7 @@ def describe_interruption(run: RecordedRun, phase: PhaseRecord) -> str:
     if end is not None:
         progress = f" after {quantities.display_volume(end.bytes.transferred)}"
     if phase.errors:
-        return f"stopped by an error{progress}: {format_error(phase.errors[0]).rstrip('.')}"
+        return f"stopped by an error{progress}: {format_error_line(phase.errors[0]).rstrip('.')}"
     if run.status == "interrupted":
         return f"interrupted{progress}"
     return f"it did not end; last heard of{progress}" if progress else "it did not end"
@@ -262,14 +270,16 @@ def describe_flush(run: RecordedRun, phase: PhaseRecord) -> str:
     return sync or fsync.get(str(run.find_setting(phase.id, "io", "fsync")), "") or timed
 
 
-def format_error(line: ErrorLine) -> str:
+def format_error_line(error_line: ErrorLine) -> str:
     """The text of the record line, or one composed of its members."""
-    if line.text:
-        return escape_line(line.text, 600)
-    path = f" of {escape_line(line.path, 300)}" if line.path else ""
-    host = f" on {escape_line(line.host, 80)}" if line.host else ""
-    reason = escape_line(line.name, 40) or (f"errno {line.errno}" if line.errno is not None else "no reason recorded")
-    return f"{escape_line(line.operation, 40) or 'operation'}{path} failed{host}: {reason}"
+    if error_line.text:
+        return escape_line(error_line.text, 600)
+    path = f" of {escape_line(error_line.path, 300)}" if error_line.path else ""
+    host = f" on {escape_line(error_line.host, 80)}" if error_line.host else ""
+    reason = escape_line(error_line.name, 40) or (
+        f"errno {error_line.errno}" if error_line.errno is not None else "no reason recorded"
+    )
+    return f"{escape_line(error_line.operation, 40) or 'operation'}{path} failed{host}: {reason}"
 
 
 def get_tested_file_system(run: RecordedRun) -> FileSystemFacts:

@@ -30,7 +30,7 @@ def explain_finding(finding_id: str) -> str:
     return _LINK.sub("", " ".join(text.split())).replace("`", "").strip()
 
 
-def name_help_commands(finding_ids: Iterable[str]) -> str:
+def list_help_commands(finding_ids: Iterable[str]) -> str:
     """Returns the commands that explain these findings, separated by commas."""
     known_ids = [finding_id for finding_id in dict.fromkeys(finding_ids) if finding_id in read_explanations()]
     return ", ".join(f"sonde help {finding_id}" for finding_id in known_ids)

@@ -44,13 +44,13 @@ def correct_clock(runs: Sequence[RecordedRun], documents: Sequence[dict[str, Any
         f"The clock of the logs is {abs(offset.offset_s):.0f} s {side} that of {name} ({basis});"
         " times of the events are corrected."
     )
-    return [_shift(document, offset) for document in documents], sentence
+    return [_shift_event_times(document, offset) for document in documents], sentence
 
 
-def _shift(document: dict[str, Any], offset: ClockOffset) -> dict[str, Any]:
+def _shift_event_times(event_document: dict[str, Any], clock_offset: ClockOffset) -> dict[str, Any]:
     times = [
-        f"{datetime.fromisoformat(text) - timedelta(seconds=offset.offset_s):%Y-%m-%dT%H:%M:%SZ}"
-        for text in document["when"].split("/")
+        f"{datetime.fromisoformat(text) - timedelta(seconds=clock_offset.offset_s):%Y-%m-%dT%H:%M:%SZ}"
+        for text in event_document["when"].split("/")
     ]
-    details = f"{document.get('details', '')} (clock corrected by {-offset.offset_s:+.0f} s)".strip()
-    return {**document, "when": "/".join(times), "details": details}
+    details = f"{event_document.get('details', '')} (clock corrected by {-clock_offset.offset_s:+.0f} s)".strip()
+    return {**event_document, "when": "/".join(times), "details": details}

@@ -68,13 +68,13 @@ def _find_slow_nodes(shares: Floats) -> tuple[tuple[int, int], ...]:
     return tuple((int(row), int(counts[row])) for row in order if counts[row] >= AGAIN)
 
 
-def describe_repeated_stragglers(rates: NodeRateHistory) -> str:
+def describe_repeated_stragglers(node_rate_history: NodeRateHistory) -> str:
     """Which nodes are slow again and again; empty when none is."""
     sentences = []
-    for row, count in rates.slow[:5]:
-        shares = rates.shares[row][~np.isnan(rates.shares[row])]
+    for row, count in node_rate_history.slow[:5]:
+        shares = node_rate_history.shares[row][~np.isnan(node_rate_history.shares[row])]
         sentences.append(
-            f"{rates.hosts[row]} ({100 * (1 - float(np.median(shares))):.0f} %, in {count} of {shares.size} runs)"
+            f"{node_rate_history.hosts[row]} ({100 * (1 - float(np.median(shares))):.0f} %, in {count} of {shares.size} runs)"
         )
-    more = f" and {len(rates.slow) - 5} more" if len(rates.slow) > 5 else ""
+    more = f" and {len(node_rate_history.slow) - 5} more" if len(node_rate_history.slow) > 5 else ""
     return f"Slower than the middle node again and again: {', '.join(sentences)}{more}." if sentences else ""

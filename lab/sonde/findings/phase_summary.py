@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.findings.assessment import Assessment, assess_rate_with_timeline, prefers_operations
+from sonde.findings.assessment import Assessment, assess_rate_with_timeline, is_reported_in_operations
 from sonde.findings.classification import SYNTHETIC, Classification, describe_flush, is_one_file_per_operation
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.model import quantities
@@ -74,9 +74,9 @@ class PhaseSummary:
         return self.assessment.classification_text
 
     @property
-    def details(self) -> str:
+    def detail_text(self) -> str:
         """All sentences beyond the classification."""
-        return " ".join(self.assessment.details)
+        return " ".join(self.assessment.detail_sentences)
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ class AssessedPhase:
 
 def assess_phase(run: RecordedRun, phase: PhaseRecord) -> AssessedPhase:
     """Summarizes and assesses one phase."""
-    operations = prefers_operations(phase)
+    operations = is_reported_in_operations(phase)
     rate, secondary_rate, rate_terms = _format_rates(run, phase, operations)
     timeline = build_timeline(phase)
     summary = PhaseSummary(
-        name=name_phase(run, phase),
+        name=make_phase_heading(run, phase),
         access=describe_access(run, phase),
         assessment=assess_rate_with_timeline(run, phase, timeline),
         rate=rate,
@@ -105,9 +105,9 @@ def assess_phase(run: RecordedRun, phase: PhaseRecord) -> AssessedPhase:
     return AssessedPhase(phase, summary, timeline, operations)
 
 
-def name_phase(run: RecordedRun, phase: PhaseRecord) -> str:
+def make_phase_heading(run: RecordedRun, phase: PhaseRecord) -> str:
     """ "Random read, direct, 32 in flight": the phase as a heading."""
-    parts = [_name_operation(run, phase)]
+    parts = [_describe_operation(run, phase)]
     if phase.begin.direct:
         parts.append("direct")
     depth = _determine_queue_depth(run, phase)
@@ -121,7 +121,7 @@ def _determine_queue_depth(run: RecordedRun, phase: PhaseRecord) -> float:
     return to_number(run.find_setting(phase.id, "io", "queue_depth")) or 1
 
 
-def _name_operation(run: RecordedRun, phase: PhaseRecord) -> str:
+def _describe_operation(run: RecordedRun, phase: PhaseRecord) -> str:
     op = phase.begin.op
     name = _OPERATION_NAMES.get(op, escape_line(op, 40) or "unknown operation")
     if is_one_file_per_operation(run, phase) and op in _FILE_OPERATION_NAMES:

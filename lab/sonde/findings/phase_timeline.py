@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sonde.findings.variation import RateVariation, analyze_variation
+from sonde.findings.variation import RateVariation, analyze_rate_variation
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 
@@ -56,52 +56,62 @@ def build_timeline(phase: PhaseRecord) -> PhaseTimeline | None:
     ops, active = _pad_with_zero(line.ops, length), _pad_with_zero(line.active, length)
     # Slices after the last activity say nothing: a phase may end long before its last slice does.
     used = max((i + 1 for i in range(length) if line.bytes[i] or ops[i] or active[i]), default=0)
-    return _make_timeline(line, ops[:used], active[:used], used, phase) if used else None
+    return _make_phase_timeline(line, ops[:used], active[:used], used, phase) if used else None
 
 
-def _make_timeline(
-    line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: int, phase: PhaseRecord
+def _make_phase_timeline(
+    series_line: SeriesLine,
+    operations_per_slice: Sequence[int],
+    active_tasks: Sequence[int],
+    used_slices: int,
+    phase: PhaseRecord,
 ) -> PhaseTimeline:
-    width = line.slice_s
-    joined = max(1, -(-used // MOST_DRAWN))
-    edges = [width * i for i in range(0, used, joined)] + [width * used]
-    edges[-1] = _compute_last_edge(edges[-1], width, phase)
+    width = series_line.slice_s
+    joined = max(1, -(-used_slices // MOST_DRAWN))
+    edges = [width * i for i in range(0, used_slices, joined)] + [width * used_slices]
+    edges[-1] = _compute_end_of_last_slice(edges[-1], width, phase)
     times = [end - start for start, end in itertools.pairwise(edges)]
-    tasks = max(active)
+    tasks = max(active_tasks)
     return PhaseTimeline(
         edges=tuple(edges),
         bytes_per_s=tuple(
-            sum(p) / t for p, t in zip(_split_into_groups(line.bytes[:used], joined), times, strict=True)
+            sum(p) / t for p, t in zip(_split_into_groups(series_line.bytes[:used_slices], joined), times, strict=True)
         ),
-        ops_per_s=tuple(sum(p) / t for p, t in zip(_split_into_groups(ops, joined), times, strict=True)),
-        active=tuple(max(part) for part in _split_into_groups(active, joined)),
+        ops_per_s=tuple(
+            sum(p) / t for p, t in zip(_split_into_groups(operations_per_slice, joined), times, strict=True)
+        ),
+        active=tuple(max(part) for part in _split_into_groups(active_tasks, joined)),
         task_rate={
             name: tuple(
                 _compute_known_mean(part)
-                for part in _split_into_groups(_pad_with_none(getattr(line.task_rate, name), used), joined)
+                for part in _split_into_groups(
+                    _pad_with_none(getattr(series_line.task_rate, name), used_slices), joined
+                )
             )
             for name in QUANTILES
         },
         slice_s=width,
         joined=joined,
-        steady=_find_steady_interval(active, width, tasks, edges[-1]),
+        steady=_find_steady_interval(active_tasks, width, tasks, edges[-1]),
         tasks=tasks,
-        variation=analyze_variation(line.bytes[:used], active, width),
-        operations_variation=analyze_variation(ops, active, width),
+        variation=analyze_rate_variation(series_line.bytes[:used_slices], active_tasks, width),
+        operations_variation=analyze_rate_variation(operations_per_slice, active_tasks, width),
     )
 
 
-def _compute_last_edge(full: float, width: float, phase: PhaseRecord) -> float:
+def _compute_end_of_last_slice(full_edge_s: float, slice_s: float, phase: PhaseRecord) -> float:
     """The phase often ends inside its last slice: rates must not be diluted by the time after it."""
     ended = phase.end.seconds.elapsed if phase.end else None
-    return full if ended is None or ended <= full - width else min(ended, full)
+    return full_edge_s if ended is None or ended <= full_edge_s - slice_s else min(ended, full_edge_s)
 
 
-def _find_steady_interval(active: Sequence[int], width: float, tasks: int, end: float) -> tuple[float, float] | None:
-    if tasks < 1:
+def _find_steady_interval(
+    active_tasks: Sequence[int], slice_s: float, task_count: int, end_s: float
+) -> tuple[float, float] | None:
+    if task_count < 1:
         return None
-    full = [i for i, count in enumerate(active) if count == tasks]
-    return width * full[0], min(end, width * (full[-1] + 1))
+    full = [i for i, count in enumerate(active_tasks) if count == task_count]
+    return slice_s * full[0], min(end_s, slice_s * (full[-1] + 1))
 
 
 def _pad_with_zero(values: Sequence[int], length: int) -> list[int]:
@@ -112,8 +122,8 @@ def _pad_with_none(values: Sequence[float | None], length: int) -> list[float | 
     return [*values[:length], *([None] * (length - len(values)))]
 
 
-def _split_into_groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [values[i : i + size] for i in range(0, len(values), size)]
+def _split_into_groups(values: Sequence[T], group_size: int) -> list[Sequence[T]]:
+    return [values[i : i + group_size] for i in range(0, len(values), group_size)]
 
 
 def _compute_known_mean(values: Sequence[float | None]) -> float | None:

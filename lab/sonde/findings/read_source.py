@@ -96,7 +96,7 @@ def _decide_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | Non
     """Memory, when half of the random reads were faster than storage answers. Sequential reads find what read-ahead
     brought in, so their latency says nothing."""
     begin, end = phase.begin, phase.end
-    if end is None or begin.order not in _RANDOM or _storage_can_be_mapped(run):
+    if end is None or begin.order not in _RANDOM or _can_storage_be_mapped(run):
         return None
     median = end.latency.get("read", LatencySummary()).p50_ns
     if median is None:
@@ -119,7 +119,7 @@ def _decide_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | Non
     return None
 
 
-def _storage_can_be_mapped(run: RecordedRun) -> bool:
+def _can_storage_be_mapped(run: RecordedRun) -> bool:
     """Whether the file system may hand out its storage as memory (DAX): reads of it are as fast as those of memory."""
     return any(
         "dax" in node.file_system.options or node.file_system.source.startswith("/dev/pmem") for node in run.nodes
@@ -142,14 +142,14 @@ def _decide_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCoun
         part, share = counters.part, quantities.display_percent(counters.most_fraction)
         served = "served" if counters.most_fraction < _SERVED_BY_MEMORY else "partly served"
         return ReadSource(True, f"{served} from page cache ({part} read at most {share} of the bytes): {NOT_STORAGE}")
-    if phase.residency is None and _reads_as_much(counters):
+    if phase.residency is None and _device_read_as_much_as_run(counters):
         return ReadSource(False, f"from storage: {counters.part} read all of it during the phase")
     return None
 
 
-def _reads_as_much(counters: ReadCounters) -> bool:
+def _device_read_as_much_as_run(read_counters: ReadCounters) -> bool:
     """Whether the device read about as many bytes as the run, so that other traffic cannot stand for them."""
-    return counters.least_fraction >= _SERVED_BY_DEVICE and counters.most_fraction <= _OTHER_TRAFFIC
+    return read_counters.least_fraction >= _SERVED_BY_DEVICE and read_counters.most_fraction <= _OTHER_TRAFFIC
 
 
 def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
@@ -172,7 +172,7 @@ def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
         share = quantities.display_percent(counters.most_fraction)
         text = f"{before}, yet {counters.part} read at most {share} of the bytes during it."
         advice = "Something read the data in between, or the data are not on this device."
-    elif residency >= 0.5 and _reads_as_much(counters):
+    elif residency >= 0.5 and _device_read_as_much_as_run(counters):
         text = f"{before}, yet {counters.part} read as many bytes as the phase."
         advice = "Memory was short and lost the data before they were read, or another program read as much."
     else:

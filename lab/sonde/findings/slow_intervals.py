@@ -52,9 +52,9 @@ def get_node_spread(phase: PhaseRecord) -> SeriesLine | None:
     return next((line for line in phase.series if line.scope == "nodes"), None)
 
 
-def compute_median_node_rates(several: SeriesLine, operations: bool) -> list[float | None]:
+def compute_median_node_rates(spread_line: SeriesLine, counts_operations: bool) -> list[float | None]:
     """Of the middle node, by slice: bytes or operations in a second."""
-    return list((several.node_ops_rate if operations else several.node_rate).p50)
+    return list((spread_line.node_ops_rate if counts_operations else spread_line.node_rate).p50)
 
 
 def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterval]:
@@ -64,7 +64,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     if len(result) < FEWEST_NODES:
         return []
     length = max(len(item.bytes) for item in result)
-    slices = _pad_slices(result, length, operations)
+    slices = _pad_node_slices(result, length, operations)
     cells = _choose_cell_count(result, length)
     if cells < _FEWEST_CELLS:
         return []
@@ -72,7 +72,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     middle = (
         _compute_median_of_many_nodes(several, operations, length, result[0].slice_s, cells)
         if several
-        else _compute_median_node(moved)
+        else _compute_median_over_nodes(moved)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(_mark_comparable_cells(result, length, cells), moved / middle, np.nan)
@@ -84,7 +84,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     stretches = [
         built
         for line, row in zip(result, shares, strict=True)
-        if (built := _find_costliest_interval(line.node or 0, row, limit, width)) is not None
+        if (built := _find_costliest_slow_interval(line.node or 0, row, limit, width)) is not None
     ]
     return sorted(stretches, key=lambda stretch: -(1 - 1 / stretch.factor) * (stretch.end_s - stretch.start_s))
 
@@ -107,22 +107,22 @@ def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bo
     return " ".join(sentences)
 
 
-def _pad_slices(lines: Sequence[SeriesLine], length: int, operations: bool) -> list[list[float]]:
-    return [pad_with_zeros(line.ops if operations else line.bytes, length) for line in lines]
+def _pad_node_slices(node_lines: Sequence[SeriesLine], slice_count: int, counts_operations: bool) -> list[list[float]]:
+    return [pad_with_zeros(line.ops if counts_operations else line.bytes, slice_count) for line in node_lines]
 
 
-def _choose_cell_count(lines: Sequence[SeriesLine], length: int) -> int:
+def _choose_cell_count(node_lines: Sequence[SeriesLine], slice_count: int) -> int:
     """So few that a cell of the middle node holds enough operations."""
-    ops = float(np.median([sum(line.ops) for line in lines]))
-    return min(length, _MOST_CELLS, int(ops / _OPERATIONS_A_CELL))
+    ops = float(np.median([sum(line.ops) for line in node_lines]))
+    return min(slice_count, _MOST_CELLS, int(ops / _OPERATIONS_A_CELL))
 
 
-def _mark_comparable_cells(lines: Sequence[SeriesLine], length: int, cells: int) -> NDArray[np.bool_]:
+def _mark_comparable_cells(node_lines: Sequence[SeriesLine], slice_count: int, cell_count: int) -> NDArray[np.bool_]:
     """Cells all through which as many tasks of the node were at work as ever were."""
-    full = np.zeros((len(lines), cells), dtype=bool)
-    edges = np.linspace(0, length, cells + 1)
-    for row, line in enumerate(lines):
-        active = np.array(pad_with_zeros(line.active, length))
+    full = np.zeros((len(node_lines), cell_count), dtype=bool)
+    edges = np.linspace(0, slice_count, cell_count + 1)
+    for row, line in enumerate(node_lines):
+        active = np.array(pad_with_zeros(line.active, slice_count))
         at_work = np.flatnonzero(active == active.max(initial=1))
         if at_work.size:
             # The first and the last slice of a transfer are full in part only.
@@ -130,24 +130,28 @@ def _mark_comparable_cells(lines: Sequence[SeriesLine], length: int, cells: int)
     return full
 
 
-def _compute_median_node(moved: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.median(moved, axis=0), dtype=float)
+def _compute_median_over_nodes(amounts_by_node: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.median(amounts_by_node, axis=0), dtype=float)
 
 
 def _compute_median_of_many_nodes(
-    several: SeriesLine, operations: bool, length: int, slice_s: float, cells: int
+    spread_line: SeriesLine, counts_operations: bool, slice_count: int, slice_s: float, cell_count: int
 ) -> NDArray[np.float64]:
     """The median over all nodes from the spread, in the slices of single nodes."""
-    per_slice = [(rate or 0.0) * several.slice_s for rate in compute_median_node_rates(several, operations)]
-    joined = max(1, round(slice_s / several.slice_s))
+    per_slice = [
+        (rate or 0.0) * spread_line.slice_s for rate in compute_median_node_rates(spread_line, counts_operations)
+    ]
+    joined = max(1, round(slice_s / spread_line.slice_s))
     wide = [sum(per_slice[index : index + joined]) for index in range(0, len(per_slice), joined)]
-    return np.array(rebin(pad_with_zeros(wide, length)[:length], cells))
+    return np.array(rebin(pad_with_zeros(wide, slice_count)[:slice_count], cell_count))
 
 
-def _find_costliest_interval(node: int, shares: NDArray[np.float64], limit: float, width: float) -> SlowInterval | None:
+def _find_costliest_slow_interval(
+    node_number: int, rate_shares: NDArray[np.float64], slow_share: float, cell_s: float
+) -> SlowInterval | None:
     """The run of slow cells that cost most."""
-    is_known = np.isfinite(shares)
-    slow = is_known & (shares < limit)
+    is_known = np.isfinite(rate_shares)
+    slow = is_known & (rate_shares < slow_share)
     runs: list[tuple[float, int, int]] = []
     index = 0
     while index < slow.size:
@@ -155,12 +159,12 @@ def _find_costliest_interval(node: int, shares: NDArray[np.float64], limit: floa
         while end < slow.size and slow[end]:
             end += 1
         if end - index >= _IN_A_ROW:
-            runs.append((float(np.sum(1 - shares[index:end])), index, end))
+            runs.append((float(np.sum(1 - rate_shares[index:end])), index, end))
         index = end + 1
     if not runs:
         return None
     _, start, stop = max(runs)
-    share = float(np.median(shares[start:stop]))  # the first and the last cell may be slow in part only
+    share = float(np.median(rate_shares[start:stop]))  # the first and the last cell may be slow in part only
     return SlowInterval(
-        node, start * width, stop * width, 1 / max(share, _NOTHING / 2), bool(slow.sum() == is_known.sum())
+        node_number, start * cell_s, stop * cell_s, 1 / max(share, _NOTHING / 2), bool(slow.sum() == is_known.sum())
     )

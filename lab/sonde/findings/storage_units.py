@@ -70,45 +70,49 @@ def list_storage_levels(run: RecordedRun, phase: PhaseRecord) -> list[str]:
     return list(parents.levels)
 
 
-def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, level: str) -> list[UnitOperations]:
+def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[UnitOperations]:
     """A row for each part and kind of operations, in the order of the described system."""
-    part_of = run.parents.map_targets(level)
-    order = list(run.parents.levels.get(level, ()))
+    part_of = run.parents.map_targets(unit_level)
+    order = list(run.parents.levels.get(unit_level, ()))
     result: dict[tuple[int, str], list[TargetOperations]] = {}
     for operation in read_target_operations(phase.targets) if phase.targets else ():
         part = part_of.get(strip_host_suffix(operation.target))
         if part is not None:
             result.setdefault((order.index(part), operation.kind), []).append(operation)
-    return [_sum_operations(phase, order[index], kind, rows) for (index, kind), rows in sorted(result.items())]
+    return [_sum_operations_of_unit(phase, order[index], kind, rows) for (index, kind), rows in sorted(result.items())]
 
 
-def _sum_operations(phase: PhaseRecord, unit: str, kind: str, rows: Sequence[TargetOperations]) -> UnitOperations:
-    moved, single = sum(row.bytes for row in rows), sum(row.single_ops for row in rows)
+def _sum_operations_of_unit(
+    phase: PhaseRecord, unit_name: str, operation_kind: str, target_rows: Sequence[TargetOperations]
+) -> UnitOperations:
+    moved, single = sum(row.bytes for row in target_rows), sum(row.single_ops for row in target_rows)
     return UnitOperations(
-        unit,
-        kind,
-        len(rows),
+        unit_name,
+        operation_kind,
+        len(target_rows),
         moved,
-        sum(row.ops for row in rows),
-        compute_busy_rate(select_target_series(phase, kind, {row.target for row in rows})),
-        sum(row.single_ns for row in rows) / single if single else None,
-        max((row.p99_ns for row in rows if row.p99_ns is not None), default=None),
-        max((row.max_ns for row in rows if row.max_ns is not None), default=None),
+        sum(row.ops for row in target_rows),
+        compute_busy_rate(select_target_series(phase, operation_kind, {row.target for row in target_rows})),
+        sum(row.single_ns for row in target_rows) / single if single else None,
+        max((row.p99_ns for row in target_rows if row.p99_ns is not None), default=None),
+        max((row.max_ns for row in target_rows if row.max_ns is not None), default=None),
     )
 
 
-def collect_unit_series(run: RecordedRun, phase: PhaseRecord, level: str) -> list[UnitSeries]:
+def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[UnitSeries]:
     """One for each part that served any, in the order of the described system."""
     series = compute_target_series(phase)
     length = max((len(line.bytes) for line in series), default=0)
     sums = {
         part: np.sum([pad_with_zeros(series[position].bytes, length) for position in places], axis=0)
-        for part, places in _locate_unit_targets(run.parents, level, [str(line.target) for line in series]).items()
+        for part, places in _find_target_positions_of_units(
+            run.parents, unit_level, [str(line.target) for line in series]
+        ).items()
     }
     return [UnitSeries(part, tuple(moved.tolist()), series[0].slice_s) for part, moved in sums.items()]
 
 
-def find_slow_units(run: RecordedRun, phase: PhaseRecord, level: str) -> list[SlowTarget]:
+def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[SlowTarget]:
     """Parts whose operations took longer than those on the others, judged as targets are; worst first.
 
     A target that is named itself is left out of its part, unless it is at least half of it: one slow drive makes no
@@ -116,21 +120,25 @@ def find_slow_units(run: RecordedRun, phase: PhaseRecord, level: str) -> list[Sl
     """
     return select_slow_targets(
         compute_relative_rates(
-            collect_unit_times(run, phase, level, {item.name for item in find_slow_targets_by_latency(phase)})
+            collect_operation_times_of_units(
+                run, phase, unit_level, {item.name for item in find_slow_targets_by_latency(phase)}
+            )
         )
     )
 
 
-def collect_unit_times(
-    run: RecordedRun, phase: PhaseRecord, level: str, excluded: Collection[str]
+def collect_operation_times_of_units(
+    run: RecordedRun, phase: PhaseRecord, unit_level: str, excluded_targets: Collection[str]
 ) -> list[OperationTimes]:
     """What the targets of each part answered together, without those `named` themselves unless they are at least half
     of it."""
     series = compute_target_series(phase)
     length = max((len(line.single_ops) for line in series), default=0)
     answers = []
-    for part, places in _locate_unit_targets(run.parents, level, [str(line.target) for line in series]).items():
-        sound = [position for position in places if str(series[position].target) not in excluded]
+    for part, places in _find_target_positions_of_units(
+        run.parents, unit_level, [str(line.target) for line in series]
+    ).items():
+        sound = [position for position in places if str(series[position].target) not in excluded_targets]
         counted = sound if 2 * len(sound) > len(places) else places
         ops, ns = (
             np.sum([pad_with_zeros(row, length) for row in rows], axis=0)
@@ -157,11 +165,13 @@ def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
     return " ".join(sentences)
 
 
-def _locate_unit_targets(parents: TargetParents, level: str, targets: Sequence[str]) -> Mapping[str, list[int]]:
-    """Where the targets of each part stand in `targets`; parts without any are left out."""
-    part_of = parents.map_targets(level)
-    result: dict[str, list[int]] = {part: [] for part in parents.levels.get(level, ())}
-    for index, name in enumerate(targets):
+def _find_target_positions_of_units(
+    parents: TargetParents, unit_level: str, target_ids: Sequence[str]
+) -> Mapping[str, list[int]]:
+    """Where the targets of each part stand in `target_ids`; parts without any are left out."""
+    part_of = parents.map_targets(unit_level)
+    result: dict[str, list[int]] = {part: [] for part in parents.levels.get(unit_level, ())}
+    for index, name in enumerate(target_ids):
         if (part := part_of.get(strip_host_suffix(name))) is not None:
             result[part].append(index)
     return {part: places for part, places in result.items() if places}

@@ -27,7 +27,7 @@ class MemberRate:
 def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every task with its own rate: what it moved over the time it took."""
     rows = join_tables(phase.tasks)
-    rates = _list_rates(rows, operations) if rows else None
+    rates = _list_recorded_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
     ids = get_column(rows, "task") or [float(index) for index in range(len(rates))]
@@ -40,7 +40,7 @@ def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -
 def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
     """Task -> its own rate; empty when not recorded."""
     rows = join_tables(phase.tasks)
-    rates = _list_rates(rows, operations) if rows else None
+    rates = _list_recorded_rates(rows, operations) if rows else None
     ids = get_column(rows, "task") if rows else None
     return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
 
@@ -48,7 +48,7 @@ def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
 def collect_node_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every node with the rate of its tasks together."""
     rows = join_tables(phase.nodes)
-    rates = _list_rates(rows, operations) if rows else None
+    rates = _list_recorded_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
     ids = get_column(rows, "node") or [float(index) for index in range(len(rates))]
@@ -76,13 +76,17 @@ def find_stragglers(members: Sequence[MemberRate]) -> tuple[MemberRate, float, i
     return (min(behind, key=lambda item: item.value), middle, len(behind)) if behind else None
 
 
-def _list_rates(rows: TableLine, operations: bool) -> list[float] | None:
+def _list_recorded_rates(table_line: TableLine, counts_operations: bool) -> list[float] | None:
     """The recorded rates; operations per second are made of the count and the member's own time."""
-    recorded = get_column(rows, "ops_per_s" if operations else "bytes_per_s")
+    recorded = get_column(table_line, "ops_per_s" if counts_operations else "bytes_per_s")
     if recorded is not None:
         return recorded
-    amount = get_column(rows, "ops" if operations else "bytes")
-    start, end, took = get_column(rows, "start_s"), get_column(rows, "end_s"), get_column(rows, "seconds")
+    amount = get_column(table_line, "ops" if counts_operations else "bytes")
+    start, end, took = (
+        get_column(table_line, "start_s"),
+        get_column(table_line, "end_s"),
+        get_column(table_line, "seconds"),
+    )
     if took is None and start is not None and end is not None:
         took = [b - a for a, b in zip(start, end, strict=True)]
     if amount is None or took is None:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sonde.findings.assessment import prefers_operations
-from sonde.findings.storage_units import collect_unit_times, list_storage_levels, sum_unit_operations
+from sonde.findings.assessment import is_reported_in_operations
+from sonde.findings.storage_units import collect_operation_times_of_units, list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
     LEAST_OTHERS,
     LEVEL,
@@ -67,7 +67,7 @@ class PartChange:
     bytes_after: float | None
 
     @property
-    def differs(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether the part changed."""
         return self.verdict in ("slower", "faster")
 
@@ -83,20 +83,21 @@ class LevelChanges:
     only_after: tuple[str, ...]
 
     @property
-    def differing(self) -> list[PartChange]:
+    def changed_parts(self) -> list[PartChange]:
         """Those that changed, the strongest change first."""
         return sorted(
-            (part for part in self.parts if part.differs), key=lambda part: -abs(math.log(part.relative_rate or 1.0))
+            (part for part in self.parts if part.has_changed),
+            key=lambda part: -abs(math.log(part.relative_rate or 1.0)),
         )
 
     @property
-    def sentences(self) -> list[str]:
+    def change_sentences(self) -> list[str]:
         """A sentence for each part that differs, and one for the parts without a verdict."""
-        sentences = [_make_sentence(self, item) for item in self.differing[:_MOST_NAMED]]
+        sentences = [_make_change_sentence(self, item) for item in self.changed_parts[:_MOST_NAMED]]
         judged = [part for part in self.parts if part.verdict != "not known"]
         if judged and not sentences:
             sentences.append(_describe_no_change(self, judged))
-        if (more := len(self.differing) - _MOST_NAMED) > 0:
+        if (more := len(self.changed_parts) - _MOST_NAMED) > 0:
             sentences.append(f"So {'does' if more == 1 else 'do'} {_format_part_count(more, self.level)} more.")
         silent = [part for part in self.parts if part.verdict == "not known"]
         for why in dict.fromkeys(item.reason for item in silent):
@@ -106,7 +107,9 @@ class LevelChanges:
             if names:
                 displayed = ", ".join(escape_line(name, 40) for name in names[:_MOST_NAMED])
                 more_words = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-                sentences.append(f"Only {side} served any: {_choose_noun(self.level)} {displayed}{more_words}.")
+                sentences.append(
+                    f"Only {side} served any: {_choose_noun_of_level(self.level)} {displayed}{more_words}."
+                )
         return sentences
 
     def as_json(self) -> dict[str, Any]:
@@ -133,11 +136,11 @@ class PhaseChanges:
 
 
 def compare_phase_targets(
-    before: Sequence[tuple[RecordedRun, PhaseRecord]], after: Sequence[tuple[RecordedRun, PhaseRecord]]
+    phases_before: Sequence[tuple[RecordedRun, PhaseRecord]], phases_after: Sequence[tuple[RecordedRun, PhaseRecord]]
 ) -> PhaseChanges:
     """One phase of the runs of both sides. Empty where neither side knows of targets."""
-    sides = (before, after)
-    known_values = tuple([item for item in side if _tells_of_targets(item[1])] for side in sides)
+    sides = (phases_before, phases_after)
+    known_values = tuple([item for item in side if _has_target_lines(item[1])] for side in sides)
     if not any(known_values):
         return PhaseChanges((), ())
     if len({name for side in known_values for _, phase in side for name in _list_target_names(phase)}) < 2:
@@ -150,8 +153,10 @@ def compare_phase_targets(
         text = " and ".join(_KINDS.get(kind, kind) for kind in kinds)
         unknown.append(f"Targets cannot be compared: before and after are measured by {text}.")
         return PhaseChanges((), tuple(unknown))
-    targets = _compare_level(TARGET, kinds[0], [_measure_targets(side, kinds[0]) for side in known_values])
-    names = {item.name for item in targets.differing}
+    targets = _compare_parts_of_level(
+        TARGET, kinds[0], [_measure_targets_of_side(side, kinds[0]) for side in known_values]
+    )
+    names = {item.name for item in targets.changed_parts}
     levels = [targets]
     if kinds[0] != _FILE:
         both = [
@@ -159,7 +164,9 @@ def compare_phase_targets(
             for side in known_values
         ]
         levels += [
-            _compare_level(level, kinds[0], [_measure_units(side, level, names) for side in known_values])
+            _compare_parts_of_level(
+                level, kinds[0], [_measure_units_of_side(side, level, names) for side in known_values]
+            )
             for level in both[0]
             if level in both[1]
         ]
@@ -171,7 +178,7 @@ _KINDS = {"read": "reads", "write": "writes", _FILE: "whole files on single targ
 
 
 @dataclass(frozen=True)
-class _Telling:
+class _PartMeasurement:
     """What one run says of one part: its level against the middle one (logarithm), and its own figures."""
 
     level: float | None
@@ -179,77 +186,87 @@ class _Telling:
     bytes: float | None
 
 
-def _tells_of_targets(phase: PhaseRecord) -> bool:
+def _has_target_lines(phase: PhaseRecord) -> bool:
     return bool(phase.targets and read_target_operations(phase.targets)) or bool(
-        collect_target_rates(phase, prefers_operations(phase))
+        collect_target_rates(phase, is_reported_in_operations(phase))
     )
 
 
 def _list_target_names(phase: PhaseRecord) -> set[str]:
     names = {operation.target for operation in read_target_operations(phase.targets)} if phase.targets else set()
-    return names | {rate.name for rate in collect_target_rates(phase, prefers_operations(phase))}
+    return names | {rate.name for rate in collect_target_rates(phase, is_reported_in_operations(phase))}
 
 
-def _choose_operation_kind(side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
+def _choose_operation_kind(phases_of_side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
     """Of the latest run: the busiest kind of operations, or whole files where no operations are known."""
-    return (find_busiest_kind(side[-1][1]) or _FILE) if side else ""
+    return (find_busiest_kind(phases_of_side[-1][1]) or _FILE) if phases_of_side else ""
 
 
-def _measure_targets(side: Sequence[tuple[RecordedRun, PhaseRecord]], kind: str) -> list[dict[str, _Telling]]:
+def _measure_targets_of_side(
+    phases_of_side: Sequence[tuple[RecordedRun, PhaseRecord]], operation_kind: str
+) -> list[dict[str, _PartMeasurement]]:
     return [
-        _measure_targets_by_files(phase) if kind == _FILE else _measure_targets_by_operations(phase, kind)
-        for _, phase in side
+        _measure_targets_by_files(phase)
+        if operation_kind == _FILE
+        else _measure_targets_by_operations(phase, operation_kind)
+        for _, phase in phases_of_side
     ]
 
 
-def _measure_targets_by_operations(phase: PhaseRecord, kind: str) -> dict[str, _Telling]:
-    levels = _compute_levels(compute_relative_target_rates(phase)) if find_busiest_kind(phase) == kind else {}
+def _measure_targets_by_operations(phase: PhaseRecord, operation_kind: str) -> dict[str, _PartMeasurement]:
+    levels = (
+        _compute_rate_levels(compute_relative_target_rates(phase)) if find_busiest_kind(phase) == operation_kind else {}
+    )
     return {
-        operation.target: _Telling(
+        operation.target: _PartMeasurement(
             levels.get(operation.target),
             operation.single_ns / operation.single_ops if operation.single_ops else None,
             float(operation.bytes),
         )
         for operation in (read_target_operations(phase.targets) if phase.targets else ())
-        if operation.kind == kind
+        if operation.kind == operation_kind
     }
 
 
-def _measure_targets_by_files(phase: PhaseRecord) -> dict[str, _Telling]:
-    rates = collect_target_rates(phase, prefers_operations(phase))
+def _measure_targets_by_files(phase: PhaseRecord) -> dict[str, _PartMeasurement]:
+    rates = collect_target_rates(phase, is_reported_in_operations(phase))
     if not rates:
         return {}
     middle = statistics.median(statistics.median(rate.rates) for rate in rates)
     shares = [TargetRates(item.name, tuple(rate / middle for rate in item.rates)) for item in rates]
-    levels = _compute_levels(shares)
-    return {share.name: _Telling(levels.get(share.name), None, None) for share in shares}
+    levels = _compute_rate_levels(shares)
+    return {share.name: _PartMeasurement(levels.get(share.name), None, None) for share in shares}
 
 
-def _measure_units(
-    side: Sequence[tuple[RecordedRun, PhaseRecord]], level: str, excluded: Iterable[str]
-) -> list[dict[str, _Telling]]:
+def _measure_units_of_side(
+    phases_of_side: Sequence[tuple[RecordedRun, PhaseRecord]], unit_level: str, excluded_targets: Iterable[str]
+) -> list[dict[str, _PartMeasurement]]:
     sentences = []
-    for run, phase in side:
+    for run, phase in phases_of_side:
         kind = find_busiest_kind(phase)
-        levels = _compute_levels(compute_relative_rates(collect_unit_times(run, phase, level, set(excluded))))
+        levels = _compute_rate_levels(
+            compute_relative_rates(collect_operation_times_of_units(run, phase, unit_level, set(excluded_targets)))
+        )
         sentences.append(
             {
-                operation.unit: _Telling(levels.get(operation.unit), operation.mean_ns, float(operation.bytes))
-                for operation in sum_unit_operations(run, phase, level)
+                operation.unit: _PartMeasurement(levels.get(operation.unit), operation.mean_ns, float(operation.bytes))
+                for operation in sum_unit_operations(run, phase, unit_level)
                 if operation.kind == kind
             }
         )
     return sentences
 
 
-def _compute_levels(rates: Sequence[TargetRates]) -> dict[str, float]:
-    return {rate.name: math.log(float(np.median(rate.rates))) for rate in rates if rate.can_be_judged}
+def _compute_rate_levels(target_rates: Sequence[TargetRates]) -> dict[str, float]:
+    return {rate.name: math.log(float(np.median(rate.rates))) for rate in target_rates if rate.has_enough_rates}
 
 
-def _compare_level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling]]]) -> LevelChanges:
-    before, after = ({name for item in side for name in item} for side in sides)
+def _compare_parts_of_level(
+    unit_level: str, operation_kind: str, measurements_of_sides: Sequence[Sequence[Mapping[str, _PartMeasurement]]]
+) -> LevelChanges:
+    before, after = ({name for item in side for name in item} for side in measurements_of_sides)
     names = sorted(before & after)
-    sentences = [[[item[name] for item in side if name in item] for side in sides] for name in names]
+    sentences = [[[item[name] for item in side if name in item] for side in measurements_of_sides] for name in names]
     moved = [_compute_level_change(*both) for both in sentences]
     position = [index for index, value in enumerate(moved) if value is not None]
     deviations = dict(
@@ -259,24 +276,34 @@ def _compare_level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, 
     for index, name in enumerate(names):
         result = deviations.get(index)
         verdict: TargetVerdict = "not known" if result is None else "no change seen"
-        if result is not None and result.differs:
+        if result is not None and result.is_different:
             verdict = "slower" if result.by < 0 else "faster"
         bounds = [None] * 3 if result is None else [math.exp(result.by + side * result.room) for side in (0, -1, 1)]
-        why = "" if result is not None else _FEW if index in deviations else _SILENT[kind == _FILE]
-        parts.append(PartChange(name, verdict, why, *bounds, *_compute_figures(*sentences[index])))
-    return LevelChanges(level, kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before)))
+        why = "" if result is not None else _FEW if index in deviations else _SILENT[operation_kind == _FILE]
+        parts.append(PartChange(name, verdict, why, *bounds, *_compute_change_figures(*sentences[index])))
+    return LevelChanges(
+        unit_level, operation_kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before))
+    )
 
 
-def _compute_level_change(before: Sequence[_Telling], after: Sequence[_Telling]) -> float | None:
+def _compute_level_change(
+    measurements_before: Sequence[_PartMeasurement], measurements_after: Sequence[_PartMeasurement]
+) -> float | None:
     """By how much the level against the middle one changed; None where a side does not know it."""
-    sides = [[item.level for item in side if item.level is not None] for side in (before, after)]
+    sides = [
+        [item.level for item in side if item.level is not None] for side in (measurements_before, measurements_after)
+    ]
     return statistics.median(sides[1]) - statistics.median(sides[0]) if all(sides) else None
 
 
-def _compute_figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> list[float | None]:
+def _compute_change_figures(
+    measurements_before: Sequence[_PartMeasurement], measurements_after: Sequence[_PartMeasurement]
+) -> list[float | None]:
     """Ratio of the rates with its interval, mean latencies and bytes of both sides."""
-    means = [[item.mean_ns for item in side if item.mean_ns] for side in (before, after)]
-    moved = [[item.bytes for item in side if item.bytes is not None] for side in (before, after)]
+    means = [[item.mean_ns for item in side if item.mean_ns] for side in (measurements_before, measurements_after)]
+    moved = [
+        [item.bytes for item in side if item.bytes is not None] for side in (measurements_before, measurements_after)
+    ]
     change: list[float | None] = [None, None, None]
     if all(means):
         # Latencies by their inverse: the rate at which one operation after the other is answered.
@@ -321,23 +348,23 @@ def _compute_known_share(phase: PhaseRecord) -> float:
     return phase.targets.known_bytes / phase.targets.bytes if phase.targets and phase.targets.bytes else 1.0
 
 
-def _choose_noun(level: str) -> str:
-    return level if level == TARGET else escape_line(level, 40)
+def _choose_noun_of_level(unit_level: str) -> str:
+    return unit_level if unit_level == TARGET else escape_line(unit_level, 40)
 
 
-def _format_part_count(count: int, level: str) -> str:
+def _format_part_count(part_count: int, unit_level: str) -> str:
     """ "3 targets", "3 OSS": short names of levels have no plural."""
-    noun = _choose_noun(level)
-    return quantities.count_noun(count, noun) if noun[-1:].islower() else f"{count:,} {noun}"
+    noun = _choose_noun_of_level(unit_level)
+    return quantities.count_noun(part_count, noun) if noun[-1:].islower() else f"{part_count:,} {noun}"
 
 
-def _make_sentence(changes: LevelChanges, part: PartChange) -> str:
+def _make_change_sentence(changes: LevelChanges, part_change: PartChange) -> str:
     verbs = {"read": "answered reads at", "write": "answered writes at", _FILE: "served its files at"}
-    noun = _choose_noun(changes.level)
-    name = f"{noun[:1].upper()}{noun[1:]} {escape_line(part.name, 60)}"
+    noun = _choose_noun_of_level(changes.level)
+    name = f"{noun[:1].upper()}{noun[1:]} {escape_line(part_change.name, 60)}"
     others = "targets" if changes.level == TARGET else f"{noun}s" if noun[-1:].islower() else noun
     return (
-        f"{name} {verbs.get(changes.kind, 'answered at')} {part.relative_rate or 0:.2f} of its rate before, held"
+        f"{name} {verbs.get(changes.kind, 'answered at')} {part_change.relative_rate or 0:.2f} of its rate before, held"
         f" against the other {others} ({100 * LEVEL:g} % interval over all of them:"
-        f" {part.low or 0:.2f} to {part.high or 0:.2f})."
+        f" {part_change.low or 0:.2f} to {part_change.high or 0:.2f})."
     )

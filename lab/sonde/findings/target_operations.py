@@ -57,15 +57,15 @@ class TargetOperations:
     max_ns: float | None
 
 
-def read_target_operations(line: TargetsLine) -> list[TargetOperations]:
+def read_target_operations(targets_line: TargetsLine) -> list[TargetOperations]:
     """Every row that can be read, in the order of the record."""
     result = []
-    for row in line.rows:
-        item = dict(zip(line.columns, row, strict=False))
+    for row in targets_line.rows:
+        item = dict(zip(targets_line.columns, row, strict=False))
         counts: list[Any] = [item.get(name) for name in ("bytes", "ops", "single_ops", "single_ns")]
         if not all(isinstance(count, int) for count in counts):
             continue
-        times = [_number_or_none(item.get(name)) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns")]
+        times = [_convert_to_number_or_none(item.get(name)) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns")]
         result.append(TargetOperations(str(item.get("target", "?")), str(item.get("kind", "")), *counts, *times))
     return result
 
@@ -90,10 +90,12 @@ def compute_target_series(phase: PhaseRecord) -> list[SeriesLine]:
     return [line for line in phase.series if line.scope == "target" and line.kind == kind and line.slice_s > 0]
 
 
-def select_target_series(phase: PhaseRecord, kind: str, targets: Collection[str]) -> list[SeriesLine]:
+def select_target_series(phase: PhaseRecord, operation_kind: str, target_ids: Collection[str]) -> list[SeriesLine]:
     """Those of one kind of operations of these targets."""
     return [
-        line for line in phase.series if line.scope == "target" and line.kind == kind and str(line.target) in targets
+        line
+        for line in phase.series
+        if line.scope == "target" and line.kind == operation_kind and str(line.target) in target_ids
     ]
 
 
@@ -128,7 +130,7 @@ def compute_relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
     by_blocks = compute_relative_rates(
         [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in compute_target_series(phase)]
     )
-    judged = {rate.name for rate in by_blocks if rate.can_be_judged}
+    judged = {rate.name for rate in by_blocks if rate.has_enough_rates}
     by_medians = _compare_medians(phase)
     return by_blocks if {rate.name for rate in by_medians} <= judged else by_medians
 
@@ -148,16 +150,17 @@ def _compare_medians(phase: PhaseRecord) -> list[TargetRates]:
     return [
         TargetRates(row.target, (middle / (row.p50_ns or middle),), row.single_ops)
         for row in rows
-        if row.single_ops >= _FEWEST_OPERATIONS or _exceeds_chance(row, [other for other in rows if other is not row])
+        if row.single_ops >= _FEWEST_OPERATIONS
+        or _fails_more_than_chance(row, [other for other in rows if other is not row])
     ]
 
 
-def _exceeds_chance(row: TargetOperations, others: Sequence[TargetOperations]) -> bool:
+def _fails_more_than_chance(row: TargetOperations, other_rows: Sequence[TargetOperations]) -> bool:
     median = row.p50_ns or 0.0
     if row.single_ops >= 3:
-        counted = [other for other in others if other.single_ops >= _FEWEST_OPERATIONS]
+        counted = [other for other in other_rows if other.single_ops >= _FEWEST_OPERATIONS]
         return median > max(other.p90_ns or math.inf for other in counted)
-    longest = max(other.max_ns or math.inf for other in others)
+    longest = max(other.max_ns or math.inf for other in other_rows)
     return median > longest * (_LONGEST_FACTOR if row.single_ops == 1 else 1.0)
 
 
@@ -197,7 +200,7 @@ def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
     return [target for target in slow if medians.get(target.name, math.inf) >= limit]
 
 
-def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
+def select_slow_targets(target_rates: Sequence[TargetRates]) -> list[SlowTarget]:
     """The slow ones, worst first; `files` is the number of blocks.
 
     What a target did in one block is like what it did in the next, so blocks are no repetitions: a target is one value,
@@ -205,30 +208,30 @@ def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
     for one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few
     targets can be told apart only by a large factor, and four are the fewest.
     """
-    judged = [rate for rate in rates if rate.can_be_judged]
+    judged = [rate for rate in target_rates if rate.has_enough_rates]
     deviations = compute_deviations(
-        [math.log(float(np.median(rate.rates))) for rate in judged], _estimate_noise(judged)
+        [math.log(float(np.median(rate.rates))) for rate in judged], _estimate_level_noise(judged)
     )
     slow = []
     for item, result in zip(judged, deviations, strict=True):
-        if result is not None and result.differs and result.by < 0 and _is_slow_most_of_the_time(item):
+        if result is not None and result.is_different and result.by < 0 and _is_slow_in_nearly_all_blocks(item):
             factor, low, high = (math.exp(-result.by + side) for side in (0.0, -result.room, result.room))
             slow.append(SlowTarget(item.name, len(item.rates), factor, low, high))
     return sorted(slow, key=lambda target: -target.factor)
 
 
-def _estimate_noise(rates: Sequence[TargetRates]) -> list[float]:
+def _estimate_level_noise(target_rates: Sequence[TargetRates]) -> list[float]:
     """By target the spread of its level against that of the median target: a median of fewer operations varies more.
 
     Beyond `_MANY_OPERATIONS` the spread is that between targets, which more operations do not lower: without this limit
     a target that hangs for a whole long phase had room for any factor.
     """
-    counts = [rate.operations for rate in rates if rate.operations is not None]
+    counts = [rate.operations for rate in target_rates if rate.operations is not None]
     middle = min(float(np.median(counts)), _MANY_OPERATIONS) if counts else 1.0
-    return [math.sqrt(max(1.0, middle / rate.operations)) if rate.operations else 1.0 for rate in rates]
+    return [math.sqrt(max(1.0, middle / rate.operations)) if rate.operations else 1.0 for rate in target_rates]
 
 
-def _is_slow_most_of_the_time(rates: TargetRates) -> bool:
+def _is_slow_in_nearly_all_blocks(rates: TargetRates) -> bool:
     """Whether nearly all blocks are slow; in a sound target a few long operations slow half of them.
 
     With few blocks one of four may be fast: their few operations vary.
@@ -245,7 +248,7 @@ class Deviation:
     room: float
 
     @property
-    def differs(self) -> bool:
+    def is_different(self) -> bool:
         """Whether it is another than the others: outside their room, and by the least factor that counts."""
         return abs(self.by) > self.room and abs(self.by) >= math.log(LEAST_FACTOR)
 
@@ -270,7 +273,7 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
         item = order[count - 1]
         if _compute_deviation(
             float(values[item]), values[order[count:]], values.size - count + 1, spread[item]
-        ).differs:
+        ).is_different:
             differing = count
     sound = np.ones(values.size, dtype=bool)
     sound[order[:differing]] = False
@@ -281,11 +284,13 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
     ]
 
 
-def _compute_deviation(level: float, others: NDArray[np.float64], judged: int, noise: float = 1.0) -> Deviation:
+def _compute_deviation(
+    level: float, other_levels: NDArray[np.float64], judged_count: int, level_noise: float = 1.0
+) -> Deviation:
     """Against a prediction interval by Student's t, at a level shared by all that are judged."""
-    quantile = compute_student_quantile(1 - (1 - LEVEL) / 2 / judged, others.size - 1)
-    room = quantile * float(np.std(others, ddof=1)) * math.sqrt(noise**2 + 1 / others.size)
-    return Deviation(level - float(np.median(others)), room)
+    quantile = compute_student_quantile(1 - (1 - LEVEL) / 2 / judged_count, other_levels.size - 1)
+    room = quantile * float(np.std(other_levels, ddof=1)) * math.sqrt(level_noise**2 + 1 / other_levels.size)
+    return Deviation(level - float(np.median(other_levels)), room)
 
 
 def describe_slow_operations(phase: PhaseRecord) -> str:
@@ -302,9 +307,9 @@ def describe_slow_operations(phase: PhaseRecord) -> str:
     return " ".join(sentences)
 
 
-def select_kind_text(phase: PhaseRecord, read: str, written: str, other: str) -> str:
+def select_kind_text(phase: PhaseRecord, read_text: str, write_text: str, other_text: str) -> str:
     """The word for the busiest kind of operations of the phase."""
-    return {"read": read, "write": written}.get(find_busiest_kind(phase), other)
+    return {"read": read_text, "write": write_text}.get(find_busiest_kind(phase), other_text)
 
 
 def describe_unknown_bytes(phase: PhaseRecord) -> str:
@@ -319,9 +324,9 @@ def describe_unknown_bytes(phase: PhaseRecord) -> str:
     return f"{share}: the layout of {unknown:,} of {line.files:,} opened files is not known" if unknown > 0 else share
 
 
-def _sum_into_blocks(rows: Sequence[Sequence[float]], length: int, blocks: int) -> NDArray[np.float64]:
-    return np.array([rebin(pad_with_zeros(row, length), blocks) for row in rows])
+def _sum_into_blocks(series_rows: Sequence[Sequence[float]], slice_count: int, block_count: int) -> NDArray[np.float64]:
+    return np.array([rebin(pad_with_zeros(row, slice_count), block_count) for row in series_rows])
 
 
-def _number_or_none(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _convert_to_number_or_none(table_value: Any) -> float | None:
+    return float(table_value) if isinstance(table_value, int | float) else None

@@ -39,7 +39,7 @@ class TargetRates:
     operations: int | None = None
 
     @property
-    def can_be_judged(self) -> bool:
+    def has_enough_rates(self) -> bool:
         """Whether there are enough rates for a verdict."""
         return self.operations is not None or len(self.rates) >= MIN_RUNS_PER_SIDE
 
@@ -126,7 +126,7 @@ def collect_target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRat
 
 def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
     """The slow ones, worst first. A target needs five files, and so do the others together."""
-    judged = [target for target in targets if target.can_be_judged]
+    judged = [target for target in targets if target.has_enough_rates]
     slow = []
     for item in judged:
         others = [rate for other in targets if other is not item for rate in other.rates]
@@ -164,8 +164,10 @@ def describe_unknown_layout(phase: PhaseRecord) -> str:
     return to_sentence(escape_line(reported.text, 600)) if reported else ""
 
 
-def _select_columns(names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted: str) -> Iterator[list[Any]]:
+def _select_columns(
+    column_names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted_names: str
+) -> Iterator[list[Any]]:
     """The wanted columns of each row; nothing when one of them is not there."""
-    if set(wanted) <= set(names):
-        places = [names.index(name) for name in wanted]
-        yield from ([row[position] for position in places] for row in rows if len(row) == len(names))
+    if set(wanted_names) <= set(column_names):
+        places = [column_names.index(name) for name in wanted_names]
+        yield from ([row[position] for position in places] for row in rows if len(row) == len(column_names))

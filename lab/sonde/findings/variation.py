@@ -53,7 +53,7 @@ class RateVariation:
     stalled_s: float = 0.0
     moving: float = 0.0
 
-    def explains(self, rate: float) -> bool:
+    def has_levels_of_rate(self, rate: float) -> bool:
         """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth, and
         the number lies in the range that is reported."""
         if self.kind == "uneven" and not self.low <= rate <= self.high:
@@ -61,43 +61,50 @@ class RateVariation:
         return rate > 0 and abs(self.mean - rate) <= AGREES * rate
 
     @property
-    def spread(self) -> float:
+    def relative_spread(self) -> float:
         """Half the distance between `low` and `high`, over the median."""
         return (self.high - self.low) / 2 / self.median if self.median > 0 else 0.0
 
 
-def analyze_variation(amounts: Sequence[float], active: Sequence[int], slice_s: float) -> RateVariation:
+def analyze_rate_variation(
+    amount_per_slice: Sequence[float], active_tasks: Sequence[int], slice_s: float
+) -> RateVariation:
     """Describes what was moved in slices of `slice_s` seconds, while all tasks were at work."""
-    first, end = find_steady_slices(amounts, active)
-    inside = amounts[first:end]
+    first, end = find_steady_slices(amount_per_slice, active_tasks)
+    inside = amount_per_slice[first:end]
     if len(inside) < FEWEST:
         return RateVariation("short")
     seconds = len(inside) * slice_s
     coarse, fine = (
         [moved * len(bins) / seconds for moved in bins] for bins in (rebin(inside, n) for n in (COARSE, FINE))
     )
-    return _describe_variation(coarse, fine, seconds, first * slice_s)
+    return _classify_rate_variation(coarse, fine, seconds, first * slice_s)
 
 
-def _describe_variation(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> RateVariation:
-    """The same for two series of rates that both cover `seconds` from `start_s` on."""
+def _classify_rate_variation(
+    rates: Sequence[float], fine_rates: Sequence[float], covered_s: float, start_s: float
+) -> RateVariation:
+    """The same for two series of rates that both cover `covered_s` from `start_s` on."""
     middle, mean = statistics.median(rates), sum(rates) / len(rates)
     low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
-    parts = find_levels(fine)
-    start, end, explained = _fit_line(fine)
+    parts = find_levels(fine_rates)
+    start, end, explained = _fit_rate_line(fine_rates)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
     if (
-        explained >= max(DRIFTS, _compute_explained_share(fine, parts))
+        explained >= max(DRIFTS, _compute_variance_share_of_levels(fine_rates, parts))
         and min(start, end) >= 0
         and _differs_visibly(start, end)
     ):
         return RateVariation("drift", middle, mean, low, high, before=start, after=end)
-    steps = [(start_s + part.first * seconds / len(fine), _compute_mean(fine[part.first : part.end])) for part in parts]
+    steps = [
+        (start_s + part.first * covered_s / len(fine_rates), _compute_mean(fine_rates[part.first : part.end]))
+        for part in parts
+    ]
     if 2 <= len(steps) <= MOST_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
         return RateVariation("steps", middle, mean, low, high, parts=tuple(steps))
     moving = [rate for rate in rates if rate >= STALLED * middle]
-    stalled = seconds * (len(rates) - len(moving)) / len(rates)
-    if stalled > LONG_STALL * seconds:
+    stalled = covered_s * (len(rates) - len(moving)) / len(rates)
+    if stalled > LONG_STALL * covered_s:
         return RateVariation("stalls", middle, mean, low, high, stalled_s=stalled, moving=_compute_mean(moving))
     return RateVariation("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, mean, low, high)
 
@@ -106,11 +113,11 @@ def _compute_mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _compute_explained_share(rates: Sequence[float], parts: Sequence[Level]) -> float:
+def _compute_variance_share_of_levels(rates: Sequence[float], levels: Sequence[Level]) -> float:
     """Share of the variance that is gone when every stretch is compared with its own mean."""
-    unexplained = sum(_sum_squared_deviations(rates[part.first : part.end]) for part in parts)
+    unexplained = sum(_sum_squared_deviations(rates[part.first : part.end]) for part in levels)
     total = _sum_squared_deviations(rates)
-    return 1 - unexplained / total if total > 0 and parts else 0.0
+    return 1 - unexplained / total if total > 0 and levels else 0.0
 
 
 def _sum_squared_deviations(values: Sequence[float]) -> float:
@@ -118,12 +125,12 @@ def _sum_squared_deviations(values: Sequence[float]) -> float:
     return sum((value - mean) ** 2 for value in values)
 
 
-def _differs_visibly(item: float, other: float) -> bool:
-    low, high = min(item, other), max(item, other)
+def _differs_visibly(first_rate: float, second_rate: float) -> bool:
+    low, high = min(first_rate, second_rate), max(first_rate, second_rate)
     return high > 0 and (low <= 0 or high / low >= VISIBLE)
 
 
-def _fit_line(rates: Sequence[float]) -> tuple[float, float, float]:
+def _fit_rate_line(rates: Sequence[float]) -> tuple[float, float, float]:
     """Least squares line: its two ends and the share of the variance it explains."""
     n = len(rates)
     center, mean = (n - 1) / 2, sum(rates) / n

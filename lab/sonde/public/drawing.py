@@ -40,7 +40,7 @@ def draw_phase(folder: Path, phase_id: str) -> str:
     parts = [*drawings["wide"], *drawings["narrow"], *drawings["small"]]
     summary = assessed.summary
     facts = [("Rate", str(summary.rate))] if summary.rate else []
-    study = Study(f"{phase_id}: {summary.access}", summary.details, facts, [], [StudySection("Charts", [], parts)])
+    study = Study(f"{phase_id}: {summary.access}", summary.detail_text, facts, [], [StudySection("Charts", [], parts)])
     return _make_frame(render_page(study, _STUDY))
 
 

@@ -21,7 +21,7 @@ from sonde.findings.best_numbers import (
     make_candidate,
     select_best_numbers,
 )
-from sonde.findings.classification import Classification, format_error, is_unfinished
+from sonde.findings.classification import Classification, format_error_line, is_unfinished
 from sonde.findings.explanations import explain_finding
 from sonde.findings.irregularities import describe_irregularities
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary, assess_phase
@@ -240,7 +240,7 @@ def _run_view(
         archive=escape_line(run.folder, 400),
         alarms=tuple(_list_alarms(run)),
         facts=pairs,
-        errors=tuple(format_error(line) for line in run.run_errors[:20]),
+        errors=tuple(format_error_line(line) for line in run.run_errors[:20]),
         timeline=timeline.render() if timeline else Markup(""),
         phases=tuple(
             _make_phase_view(run, assessed, index, position) for position, assessed in enumerate(assessed, start=1)
@@ -343,7 +343,7 @@ def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, posi
         split=figures.tabulate_task_time(phase),
         slowest=figures.list_slowest_tasks(run, phase),
         treatments=tuple(figures.describe_treatment(line) for line in phase.treatments),
-        errors=tuple(format_error(line) for line in phase.errors[:20]),
+        errors=tuple(format_error_line(line) for line in phase.errors[:20]),
         findings=(
             *(
                 (finding.severity, to_sentence(escape_line(finding.text or finding.id, 600)))

@@ -120,7 +120,7 @@ def _describe_validity(row: Row) -> str:
     validity = str(row["validity"] or "no number")
     if validity != GOOD or _has_storage_number(row):
         return validity
-    return Classification.SIMULATED.label if _is_simulated(row) else "not of storage"
+    return Classification.SIMULATED.table_label if _is_simulated(row) else "not of storage"
 
 
 def _is_simulated(row: Row) -> bool:

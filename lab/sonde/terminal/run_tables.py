@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
-from sonde.findings.explanations import name_help_commands
+from sonde.findings.explanations import list_help_commands
 from sonde.model.errors import to_sentence
 from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.lines import Finding, PhaseEndLine, Rate
@@ -147,7 +147,7 @@ def _print_assessments(console: Console, run: RecordedRun) -> None:
         if phase.begin.measured:
             assessment = assess_phase_rate(run, phase)
             text = Text(to_plain_spaces(assessment.classification_text), style=STYLES[assessment.classification])
-            for remark in assessment.details:
+            for remark in assessment.detail_sentences:
                 text.append(
                     f" {to_plain_spaces(remark)}", style="yellow" if remark == assessment.caveat_sentence else "default"
                 )
@@ -209,7 +209,7 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
         alike.setdefault((finding.severity, finding.text, finding.advice), []).append(finding)
     for group in alike.values():
         console.print(_print_finding(group))
-    if commands := name_help_commands(finding.id for finding in findings):
+    if commands := list_help_commands(finding.id for finding in findings):
         console.print(Text(f"Explained by {commands}", style="dim"))
     for error in record.errors[:5]:
         console.print(Text(f"✗ {error.text}", style="red"))

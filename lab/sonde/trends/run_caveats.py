@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sonde.findings.caveats import get_own_classification, select_phase_caveats
+from sonde.findings.caveats import get_stored_classification, select_phase_caveats
 from sonde.findings.classification import is_judged_classification, label_classification
 from sonde.model.units import counted
 from sonde.store.summary import Summary
@@ -69,7 +69,7 @@ def count_other_numbers(side: str, runs: Sequence[Summary], phase: str) -> list[
 
 
 def _list_phase_caveats(run: Summary, phase: str) -> list[Mapping[str, Any]]:
-    classification = next((get_own_classification(item) for item in run.phases if item.get("phase") == phase), "")
+    classification = next((get_stored_classification(item) for item in run.phases if item.get("phase") == phase), "")
     return select_phase_caveats(run.document, phase, classification)
 
 

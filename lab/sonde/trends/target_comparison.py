@@ -40,7 +40,7 @@ class TargetComparison:
     @property
     def sentences(self) -> list[str]:
         """All that there is to say, a sentence each."""
-        return [*(text for level in self.changes.levels for text in level.sentences), *self.changes.unknown]
+        return [*(text for level in self.changes.levels for text in level.change_sentences), *self.changes.unknown]
 
     def as_json(self) -> dict[str, Any]:
         """The machine form."""

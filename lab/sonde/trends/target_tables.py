@@ -33,7 +33,7 @@ def print_target_tables(console: Console, compared: Sequence[TargetComparison], 
         name = escape_line(format_number_name(comparison.number.key, comparison.number.plan, keys), 80)
         console.print(f"Targets of {name} ({comparison.number.key.op})", soft_wrap=True)
         for level in comparison.changes.levels:
-            if differing := level.differing[:_ON_SCREEN]:
+            if differing := level.changed_parts[:_ON_SCREEN]:
                 displayed = make_plain_table()
                 displayed.add_column(escape_line(level.level, 30))
                 for title in _HEAD:
@@ -60,11 +60,15 @@ def build_target_sections(compared: Sequence[TargetComparison]) -> list[StudySec
 def list_target_alarms(compared: Sequence[TargetComparison]) -> list[str]:
     """The sentence on the target that changed most, of each number where it became slower."""
     levels = [level for comparison in compared for level in comparison.changes.levels[:1]]
-    return [level.sentences[0] for level in levels if level.differing and level.differing[0].verdict == "slower"]
+    return [
+        level.change_sentences[0]
+        for level in levels
+        if level.changed_parts and level.changed_parts[0].verdict == "slower"
+    ]
 
 
 def _draw_level(level: LevelChanges) -> Markup:
-    chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.relative_rate or 1.0))))[
+    chosen = sorted(level.parts, key=lambda part: (not part.has_changed, -abs(math.log(part.relative_rate or 1.0))))[
         :_ON_PAGE
     ]
     rows = [(escape_line(part.name, 60), part.verdict, *_make_cells(part)) for part in chosen]

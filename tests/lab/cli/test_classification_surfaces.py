@@ -39,7 +39,7 @@ def add_runs(archive: Path, classification: str, count: int = 6, day: int = 2, *
 
 
 def test_every_classification_has_a_label() -> None:
-    assert {member.value: member.label for member in Classification} == LABELS
+    assert {member.value: member.table_label for member in Classification} == LABELS
 
 
 @pytest.mark.parametrize("classification", LABELS)

@@ -10,7 +10,7 @@ import pytest
 from made_phase import MIB, make_phase, planned, run_with, table
 
 from sonde.findings.assessment import Assessment, assess_phase_rate, describe_variation, format_phase_rate
-from sonde.findings.caveats import caveat_to_json
+from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.findings.variation import RateVariation
 from sonde.model.lines import ByteCounts, Finding, IntervalSeconds, PhaseRates, Rate, SeriesLine, TreeShape
@@ -28,7 +28,7 @@ def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
     )
     assert assessment.classification_text == "From storage."
     assert assessment.caveat_sentence == "Doubtful: others were busy; clock."
-    assert assessment.details == (assessment.caveat_sentence, "M.", "T.", "S.", "N.", "G.", "U.")
+    assert assessment.detail_sentences == (assessment.caveat_sentence, "M.", "T.", "S.", "N.", "G.", "U.")
     assert assessment.as_json() == {
         "classification": "burst",
         "validity": "invalid",
@@ -45,18 +45,18 @@ def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
 
 def test_bare_number_reports_only_its_classification() -> None:
     assessment = Assessment(Classification.UNKNOWN, "nothing\N{NO-BREAK SPACE}was moved")
-    assert (assessment.caveat_sentence, assessment.details, assessment.validity) == ("", (), "good")
+    assert (assessment.caveat_sentence, assessment.detail_sentences, assessment.validity) == ("", (), "good")
     assert assessment.as_json() == {
         "classification": "unknown",
         "validity": "good",
         "classification_text": "Nothing was moved.",
     }
-    assert caveat_to_json(Finding()) == {"severity": "info"}
+    assert convert_caveat_to_json(Finding()) == {"severity": "info"}
 
 
 def test_a_rate_is_told_in_the_unit_of_the_phase() -> None:
-    assert to_plain_spaces(format_phase_rate(2e6, operations=False)) == "2.00 MB/s"
-    assert to_plain_spaces(format_phase_rate(2000.0, operations=True)) == "2,000 op/s"
+    assert to_plain_spaces(format_phase_rate(2e6, is_operation_rate=False)) == "2.00 MB/s"
+    assert to_plain_spaces(format_phase_rate(2000.0, is_operation_rate=True)) == "2,000 op/s"
     moved = RateVariation("drift", 1.0, 1.0, before=100.0, after=200.0)
     assert to_plain_spaces(describe_variation(moved, True, 9.0)) == "rose gradually from 100 op/s to 200 op/s"
 
@@ -148,5 +148,5 @@ def test_fall_to_nothing_is_the_fsync_when_there_was_one() -> None:
 
 def test_range_beside_a_rate_contains_that_rate() -> None:
     variation = RateVariation("uneven", mean=440.0, low=230.0, high=434.0)
-    assert not variation.explains(467.0)
-    assert variation.explains(420.0)
+    assert not variation.has_levels_of_rate(467.0)
+    assert variation.has_levels_of_rate(420.0)

@@ -33,14 +33,14 @@ def level(*parts: PartChange, **more: Any) -> LevelChanges:
 
 
 def print_sentences(changes: LevelChanges) -> list[str]:
-    return [to_plain_spaces(sentence) for sentence in changes.sentences]
+    return [to_plain_spaces(sentence) for sentence in changes.change_sentences]
 
 
 def test_the_strongest_change_comes_first_whichever_way_it_went() -> None:
     same = part("same", 1.5, verdict="no change seen")
     parts = (part("half", 0.5), part("thrice", 3.0), same, part("fifth", 0.2), part("unknown", None))
-    assert [change.name for change in level(*parts).differing] == ["fifth", "thrice", "half"]
-    assert [change.differs for change in parts] == [True, True, False, True, False]
+    assert [change.name for change in level(*parts).changed_parts] == ["fifth", "thrice", "half"]
+    assert [change.has_changed for change in parts] == [True, True, False, True, False]
 
 
 HELD = "held against the other targets (99.5 % interval over all of them:"
@@ -166,7 +166,7 @@ def test_what_one_run_of_a_side_does_not_know_the_others_tell() -> None:
     later[3] *= 4
     reads, writes = phase_of(ops, ns, "read"), phase_of(ops, ns)
     (level,) = compare_phase_targets([(NOBODY, reads), (NOBODY, writes)], [(NOBODY, phase_of(ops, later))]).levels
-    assert (level.kind, [change.name for change in level.differing]) == ("write", ["OST0003"])
+    assert (level.kind, [change.name for change in level.changed_parts]) == ("write", ["OST0003"])
     assert level.parts[3].relative_rate == pytest.approx(0.25)
     assert level.parts[3].rate == pytest.approx(0.25)
     other = compare_phase_targets([(NOBODY, writes), (NOBODY, reads)], [(NOBODY, writes)])
@@ -221,7 +221,7 @@ def test_files_are_held_against_the_middle_target_of_their_run() -> None:
     before = dict.fromkeys("abcdef", 1e8)
     after = dict.fromkeys("abcdef", 2e8) | {"c": 5e7}
     (level,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels
-    assert [(change.name, round(change.relative_rate or 0.0, 9)) for change in level.differing] == [("c", 0.25)]
+    assert [(change.name, round(change.relative_rate or 0.0, 9)) for change in level.changed_parts] == [("c", 0.25)]
     assert level.parts[0].bytes_before is None
     assert level.parts[0].rate is None
     (few,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 4))]).levels

@@ -114,7 +114,7 @@ def test_bytes_or_operations_alone_count_as_transferred() -> None:
 
 
 def test_each_classification_has_a_heading() -> None:
-    assert [classification.heading for classification in Classification] == [
+    assert [classification.group_heading for classification in Classification] == [
         "Storage",
         "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
         "Too short to trust",

@@ -14,7 +14,7 @@ from sonde.findings.classification import (
     classify_number,
     describe_flush,
     describe_interruption,
-    format_error,
+    format_error_line,
     get_tested_file_system,
     is_memory_backed,
     is_one_file_per_operation,
@@ -267,12 +267,12 @@ def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
     def cut(made_of: str, length: int) -> str:
         return made_of * length + "…"
 
-    assert format_error(ErrorLine(text="x" * 600)) == "x" * 600
-    assert format_error(ErrorLine(text="x" * 601)) == cut("x", 600)
+    assert format_error_line(ErrorLine(text="x" * 600)) == "x" * 600
+    assert format_error_line(ErrorLine(text="x" * 601)) == cut("x", 600)
     error = ErrorLine(operation="w" * 40, path="p" * 300, host="h" * 80, name="n" * 40)
-    assert format_error(error) == f"{'w' * 40} of {'p' * 300} failed on {'h' * 80}: {'n' * 40}"
+    assert format_error_line(error) == f"{'w' * 40} of {'p' * 300} failed on {'h' * 80}: {'n' * 40}"
     longer = ErrorLine(operation="w" * 41, path="p" * 301, host="h" * 81, name="n" * 41)
-    assert format_error(longer) == f"{cut('w', 40)} of {cut('p', 300)} failed on {cut('h', 80)}: {cut('n', 40)}"
+    assert format_error_line(longer) == f"{cut('w', 40)} of {cut('p', 300)} failed on {cut('h', 80)}: {cut('n', 40)}"
     phase = make_phase()
     for length, kind in ((40, "k" * 40), (41, cut("k", 40))):
         system = FileSystemFacts("k" * length, memory_backed=True)
@@ -286,7 +286,7 @@ def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
 
 
 def test_an_error_is_told_by_its_number_also_if_that_is_zero() -> None:
-    assert format_error(ErrorLine(operation="read", errno=0)) == "read failed: errno 0"
+    assert format_error_line(ErrorLine(operation="read", errno=0)) == "read failed: errno 0"
 
 
 def test_flush_of_the_phase_overrides_that_of_the_plan() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from made_phase import make_phase, planned, run_with, table
 
-from sonde.findings.assessment import assess_phase_rate, describe_variation, prefers_operations
+from sonde.findings.assessment import assess_phase_rate, describe_variation, is_reported_in_operations
 from sonde.findings.best_numbers import determine_work_kind
 from sonde.findings.caveats import format_caveat
 from sonde.findings.classification import (
@@ -18,14 +18,20 @@ from sonde.findings.classification import (
     classify_number,
     describe_flush,
     describe_interruption,
-    format_error,
+    format_error_line,
 )
 from sonde.findings.irregularities import describe_late_tasks, describe_periodic_dips
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
-from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, get_transfer_size, name_phase
+from sonde.findings.phase_summary import (
+    assess_phase,
+    describe_access,
+    format_rate_terms,
+    get_transfer_size,
+    make_phase_heading,
+)
 from sonde.findings.phase_timeline import build_timeline
 from sonde.findings.stragglers import collect_node_rates, collect_task_rates, compute_straggler_limit, find_stragglers
-from sonde.findings.variation import RateVariation, analyze_variation
+from sonde.findings.variation import RateVariation, analyze_rate_variation
 from sonde.model.lines import (
     ByteCounts,
     ErrorLine,
@@ -86,7 +92,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
     ],
 )
 def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name: str) -> None:
-    assert name_phase(run_with(phase, **plan), phase) == name
+    assert make_phase_heading(run_with(phase, **plan), phase) == name
 
 
 @pytest.mark.parametrize(
@@ -143,9 +149,9 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
 
 @pytest.mark.parametrize(("size", "operations"), [(65535, True), (65536, False)])
 def test_operations_below_64_kib_are_counted_as_operations(size: int, operations: bool) -> None:
-    assert prefers_operations(make_phase(moved=size * 10, done=10)) == operations
-    assert not prefers_operations(make_phase(moved=0, done=0))
-    assert not prefers_operations(PhaseRecord(PhaseBeginLine(phase="p")))
+    assert is_reported_in_operations(make_phase(moved=size * 10, done=10)) == operations
+    assert not is_reported_in_operations(make_phase(moved=0, done=0))
+    assert not is_reported_in_operations(PhaseRecord(PhaseBeginLine(phase="p")))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +203,7 @@ def test_classification_values_match_names_in_archives() -> None:
         *("storage", "burst", "short", "cache", "memory", "synthetic", "simulated", "unknown", "invalid", "failed"),
     )
     assert tuple(classification.value for classification in Classification) == names
-    assert len({classification.heading for classification in Classification}) == len(names)
+    assert len({classification.group_heading for classification in Classification}) == len(names)
 
 
 def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
@@ -259,10 +265,10 @@ def test_why_a_phase_has_no_result() -> None:
 
 def test_an_error_without_a_sentence_is_put_together() -> None:
     full = ErrorLine(operation="write", path="/a/b", host="nid7", name="ENOSPC", errno=28)
-    assert format_error(full) == "write of /a/b failed on nid7: ENOSPC"
-    assert format_error(replace(full, name="")) == "write of /a/b failed on nid7: errno 28"
-    assert format_error(ErrorLine()) == "operation failed: no reason recorded"
-    assert format_error(replace(full, text="its own words")) == "its own words"
+    assert format_error_line(full) == "write of /a/b failed on nid7: ENOSPC"
+    assert format_error_line(replace(full, name="")) == "write of /a/b failed on nid7: errno 28"
+    assert format_error_line(ErrorLine()) == "operation failed: no reason recorded"
+    assert format_error_line(replace(full, text="its own words")) == "its own words"
 
 
 @pytest.mark.parametrize(
@@ -310,27 +316,27 @@ def test_each_movement_in_words(moved: RateVariation, text: str) -> None:
 
 
 def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:
-    assert RateVariation("steady", median=10.0, low=8.0, high=14.0).spread == 0.3
-    assert RateVariation("short").spread == 0.0
-    ramp = analyze_variation([float(rate) for rate in range(100, 200)] * 1, [1] * 100, 1.0)
+    assert RateVariation("steady", median=10.0, low=8.0, high=14.0).relative_spread == 0.3
+    assert RateVariation("short").relative_spread == 0.0
+    ramp = analyze_rate_variation([float(rate) for rate in range(100, 200)] * 1, [1] * 100, 1.0)
     assert ramp.kind == "drift"
-    swing = analyze_variation([100.0, 200.0] * 50, [1] * 100, 0.5)
+    swing = analyze_rate_variation([100.0, 200.0] * 50, [1] * 100, 0.5)
     assert swing.kind in ("steady", "uneven")
-    assert analyze_variation([1.0] * 7, [1] * 7, 1.0).kind == "short"
-    assert analyze_variation([1.0] * 8, [1] * 8, 1.0).kind == "steady"
+    assert analyze_rate_variation([1.0] * 7, [1] * 7, 1.0).kind == "short"
+    assert analyze_rate_variation([1.0] * 8, [1] * 8, 1.0).kind == "steady"
 
 
 def test_nine_tenths_lie_between_low_and_high() -> None:
     """Sixty rates from 1 to 60 in a mixed order: the 5th and 95th percentile by linear interpolation."""
     rates = np.random.default_rng(3).permutation(np.arange(1.0, 61.0))
-    variation = analyze_variation(rates.tolist(), [1] * 60, 1.0)
+    variation = analyze_rate_variation(rates.tolist(), [1] * 60, 1.0)
     assert (variation.low, variation.high) == pytest.approx((np.quantile(rates, 0.05), np.quantile(rates, 0.95)))
     assert (variation.median, variation.mean) == pytest.approx((30.5, 30.5))
 
 
 def test_steps_begin_at_the_time_of_the_phase() -> None:
     """Two slices before all tasks are at work, then twenty at one rate and twenty at another, 0.5 s each."""
-    variation = analyze_variation([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
+    variation = analyze_rate_variation([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
     assert variation.kind == "steps"
     assert [number for part in variation.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
 
@@ -496,20 +502,20 @@ def test_many_slices_are_joined_whole(slices: int, joined: int, slices_drawn: in
 
 
 def test_steady_is_within_10_percent_and_drift_may_end_near_zero() -> None:
-    assert analyze_variation([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
-    assert analyze_variation([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
-    down = analyze_variation([100.0 - 0.995 * index for index in range(100)], [1] * 100, 1.0)
+    assert analyze_rate_variation([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
+    assert analyze_rate_variation([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
+    down = analyze_rate_variation([100.0 - 0.995 * index for index in range(100)], [1] * 100, 1.0)
     assert down.kind == "drift"
     assert 0 <= down.after < 2
 
 
 def test_levels_explain_a_number_within_a_tenth() -> None:
     moved = RateVariation("steady", mean=100.0)
-    assert moved.explains(91.0)
-    assert moved.explains(110.0)
-    assert not moved.explains(90.0)
-    assert not moved.explains(112.0)
-    assert not moved.explains(0.0)
+    assert moved.has_levels_of_rate(91.0)
+    assert moved.has_levels_of_rate(110.0)
+    assert not moved.has_levels_of_rate(90.0)
+    assert not moved.has_levels_of_rate(112.0)
+    assert not moved.has_levels_of_rate(0.0)
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])

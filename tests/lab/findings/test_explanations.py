@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sonde.findings.explanations import explain_finding, name_help_commands, read_explanations
+from sonde.findings.explanations import explain_finding, list_help_commands, read_explanations
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("engine", "simulate", "lab/sonde")
@@ -47,7 +47,7 @@ def test_explanation_is_plain_text() -> None:
         "Two clocks of one node disagree. Set SONDE_CLOCK=monotonic and report the machine."
     )
     assert explain_finding("another") == ""
-    assert name_help_commands(["clock", "another", "clock", "droop"]) == "sonde help clock, sonde help droop"
+    assert list_help_commands(["clock", "another", "clock", "droop"]) == "sonde help clock, sonde help droop"
 
 
 def test_help_explains_a_finding(sonde: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from made_phase import MIB, make_phase, planned, run_with
 
 from sonde.findings.classification import Classification
-from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, name_phase
+from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, make_phase_heading
 from sonde.model.lines import Finding, PhaseBeginLine, Rate, SeriesLine, TreeShape
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord
@@ -37,7 +37,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
 )
 def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
     phase = make_phase(op, **begin)
-    assert name_phase(run_with(phase, **plan), phase) == name
+    assert make_phase_heading(run_with(phase, **plan), phase) == name
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_phase_without_an_end_has_no_rate() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     summary = assess_phase(run_with(phase), phase).summary
     assert (summary.rate, summary.secondary_rate, summary.rate_terms) == (None, "", "")
-    assert (summary.classification, summary.classification_text, summary.details) == (
+    assert (summary.classification, summary.classification_text, summary.detail_text) == (
         Classification.FAILED,
         "It did not end.",
         "",
@@ -103,7 +103,7 @@ def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:
     summary = assessed.summary
     assert (summary.name, to_plain_spaces(summary.access)) == ("Sequential read, direct", "direct")
     assert to_plain_spaces(summary.classification_text) == "From storage: direct I/O; a burst of 3.00 s."
-    assert to_plain_spaces(summary.details) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
+    assert to_plain_spaces(summary.detail_text) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
     assert to_plain_spaces(summary.rate_terms) == "314,572,800 B / 3.0000 s, first open to last close"
     assert assessed.phase is phase
     assert assessed.timeline is not None

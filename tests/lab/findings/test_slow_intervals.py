@@ -140,7 +140,7 @@ def test_phase_assessment_names_slow_interval() -> None:
     )
     judged = assess_phase_rate(run_of(phase), phase)
     assert judged.slow_nodes.startswith("Node nid004 was ")
-    assert judged.slow_nodes in judged.details
+    assert judged.slow_nodes in judged.detail_sentences
     assert judged.as_json()["slow_nodes"] == to_plain_spaces(judged.slow_nodes)
 
 

@@ -13,8 +13,8 @@ from target_load import drawn_answers, phase_of, run_with
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.storage_units import (
+    collect_operation_times_of_units,
     collect_unit_series,
-    collect_unit_times,
     describe_slow_units,
     find_slow_units,
     list_storage_levels,
@@ -119,7 +119,7 @@ def test_slow_unit_sentence_is_complete_on_every_surface() -> None:
     )
     assessment = assess_phase_rate(run, phase)
     assert assessment.as_json()["slow_units"] == text
-    assert to_plain_spaces(assessment.details[-1]) == text
+    assert to_plain_spaces(assessment.detail_sentences[-1]) == text
     drawing = str(render_unit_heat_map(run, phase, "SSU"))
     assert drawing.count('class="slow"') == 1
     assert all(f"ssu{index}" in drawing for index in range(6))
@@ -167,14 +167,16 @@ def test_series_of_different_lengths_are_added_slice_by_slice() -> None:
         (7.0 + MIB, float(MIB), float(MIB)),
         1.0,
     )
-    (unit_times,) = collect_unit_times(run, phase, "SSU", ())
+    (unit_times,) = collect_operation_times_of_units(run, phase, "SSU", ())
     assert (unit_times.name, unit_times.ops, unit_times.ns) == ("ssu0", (5.0, 1.0, 1.0), (14.0, 5.0, 5.0))
 
 
 @pytest.mark.parametrize(("named_count", "counted"), [(0, 4), (1, 3), (2, 4), (3, 4)])
 def test_slow_targets_are_excluded_below_half_of_the_unit(named_count: int, counted: int) -> None:
     phase, run = phase_of(np.full((4, 2), 10), np.full((4, 2), 50)), run_with(4, 4)
-    (unit_times,) = collect_unit_times(run, phase, "SSU", {f"OST{index:04x}" for index in range(named_count)})
+    (unit_times,) = collect_operation_times_of_units(
+        run, phase, "SSU", {f"OST{index:04x}" for index in range(named_count)}
+    )
     assert unit_times.ops == (10.0 * counted,) * 2
     assert unit_times.ns == (50.0 * counted,) * 2
 

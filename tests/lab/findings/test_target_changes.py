@@ -30,12 +30,12 @@ def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.nd
 
 
 def print_sentences(level: LevelChanges) -> list[str]:
-    return [to_plain_spaces(sentence) for sentence in level.sentences]
+    return [to_plain_spaces(sentence) for sentence in level.change_sentences]
 
 
 def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
     """Name, verdict and what is left of its rate, to three digits."""
-    return [(change.name, change.verdict, round(change.relative_rate or 0.0, 3)) for change in level.differing]
+    return [(change.name, change.verdict, round(change.relative_rate or 0.0, 3)) for change in level.changed_parts]
 
 
 def of_targets(phase_changes: PhaseChanges) -> LevelChanges:
@@ -59,7 +59,7 @@ def test_target_half_as_fast_is_named_with_covering_interval() -> None:
     """Of 200 such draws 181 name it, of 200 with one run a side 114; another is named once and twice."""
     named_count = held = others = 0
     for seed in range(30):
-        changed = {change.name: change for change in draw_changes(seed, 2.0, 3).differing}
+        changed = {change.name: change for change in draw_changes(seed, 2.0, 3).changed_parts}
         slow = changed.pop("OST0002", None)
         others += len(changed)
         if slow is not None and slow.low is not None and slow.high is not None:
@@ -72,7 +72,7 @@ def test_target_half_as_fast_is_named_with_covering_interval() -> None:
 
 def test_nothing_is_named_where_nothing_changed() -> None:
     """Of 500 such draws 3 name one, where 0.5 % of all are allowed to be chance."""
-    assert sum(bool(draw_changes(1000 + seed, 1.0, 1).differing) for seed in range(150)) <= 3
+    assert sum(bool(draw_changes(1000 + seed, 1.0, 1).changed_parts) for seed in range(150)) <= 3
 
 
 def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
@@ -81,7 +81,7 @@ def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
     assert [target.name for target in find_slow_targets_by_latency(phase_of(ops, ns))] == ["OST0005"]
     phase_changes = changes([phase_of(ops, ns)], [phase_of(ops, 3 * ns)])  # all of them became slower together
     (level,) = phase_changes.levels
-    assert level.differing == []
+    assert level.changed_parts == []
     assert level.parts[0].rate == pytest.approx(1 / 3)
     assert level.parts[0].relative_rate == pytest.approx(1.0)
     assert print_sentences(level) == [
@@ -112,7 +112,7 @@ def test_median_of_runs_counts_and_five_give_an_interval() -> None:
     before = [phase_of(ops, ns * (10 + index) // 10) for index in range(5)]
     after = [phase_of(ops, once), *(phase_of(ops, 2 * ns * (10 + index) // 10) for index in range(4))]
     (level,) = changes(before, after).levels
-    assert level.differing == []
+    assert level.changed_parts == []
     assert level.parts[0].rate == pytest.approx(0.5, rel=0.3)
     assert level.parts[0].rate_low is not None
     assert level.parts[0].rate_low < 0.5 < (level.parts[0].rate_high or 0)
@@ -181,7 +181,7 @@ def test_slower_unit_is_named_but_not_for_a_single_target() -> None:
     assert differing(levels["SSU"]) == [("ssu2", "slower", 0.5)]
     assert (
         levels["SSU"]
-        .sentences[0]
+        .change_sentences[0]
         .startswith(
             "SSU ssu2 answered writes at 0.50 of its rate before, held against the other SSU (99.5 % interval over all"
         )
@@ -189,8 +189,8 @@ def test_slower_unit_is_named_but_not_for_a_single_target() -> None:
     alone = ns.copy()
     alone[5] *= 8
     levels = {level.level: level for level in changes([phase_of(ops, ns)], [phase_of(ops, alone)], run).levels}
-    assert [change.name for change in levels["target"].differing] == ["OST0005"]
-    assert levels["SSU"].differing == []
+    assert [change.name for change in levels["target"].changed_parts] == ["OST0005"]
+    assert levels["SSU"].changed_parts == []
 
 
 def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
@@ -210,7 +210,7 @@ def test_whole_files_reveal_changes_without_operation_tables() -> None:
     (level,) = changes([files_on_targets(before)], [files_on_targets(after)]).levels
     assert level.kind == "file"
     assert differing(level) == [("2@oss", "slower", 0.5)]
-    assert level.sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
+    assert level.change_sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
     few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
     assert print_sentences(few) == ["Not compared: 6 targets (fewer than 5 files of tasks on one alone)."]
     assert level.as_json()["parts"][0] == {

@@ -236,10 +236,10 @@ def test_blocks_with_few_operations_or_no_time_are_skipped() -> None:
 
 def test_deviation_must_exceed_its_allowance_and_30_percent() -> None:
     least = math.log(1.3)
-    assert [Deviation(by, room).differs for by, room in ((-1.0, 0.99), (-1.0, 1.0), (1.0, 0.99), (1.0, 1.0))] == [
+    assert [Deviation(by, room).is_different for by, room in ((-1.0, 0.99), (-1.0, 1.0), (1.0, 0.99), (1.0, 1.0))] == [
         True, False, True, False,
     ]  # fmt: skip
-    assert [Deviation(by, 0.1).differs for by in (least, -least, least - 1e-9, 1e-9 - least)] == [
+    assert [Deviation(by, 0.1).is_different for by in (least, -least, least - 1e-9, 1e-9 - least)] == [
         True,
         True,
         False,
@@ -251,7 +251,7 @@ def test_of_three_nobody_is_apart_and_of_four_one_may_be() -> None:
     assert compute_deviations([0.0, 0.0, 9.0]) == [None] * 3
     assert compute_deviations([]) == []
     deviations = [deviation for deviation in compute_deviations([0.0, 0.0, 0.0, -9.0]) if deviation is not None]
-    assert [deviation.differs for deviation in deviations] == [False, False, False, True]
+    assert [deviation.is_different for deviation in deviations] == [False, False, False, True]
     assert (deviations[3].by, deviations[3].room) == (-9.0, 0.0)
 
 
@@ -261,7 +261,7 @@ def test_one_in_six_at_most_is_taken_for_one_that_differs(targets: int, differin
     out = targets // 6 + (targets % 6 > 0)
     sound = [0.01 * (-1) ** index for index in range(targets - out)]
     deviations = compute_deviations([*[-1.0] * out, *sound])
-    assert sum(deviation is not None and deviation.differs for deviation in deviations) == differing_count
+    assert sum(deviation is not None and deviation.is_different for deviation in deviations) == differing_count
 
 
 @pytest.mark.parametrize(("far", "room"), [(2.8, "wide"), (3.4, "narrow")])
@@ -271,7 +271,7 @@ def test_the_level_is_shared_by_all_that_are_judged(far: float, room: str) -> No
     deviations = compute_deviations([0.0, 0.1, -0.1, far])
     assert deviations[3] is not None
     assert deviations[3].room == pytest.approx(3.265, rel=2e-3)
-    assert deviations[3].differs == (room == "narrow")
+    assert deviations[3].is_different == (room == "narrow")
     assert deviations[0] is not None
     without = _compute_deviation(0.0, np.array([0.1, -0.1]), 4).room
     within = _compute_deviation(0.0, np.array([0.1, -0.1, far]), 4).room

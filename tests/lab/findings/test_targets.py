@@ -152,7 +152,7 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
     phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
     text = to_plain_spaces(assess_phase_rate(run, phase).slow_targets)
     assert text.startswith("Files on target OST0001 (6 files) were 2.")
-    assert text in to_plain_spaces(" ".join(assess_phase_rate(run, phase).details))
+    assert text in to_plain_spaces(" ".join(assess_phase_rate(run, phase).detail_sentences))
     assert assess_phase_rate(run, phase).as_json()["slow_targets"] == text
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -174,7 +174,7 @@ def test_why_nobody_knows_the_targets_is_said_beside_the_number(finding_id: str,
     phase.findings.append(Finding(id=finding_id, phase=phase.id, text="the pool stands for all OSDs: no answer"))
     judged = assess_phase_rate(run, phase)
     assert judged.slow_targets == "The pool stands for all OSDs: no answer."
-    assert judged.slow_targets in judged.details
+    assert judged.slow_targets in judged.detail_sentences
 
 
 def layout_text(tasks: int) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.findings.assessment import assess_phase_rate
-from sonde.findings.variation import AGREES, RateVariation, analyze_variation
+from sonde.findings.variation import AGREES, RateVariation, analyze_rate_variation
 from sonde.model.lines import (
     ByteCounts,
     LatencySummary,
@@ -88,7 +88,7 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
     noise = np.random.default_rng(seed).lognormal(0, 0.05, len(steps) * repeat)
     series = [value * factor for value, factor in zip(np.repeat(steps, repeat), noise, strict=True)]
     amounts = [value * SLICE_S for value in series]
-    variation = analyze_variation(amounts, [1] * len(amounts), SLICE_S)
+    variation = analyze_rate_variation(amounts, [1] * len(amounts), SLICE_S)
     assert variation.mean == pytest.approx(sum(series) / len(series), rel=1e-6)
     seconds = SLICE_S * len(series)
     if variation.kind == "steps":
@@ -99,39 +99,39 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
         assert (variation.before + variation.after) / 2 == pytest.approx(variation.mean, rel=1e-6)
     elif variation.kind == "stalls":
         assert variation.moving * (seconds - variation.stalled_s) / seconds <= variation.mean * (1 + 1e-6)
-    assert variation.explains(variation.mean) or variation.mean == 0
-    assert not variation.explains(variation.mean * (1 + 2 * AGREES))
+    assert variation.has_levels_of_rate(variation.mean) or variation.mean == 0
+    assert not variation.has_levels_of_rate(variation.mean * (1 + 2 * AGREES))
 
 
 def kind(amounts: list[float], slice_s: float = 1.0) -> str:
-    return analyze_variation(amounts, [1] * len(amounts), slice_s).kind
+    return analyze_rate_variation(amounts, [1] * len(amounts), slice_s).kind
 
 
 def test_a_movement_that_says_nothing_holds_nothing() -> None:
     silent = RateVariation("short")
     assert (silent.median, silent.mean, silent.low, silent.high) == (0.0, 0.0, 0.0, 0.0)
     assert (silent.parts, silent.before, silent.after, silent.stalled_s, silent.moving) == ((), 0.0, 0.0, 0.0, 0.0)
-    assert analyze_variation([1.0] * 7, [1] * 7, 1.0) == silent
-    assert not silent.explains(0.0), "no rate is explained by nothing"
+    assert analyze_rate_variation([1.0] * 7, [1] * 7, 1.0) == silent
+    assert not silent.has_levels_of_rate(0.0), "no rate is explained by nothing"
 
 
 def test_levels_explain_a_number_up_to_exactly_a_tenth_of_it() -> None:
-    assert RateVariation("steady", mean=220.0).explains(200.0)
-    assert RateVariation("steady", mean=180.0).explains(200.0)
-    assert not RateVariation("steady", mean=220.1).explains(200.0)
+    assert RateVariation("steady", mean=220.0).has_levels_of_rate(200.0)
+    assert RateVariation("steady", mean=180.0).has_levels_of_rate(200.0)
+    assert not RateVariation("steady", mean=220.1).has_levels_of_rate(200.0)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
 def test_a_line_is_a_drift_from_a_quarter_on_in_whatever_unit(unit: float) -> None:
     """Nine values, too few for levels: from 100 to 125, and from 100 to 124."""
-    variation = analyze_variation([unit * (100 + 3.125 * index) for index in range(9)], [1] * 9, 1.0)
+    variation = analyze_rate_variation([unit * (100 + 3.125 * index) for index in range(9)], [1] * 9, 1.0)
     assert variation.kind == "drift"
     assert (variation.before, variation.after) == pytest.approx((100 * unit, 125 * unit))
     assert kind([unit * (100 + 3 * index) for index in range(9)]) != "drift"
 
 
 def test_a_line_may_begin_at_nothing_and_not_below() -> None:
-    variation = analyze_variation([float(index) for index in range(9)], [1] * 9, 1.0)
+    variation = analyze_rate_variation([float(index) for index in range(9)], [1] * 9, 1.0)
     assert (variation.kind, variation.before, variation.after) == ("drift", 0.0, 8.0)
     assert kind([float(index * index) for index in range(9)]) != "drift", "its line would begin below nothing"
     assert kind([float(index * index) for index in reversed(range(9))]) != "drift"
@@ -152,14 +152,14 @@ def test_up_to_three_levels_are_steps_and_four_are_not() -> None:
 
 def test_steps_begin_at_a_hundred_and_twentieth_of_the_time() -> None:
     """Two slices make an interval; the rate falls where the fifteenth ends."""
-    variation = analyze_variation([8.0] * 30 + [2.0] * 210, [1] * 240, 0.5)
+    variation = analyze_rate_variation([8.0] * 30 + [2.0] * 210, [1] * 240, 0.5)
     assert variation.kind == "steps"
     assert variation.parts == ((0.0, 16.0), (15.0, 4.0))
 
 
 def test_how_wide_it_swings_is_told_in_sixtieths_of_the_time() -> None:
     """A rate that changes from slice to slice is the same in every pair of slices."""
-    variation = analyze_variation([80.0, 120.0] * 60, [1] * 120, 2.0)
+    variation = analyze_rate_variation([80.0, 120.0] * 60, [1] * 120, 2.0)
     assert (variation.kind, variation.low, variation.high, variation.median, variation.mean) == (
         "steady",
         50.0,
@@ -190,15 +190,15 @@ def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(count: int, t
 
 
 def test_a_stall_is_told_with_its_time_and_the_rate_of_the_rest() -> None:
-    variation = analyze_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
+    variation = analyze_rate_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
     assert variation.kind == "stalls"
     assert (variation.stalled_s, variation.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))
     assert variation.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
 
 
 def test_alternating_rates_are_steady_within_a_tenth_of_the_middle() -> None:
-    variation = analyze_variation([90.0, 110.0] * 20, [1] * 40, 1.0)
-    assert (variation.kind, variation.low, variation.high, variation.median, variation.spread) == (
+    variation = analyze_rate_variation([90.0, 110.0] * 20, [1] * 40, 1.0)
+    assert (variation.kind, variation.low, variation.high, variation.median, variation.relative_spread) == (
         "steady",
         90.0,
         110.0,

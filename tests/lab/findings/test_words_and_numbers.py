@@ -17,7 +17,7 @@ from sonde.charts.plot import Panel
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import assess_phase
 from sonde.findings.phase_timeline import build_timeline
-from sonde.findings.variation import RateVariation, analyze_variation
+from sonde.findings.variation import RateVariation, analyze_rate_variation
 from sonde.model.escaping import escape_line, escape_text
 from sonde.model.run import read_run
 
@@ -40,7 +40,7 @@ def noisy(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[floa
 def described(levels: list[float], spread: float = 0.03) -> RateVariation:
     """Six seconds of noise around these levels, one task at work."""
     rates = noisy(levels, spread=spread)
-    return analyze_variation([rate * 6.0 / len(rates) for rate in rates], [1] * len(rates), 6.0 / len(rates))
+    return analyze_rate_variation([rate * 6.0 / len(rates) for rate in rates], [1] * len(rates), 6.0 / len(rates))
 
 
 def test_a_step_a_drift_and_a_stall_are_told_apart() -> None:
@@ -62,19 +62,19 @@ def test_a_step_a_drift_and_a_stall_are_told_apart() -> None:
     assert stall.stalled_s == pytest.approx(0.4)
     assert described([1e9] * 120).kind == "steady"
     assert described([1e9] * 120, spread=0.4).kind == "uneven"
-    assert analyze_variation([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
+    assert analyze_rate_variation([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
 
 
 @given(st.integers(0, 1000))
 def test_noise_alone_is_never_called_a_step(seed: int) -> None:
     rates = noisy([1e9] * 300, seed, 0.15)
-    assert analyze_variation(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
+    assert analyze_rate_variation(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
 
 
 def test_variation_ignores_slices_without_all_tasks() -> None:
     amounts = [10] * 5 + [100] * 40 + [10] * 15
     active = [1] * 5 + [4] * 40 + [1] * 15
-    variation = analyze_variation(amounts, active, 0.01)
+    variation = analyze_rate_variation(amounts, active, 0.01)
     assert variation.kind == "steady"
     assert variation.median == pytest.approx(10_000)
 

@@ -139,7 +139,7 @@ def test_most_changed_target_is_an_alarm_if_slower() -> None:
 
 def test_target_sentences_are_by_level_then_unknown() -> None:
     comparison = compare_targets(level(part("a", 0.6)), level(part("s", 1.0), name="OSS"), unknown=("Nothing.",))
-    first, second = (sentence for level in comparison.changes.levels for sentence in level.sentences)
+    first, second = (sentence for level in comparison.changes.levels for sentence in level.change_sentences)
     assert comparison.sentences == [first, second, "Nothing."]
     document = comparison.as_json()
     assert [set(level) for level in document["levels"]] == [{"level", "kind", "parts", "only_before", "only_after"}] * 2

@@ -18,7 +18,7 @@ from sonde.findings.best_numbers import (
     determine_work_kind,
     select_best_numbers,
 )
-from sonde.findings.caveats import caveat_to_json
+from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.model.errors import to_sentence
 from sonde.model.lines import Finding, LatencySummary, Rate
@@ -63,7 +63,7 @@ class CheckFigure:
         }
         del document["classification_clause"], document["kind"], document["modeled"]
         document["modeled_classification"] = self.modeled.value if self.modeled else None
-        document["caveats"] = [caveat_to_json(caveat) for caveat in self.caveats]
+        document["caveats"] = [convert_caveat_to_json(caveat) for caveat in self.caveats]
         return {name: value for name, value in document.items() if value not in (None, "", [])}
 
 

@@ -33,7 +33,7 @@ def describe_unusable_number(record: RecordReader, phase: PhaseRecord, claim_sub
     if "cache" in claim_subjects and classification in _CACHES:
         return ""
     reason = to_plain_spaces(clause).removesuffix(": not a storage number")
-    return f"not a storage number ({classification.label}): {reason}"
+    return f"not a storage number ({classification.table_label}): {reason}"
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ import numpy as np
 
 from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.samples import MissingError, RateCurve, Samples, SampleSource, compute_median_bounds
-from sonde.findings.variation import VISIBLE, RateVariation, analyze_variation
+from sonde.findings.variation import VISIBLE, RateVariation, analyze_rate_variation
 from sonde.model.errors import UnitError
 from sonde.model.experiment.claims import (
     SHAPES,
@@ -388,7 +388,7 @@ def classify_form(curve: RateCurve) -> str:
         raise MissingError(
             f"a phase with at least {MIN_SLICES} slices in which all tasks work; here are {len(amounts)}"
         )
-    variation_found = analyze_variation(amounts, [1] * len(amounts), curve.slice_s)
+    variation_found = analyze_rate_variation(amounts, [1] * len(amounts), curve.slice_s)
     if _is_rising(variation_found):
         return "rising"
     shape = find_rate_shape(amounts)

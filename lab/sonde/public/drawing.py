@@ -18,7 +18,7 @@ from sonde.findings.phase_summary import assess_phase
 from sonde.model.system import System
 from sonde.public.records import read_recorded_run
 from sonde.report import render_report
-from sonde.report.sections.section import draw
+from sonde.report.sections.section import draw_sections_of_phase
 from sonde.trends.archive_comparison import ArchiveComparison
 from sonde.trends.comparison_page import build_comparison_page
 from sonde.trends.survey import Survey
@@ -36,7 +36,7 @@ def draw_phase(folder: Path, phase_id: str) -> str:
     """Returns the charts that the report has of one phase. Raises ReportError if the run has no record."""
     run = read_recorded_run(folder)
     assessed = assess_phase(run, run.record.phases[phase_id])
-    drawings = draw(run, assessed)
+    drawings = draw_sections_of_phase(run, assessed)
     parts = [*drawings["wide"], *drawings["narrow"], *drawings["small"]]
     summary = assessed.summary
     facts = [("Rate", str(summary.rate))] if summary.rate else []

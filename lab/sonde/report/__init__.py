@@ -26,39 +26,39 @@ __all__ = ["render_report", "write_report"]
 
 
 def render_report(
-    runs: Sequence[Path],
+    run_folders: Sequence[Path],
     title: str | None = None,
-    before: Sequence[StudySection] = (),
+    leading_sections: Sequence[StudySection] = (),
     system: System | None = None,
 ) -> str:
     """The report as HTML; see `write_report`. Raises ReportError when a folder holds no readable record."""
-    if not runs:
+    if not run_folders:
         raise ReportError("There is no run to report on: name at least one run folder.")
-    read = [read_run(Path(run)) for run in runs]
+    read = [read_run(Path(run)) for run in run_folders]
     view = replace(
         make_report_view([add_target_parents(run, system) for run in read] if system else read, title),
-        before=tuple(before),
+        before=tuple(leading_sections),
     )
     return render_page(view, "report.html.j2", owner=__name__)
 
 
 def write_report(
-    runs: Sequence[Path],
-    out: Path,
+    run_folders: Sequence[Path],
+    page_file: Path,
     title: str | None = None,
-    before: Sequence[StudySection] = (),
+    leading_sections: Sequence[StudySection] = (),
     system: System | None = None,
 ) -> Path:
-    """Writes the report on these run folders to the file `out` and returns its path.
+    """Writes the report on these run folders to the file `page_file` and returns its path.
 
     Several runs make one report with a summary over all of them. Runs that failed, were interrupted or lost their end
-    are shown with the data they have. `before` are sections of other tools, shown first. `system` maps storage targets
+    are shown with the data they have. `leading_sections` are sections of other tools, shown first. `system` maps storage targets
     to servers and units, instead of the mapping recorded with the run. Raises ReportError (one sentence) when a folder
-    holds no readable record, or when `out` cannot be written. Replaces an older file in one step.
+    holds no readable record, or when `page_file` cannot be written. Replaces an older file in one step.
     """
-    html = render_report(runs, title, before, system)
+    html = render_report(run_folders, title, leading_sections, system)
     try:
-        write_file(out, html)
+        write_file(page_file, html)
     except OSError as problem:
-        raise ReportError(f"The report cannot be written to {out}: {problem.strerror}.") from problem
-    return out
+        raise ReportError(f"The report cannot be written to {page_file}: {problem.strerror}.") from problem
+    return page_file

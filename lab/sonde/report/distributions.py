@@ -30,31 +30,31 @@ WIDEST_BAR = 0.045
 PARTS = ("open", "transfer", "fsync", "close")
 
 
-def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | None:
+def build_latency_chart(phase: PhaseRecord, histogram_line: HistogramLine, css_class: str) -> Chart | None:
     """One histogram; None when it counted too few operations for a shape."""
-    kind = escape_line(line.kind, 40)
-    buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in line.buckets if len(b) == 3 and b[2] > 0]
-    if not buckets or line.count < FEWEST_DRAWN or not line.max_ns:
+    kind = escape_line(histogram_line.kind, 40)
+    buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in histogram_line.buckets if len(b) == 3 and b[2] > 0]
+    if not buckets or histogram_line.count < FEWEST_DRAWN or not histogram_line.max_ns:
         return None
-    quantiles = read_percentiles(phase, line.kind)
-    low = buckets[0][0] if line.min_ns is None else line.min_ns
-    high = max(*(value for _, value in quantiles), line.max_ns or 0.0, buckets[-1][0])
+    quantiles = list_latency_percentiles(phase, histogram_line.kind)
+    low = buckets[0][0] if histogram_line.min_ns is None else histogram_line.min_ns
+    high = max(*(value for _, value in quantiles), histogram_line.max_ns or 0.0, buckets[-1][0])
     axis = build_latency_axis(low / 1.1, high * 1.1)
     bins = _join_buckets(buckets, axis)
     panel = Panel(axis, build_count_axis(max(count for _, _, count in bins)), 110, "Operations")
     for start, stop, count in bins:
-        panel.box(f"bar {css}", start, stop, panel.y.low, count)
+        panel.box(f"bar {css_class}", start, stop, panel.y.low, count)
     _mark_percentiles(panel, quantiles)
-    panel.tips = [_make_latency_tip(axis, bin_) for bin_ in bins]
-    summary = f"Latency of {quantities.display_count(line.count)} {kind} operations: " + ", ".join(
+    panel.tips = [_make_latency_tooltip(axis, bin_) for bin_ in bins]
+    summary = f"Latency of {quantities.display_count(histogram_line.count)} {kind} operations: " + ", ".join(
         f"{name} {quantities.display_nanoseconds(value)}" for name, value in quantiles
     )
-    caption = f"{quantities.count_noun(line.count, 'operation')}. Both axes are logarithmic."
-    if line.overflow:
-        caption += f" {quantities.display_count(line.overflow)} took longer than the histogram reaches."
+    caption = f"{quantities.count_noun(histogram_line.count, 'operation')}. Both axes are logarithmic."
+    if histogram_line.overflow:
+        caption += f" {quantities.display_count(histogram_line.overflow)} took longer than the histogram reaches."
     return Chart(
         kind="latency",
-        about=line.kind,
+        about=histogram_line.kind,
         title=f"Latency: {kind}",
         summary=summary,
         panels=[panel],
@@ -63,9 +63,9 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
     )
 
 
-def read_percentiles(phase: PhaseRecord, kind: str) -> list[tuple[str, float]]:
+def list_latency_percentiles(phase: PhaseRecord, operation_kind: str) -> list[tuple[str, float]]:
     """The recorded percentiles of one kind of operation."""
-    stats = phase.end.latency.get(kind, LatencySummary()) if phase.end else LatencySummary()
+    stats = phase.end.latency.get(operation_kind, LatencySummary()) if phase.end else LatencySummary()
     return [(name, value) for name, member in PERCENTILES if (value := getattr(stats, member)) is not None]
 
 
@@ -105,8 +105,8 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
         panel.note("left" if leftward else "", position, name, row)
 
 
-def _make_latency_tip(axis: Axis, item: tuple[float, float, float]) -> ChartTooltip:
-    start, stop, count = item
+def _make_latency_tooltip(axis: Axis, bar: tuple[float, float, float]) -> ChartTooltip:
+    start, stop, count = bar
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
     return ChartTooltip(axis.scale(start), axis.scale(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
 
@@ -122,11 +122,13 @@ def _make_bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
     return render_table(["Latency", "Operations", "Up to here"], rows, "Latency")
 
 
-def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], operations: bool, css: str) -> Chart:
+def build_member_rate_chart(
+    member_kind: str, title: str, members: Sequence[MemberRate], counts_operations: bool, css_class: str
+) -> Chart:
     """Members sorted by rate, slowest first: bars up to MOST_BARS members, one area for more."""
     ordered = sorted(members, key=lambda member: member.value)
     values = [item.value for item in ordered]
-    scale = build_amount_axis(values[-1], "op/s" if operations else "B/s", 3)
+    scale = build_amount_axis(values[-1], "op/s" if counts_operations else "B/s", 3)
     few = len(values) <= 8
     names = (
         tuple(Tick((index + 0.5) / len(values), item.name, index % 2 == 1) for index, item in enumerate(ordered))
@@ -138,21 +140,21 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
     if len(values) <= MOST_BARS:
         half = min(0.36, WIDEST_BAR / 2 * len(values))
         for index, value in enumerate(values):
-            tone = "bad" if value < slow else css
+            tone = "bad" if value < slow else css_class
             panel.box(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
     else:
-        edges, heights = _reduce_steps(values)
-        panel.path(f"area {css}", panel.area(edges, [0.0] * len(heights), heights))
-        panel.path(f"line {css}", panel.steps(edges, heights))
+        edges, heights = _thin_out_steps(values)
+        panel.path(f"area {css_class}", panel.area(edges, [0.0] * len(heights), heights))
+        panel.path(f"line {css_class}", panel.steps(edges, heights))
     panel.draw_horizontal("mean", middle)
-    panel.tips = _make_member_tips(ordered, operations)
-    slowest, median, fastest = (format_phase_rate(rate, operations) for rate in (values[0], middle, values[-1]))
+    panel.tips = _make_member_tips(ordered, counts_operations)
+    slowest, median, fastest = (format_phase_rate(rate, counts_operations) for rate in (values[0], middle, values[-1]))
     text = (
         f"{title}: {quantities.count_noun(len(values), 'value')} from {slowest} to {fastest}, median {median};"
         f" slowest is {ordered[0].name}"
     )
     return Chart(
-        kind=kind,
+        kind=member_kind,
         title=title,
         summary=text,
         panels=[panel],
@@ -162,19 +164,19 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
             median,
             f"Slowest {slowest}, fastest {fastest}; sorted by rate.",
         ),
-        table=_make_members_table(ordered, operations),
+        table=_make_members_table(ordered, counts_operations),
     )
 
 
-def _reduce_steps(values: Sequence[float]) -> tuple[list[float], list[float | None]]:
+def _thin_out_steps(sorted_rates: Sequence[float]) -> tuple[list[float], list[float | None]]:
     """At most 300 steps; the slowest and the fastest member keep their own."""
-    group = max(1, -(-len(values) // 300))
+    group = max(1, -(-len(sorted_rates) // 300))
     edges, heights = [0.0], list[float | None]()
-    cuts = [1, *range(1 + group, len(values) - 1, group), len(values) - 1, len(values)]
+    cuts = [1, *range(1 + group, len(sorted_rates) - 1, group), len(sorted_rates) - 1, len(sorted_rates)]
     start = 0
     for stop in cuts:
         if stop > start:
-            heights.append(sum(values[start:stop]) / (stop - start))
+            heights.append(sum(sorted_rates[start:stop]) / (stop - start))
             edges.append(float(stop))
             start = stop
     return edges, heights

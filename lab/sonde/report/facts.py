@@ -63,13 +63,13 @@ def list_shared_facts(runs: Sequence[RecordedRun]) -> Pairs:
     return (*same, ("Runs", str(len(runs))))
 
 
-def have_same_machines(item: RecordedRun, other: RecordedRun) -> bool:
+def have_same_machines(first_run: RecordedRun, second_run: RecordedRun) -> bool:
     """True when both ran on the same nodes and file system, so that one table describes both."""
 
     def identify_machines(run: RecordedRun) -> list[tuple[str, str, str]]:
         return [(node.host, node.kernel, node.file_system.source) for node in run.nodes]
 
-    return identify_machines(item) == identify_machines(other)
+    return identify_machines(first_run) == identify_machines(second_run)
 
 
 def get_target_directory(run: RecordedRun) -> str:
@@ -129,34 +129,39 @@ def _describe_start(run: RecordedRun) -> str:
     return _DOT.join(parts)
 
 
-def make_member_label(name: str) -> str:
+def make_member_label(member_name: str) -> str:
     """The name of a member as words, without the unit that its value will show."""
-    plain = escape_line(name, 60)
+    plain = escape_line(member_name, 60)
     units = {"bytes_per_s": "rate", "ops_per_s": "rate of operations", "seconds": "time", "bytes": "bytes"}
     for unit in ("_bytes_per_s", "_ops_per_s", "_bytes", "_ns", "_s"):
         plain = plain.removesuffix(unit) if plain not in units else plain
     return units.get(plain, plain.replace("_", " "))
 
 
-def format_fact(name: str, value: object) -> str:
+def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
     """A recorded value with the unit that its name tells."""
-    figure = to_number(value)
+    figure = to_number(recorded_value)
     if figure is None:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return escape_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 400)
-    if name.endswith("bytes_per_s"):
+        if isinstance(recorded_value, bool):
+            return "yes" if recorded_value else "no"
+        return escape_line(
+            recorded_value
+            if isinstance(recorded_value, str)
+            else json.dumps(recorded_value, ensure_ascii=False, default=str),
+            400,
+        )
+    if member_name.endswith("bytes_per_s"):
         return str(quantities.display_byte_rate(figure))
-    if name.endswith("ops_per_s"):
+    if member_name.endswith("ops_per_s"):
         return str(quantities.display_operation_rate(figure))
-    if name.endswith("bytes"):
+    if member_name.endswith("bytes"):
         exact = f"{quantities.display_count(figure)}{quantities.NO_BREAK_SPACE}B"
         return exact if figure < 1e5 else f"{quantities.display_volume(figure)} ({exact})"
-    if figure >= 0 and name.endswith("_ns"):
+    if figure >= 0 and member_name.endswith("_ns"):
         return str(quantities.display_nanoseconds(figure))
-    if figure >= 0 and (name.endswith("_s") or name == "seconds"):
+    if figure >= 0 and (member_name.endswith("_s") or member_name == "seconds"):
         return str(quantities.display_seconds(figure))
-    if name.endswith(("residency", "share")) or name.startswith("residency"):
+    if member_name.endswith(("residency", "share")) or member_name.startswith("residency"):
         return quantities.display_percent(figure)
     return quantities.display_count(figure) if figure == int(figure) else f"{figure:.4g}"
 
@@ -169,15 +174,17 @@ def list_node_facts(run: RecordedRun) -> tuple[NodeView, ...]:
             (name, value) for name, value in line.items() if name not in _IDENTITY and not isinstance(value, dict)
         ]
         groups = [("Machine", _make_label_pairs(machine))]
-        groups += [(_make_title(name), _make_label_pairs(v.items())) for name, v in line.items() if isinstance(v, dict)]
+        groups += [
+            (_capitalize_label(name), _make_label_pairs(v.items())) for name, v in line.items() if isinstance(v, dict)
+        ]
         host = escape_line(get_text(line, "host"), 80)
         title = f"Node {get_text(line, 'node') or '0'}{': ' + host if host else ''}"
         views.append(NodeView(title, tuple((name, result) for name, result in groups if result)))
     return tuple(views)
 
 
-def _make_title(name: str) -> str:
-    title = escape_line(name, 60).replace("_", " ")
+def _capitalize_label(member_name: str) -> str:
+    title = escape_line(member_name, 60).replace("_", " ")
     return title[:1].upper() + title[1:]
 
 
@@ -188,7 +195,7 @@ def _make_label_pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> P
         if isinstance(value, Mapping):
             result += _make_label_pairs(value.items(), f"{label_text}: ")
         elif value not in (None, ""):
-            result.append((label_text, format_fact(name, value)))
+            result.append((label_text, format_fact_with_unit(name, value)))
     return tuple(result)
 
 

@@ -13,7 +13,7 @@ from sonde.model.lines import DirectionRates, TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.report.definitions import RATES, Definition
-from sonde.report.distributions import FEWEST_DRAWN, read_percentiles, split_task_time
+from sonde.report.distributions import FEWEST_DRAWN, list_latency_percentiles, split_task_time
 from sonde.report.facts import Pairs
 
 FourTexts = tuple[str, str, str, str]
@@ -102,7 +102,7 @@ def _describe_training(phase: PhaseRecord) -> Pairs:
     )
 
 
-def tabulate_task_time(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:
+def list_time_of_call_kinds(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:
     """(part, time summed over tasks, its share, wall time) of open, transfer, fsync and close."""
     rows = []
     for part, spent, share in split_task_time(phase):
@@ -134,17 +134,17 @@ def list_slowest_tasks(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts,
     )
 
 
-def describe_treatment(line: TreatmentLine) -> FourTexts:
+def make_treatment_cells(treatment_line: TreatmentLine) -> FourTexts:
     """Kind, outcome, time taken, and what it did to the page cache."""
-    text = escape_line(line.text, 400)
-    if line.residency_before is not None and line.residency_after is not None:
+    text = escape_line(treatment_line.text, 400)
+    if treatment_line.residency_before is not None and treatment_line.residency_after is not None:
         before, after = (
-            quantities.display_percent(line.residency_before),
-            quantities.display_percent(line.residency_after),
+            quantities.display_percent(treatment_line.residency_before),
+            quantities.display_percent(treatment_line.residency_after),
         )
         text = f"in page cache: {before} before, {after} after" + (f"{quantities.FACT_SEPARATOR}{text}" if text else "")
-    took = "" if line.seconds is None else str(quantities.display_seconds(line.seconds))
-    return escape_line(line.kind, 60).replace("_", " "), escape_line(line.outcome, 40), took, text
+    took = "" if treatment_line.seconds is None else str(quantities.display_seconds(treatment_line.seconds))
+    return escape_line(treatment_line.kind, 60).replace("_", " "), escape_line(treatment_line.outcome, 40), took, text
 
 
 def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
@@ -152,7 +152,7 @@ def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     rows = []
     for kind, stats in (phase.end.latency if phase.end else {}).items():
         if 0 < stats.count < FEWEST_DRAWN:
-            quantiles = dict(read_percentiles(phase, kind))
+            quantiles = dict(list_latency_percentiles(phase, kind))
             cells = (
                 str(quantities.display_nanoseconds(quantiles[name])) if name in quantiles else ""
                 for name in ("p50", "p99", "max")

@@ -61,7 +61,7 @@ def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
     axis = build_time_axis(timeline.edges[-1])
     rates = timeline.ops_per_s if operations else timeline.bytes_per_s
     unit = "op/s" if operations else "B/s"
-    panels = [_make_total_panel(phase, timeline, axis, rates, unit, result)]
+    panels = [_make_total_rate_panel(phase, timeline, axis, rates, unit, result)]
     several = timeline.tasks > 1 or run.tasks > 1
     spread = several and any(value is not None for value in timeline.task_rate["p50"])
     if spread:
@@ -80,10 +80,15 @@ def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
     )
 
 
-def _make_total_panel(
-    phase: PhaseRecord, timeline: PhaseTimeline, axis: Axis, rates: Sequence[float], unit: str, summary: PhaseSummary
+def _make_total_rate_panel(
+    phase: PhaseRecord,
+    timeline: PhaseTimeline,
+    axis: Axis,
+    rates: Sequence[float],
+    rate_unit: str,
+    summary: PhaseSummary,
 ) -> Panel:
-    scale = build_amount_axis(max(rates, default=0.0), unit)
+    scale = build_amount_axis(max(rates, default=0.0), rate_unit)
     panel = Panel(axis, scale, 150, f"All tasks together, {scale.unit}")
     low, high = timeline.steady or (0.0, timeline.edges[-1])
     end = timeline.edges[-1]
@@ -102,9 +107,9 @@ def _make_total_panel(
         position = axis.scale(stonewall.seconds)
         panel.note("" if position < 0.8 else "left", position, "stonewall")
     if rates_of.steady is not None and timeline.steady:
-        steady = rates_of.steady.ops_per_s if unit == "op/s" else rates_of.steady.bytes_per_s
+        steady = rates_of.steady.ops_per_s if rate_unit == "op/s" else rates_of.steady.bytes_per_s
         panel.draw_horizontal("mean", min(steady, scale.high), low, high)
-    panel.tips = _make_tooltips(timeline, unit)
+    panel.tips = _make_rate_tooltips(timeline, rate_unit)
     return panel
 
 
@@ -119,7 +124,7 @@ def _make_task_panel(timeline: PhaseTimeline, axis: Axis, css: str) -> Panel:
             f"band half {css}", panel.area(timeline.edges, rates["p25"], rates["p75"]), "Middle half of the tasks"
         )
         panel.path(f"median {css}", panel.steps(timeline.edges, rates["p50"]), "Median task")
-    panel.tips = _make_tooltips(timeline, "task")
+    panel.tips = _make_rate_tooltips(timeline, "task")
     return panel
 
 
@@ -132,7 +137,7 @@ def _make_active_panel(timeline: PhaseTimeline, axis: Axis) -> Panel:
     return panel
 
 
-def _make_tooltips(timeline: PhaseTimeline, unit: str) -> list[ChartTooltip]:
+def _make_rate_tooltips(timeline: PhaseTimeline, rate_unit: str) -> list[ChartTooltip]:
     """One tip for every drawn interval, or for groups of them when there are many."""
     total = timeline.edges[-1]
     count = len(timeline.active)
@@ -143,7 +148,7 @@ def _make_tooltips(timeline: PhaseTimeline, unit: str) -> list[ChartTooltip]:
         start_s, stop_s = timeline.edges[index], timeline.edges[stop]
         middle = index + (stop - index) // 2
         rows = [f"{start_s:.4g}–{stop_s:.4g} s"]
-        if unit == "task":
+        if rate_unit == "task":
             parts = {name: values[middle] for name, values in timeline.task_rate.items()}
             rows += [
                 f"{name} {quantities.display_byte_rate(value)}"
@@ -151,27 +156,27 @@ def _make_tooltips(timeline: PhaseTimeline, unit: str) -> list[ChartTooltip]:
                 if value is not None
             ]
         else:
-            chosen = timeline.ops_per_s if unit == "op/s" else timeline.bytes_per_s
+            chosen = timeline.ops_per_s if rate_unit == "op/s" else timeline.bytes_per_s
             moved = sum(chosen[i] * (timeline.edges[i + 1] - timeline.edges[i]) for i in range(index, stop))
-            rows.append(format_phase_rate(moved / max(stop_s - start_s, 1e-12), unit == "op/s"))
+            rows.append(format_phase_rate(moved / max(stop_s - start_s, 1e-12), rate_unit == "op/s"))
         rows.append(f"{quantities.count_noun(timeline.active[middle], 'task')} at work")
         tips.append(ChartTooltip(start_s / total, stop_s / total, "\n".join(rows)))
     return tips
 
 
-def _render_key(kind: str, css: str, text: str) -> Markup:
-    return Markup('<span class="key {} {}"></span>{}').format(kind, css, text)
+def _render_legend_key(mark_kind: str, css_class: str, label: str) -> Markup:
+    return Markup('<span class="key {} {}"></span>{}').format(mark_kind, css_class, label)
 
 
 def _make_caption(timeline: PhaseTimeline, spread: bool, css: str) -> Markup:
-    parts = [_render_key("line", css, "total")]
+    parts = [_render_legend_key("line", css, "total")]
     if timeline.steady:
-        parts.append(_render_key("mean", "", "mean of the steady window"))
+        parts.append(_render_legend_key("mean", "", "mean of the steady window"))
     if spread:
         if timeline.tasks >= FEWEST_FOR_QUANTILES:
-            parts.append(_render_key("median", css, "median task"))
-            parts.append(_render_key("half", css, "middle half of the tasks (p25–p75)"))
-        parts.append(_render_key("all", css, "slowest to fastest task"))
+            parts.append(_render_legend_key("median", css, "median task"))
+            parts.append(_render_legend_key("half", css, "middle half of the tasks (p25–p75)"))
+        parts.append(_render_legend_key("all", css, "slowest to fastest task"))
     width = quantities.display_seconds(timeline.slice_s)
     slices = f"Slices of {width}"
     if timeline.joined > 1:
@@ -237,14 +242,14 @@ def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Cha
             '<span class="keys"><span class="ki"><span class="key line"></span>storage</span><span class="ki">'
             '<span class="key dull"></span>not a storage number</span><span class="ki"><span class="key treat"></span>'
             "treatment before a phase</span></span> <span>{}</span>"
-        ).format(_describe_gaps(after)),
+        ).format(_describe_missing_time(after)),
         table=_make_timeline_table(timeds),
     )
 
 
-def _describe_gaps(after: float) -> str:
+def _describe_missing_time(seconds_after: float) -> str:
     """What the drawing does not show."""
-    cleaning = f" Clean-up afterwards took {quantities.display_seconds(after)}." if after > 0.05 else ""
+    cleaning = f" Clean-up afterwards took {quantities.display_seconds(seconds_after)}." if seconds_after > 0.05 else ""
     return f"Gaps are preparation and barriers.{cleaning}"
 
 
@@ -283,9 +288,9 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
         phase, result = item.phase, item.summary
         for line in phase.treatments:
             begun = max(0.0, line.t - (line.seconds or 0.0))
-            _draw_bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
+            _draw_time_bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
             tips.append(ChartTooltip(axis.scale(begun), axis.scale(line.t), f"{line.kind}: {line.outcome}"))
-        _draw_bar(
+        _draw_time_bar(
             panel,
             f"span {choose_style_class(result.classification)}{'' if phase.begin.measured else ' prepare'}",
             start,
@@ -308,13 +313,13 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
     return panel
 
 
-def _draw_bar(panel: Panel, css: str, start: float, stop: float, tall: float) -> None:
+def _draw_time_bar(panel: Panel, css_class: str, start_s: float, stop_s: float, height: float) -> None:
     """A bar at least two thousandths wide, so that what was short is still seen."""
-    left_x, right_x = panel.scale_x(start), panel.scale_x(stop)
+    left_x, right_x = panel.scale_x(start_s), panel.scale_x(stop_s)
     right_x = min(WIDTH, max(right_x, left_x + 2))
-    top = (1 - tall) * panel.height / 2
+    top = (1 - height) * panel.height / 2
     bottom = panel.height - top
-    panel.path(css, make_rectangle_path(left_x, right_x, top, bottom))
+    panel.path(css_class, make_rectangle_path(left_x, right_x, top, bottom))
 
 
 def _make_timeline_table(timeds: Sequence[Timed]) -> Markup:

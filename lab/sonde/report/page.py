@@ -35,7 +35,7 @@ from sonde.report.definitions import RATES, Definition
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import FourTexts
 from sonde.report.over_time import build_run_timeline, choose_style_class, render_sparkline
-from sonde.report.sections.section import draw
+from sonde.report.sections.section import draw_sections_of_phase
 
 # Findings that say a number is wrong come first.
 _SEVERITIES = ("invalid", "warning", "info")
@@ -164,17 +164,17 @@ def make_report_view(runs: Sequence[RecordedRun], title: str | None) -> PageView
         assessed = [assess_phase(run, phase) for phase in run.phases]
         own_facts = tuple(pair for pair in facts.list_run_facts(run) if pair not in shared)
         same = index > 1 and facts.have_same_machines(run, runs[0])
-        views.append(_run_view(run, assessed, index, own_facts, () if same else facts.list_node_facts(run)))
-        rows += _make_rows(run, assessed, index)
+        views.append(_make_run_view(run, assessed, index, own_facts, () if same else facts.list_node_facts(run)))
+        rows += _make_summary_rows(run, assessed, index)
         numbers += [make_candidate(run, item.phase, item.summary.assessment) for item in assessed]
     groups = _group_by_classification(_drop_redundant_titles(rows))
     quoted = select_best_numbers(numbers)
-    lead = _compose_lead(groups) if not quoted else describe_best(quoted)
+    lead = _make_lead_warning(groups) if not quoted else describe_best(quoted)
     return PageView(
         title=title or _make_default_title(runs),
         lead=lead,
         rule="" if not quoted else SIMULATED_RULE if is_simulated(quoted) else RULE,
-        weighed=_count_storage_numbers(rows) if several else "",
+        weighed=_describe_number_counts(rows) if several else "",
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
         groups=groups,
@@ -194,9 +194,9 @@ def _make_default_title(runs: Sequence[RecordedRun]) -> str:
     return f"{len(runs)} runs on {targets[0]}" if len(targets) == 1 and targets[0] else f"{len(runs)} runs"
 
 
-def _compose_lead(groups: Sequence[SummaryGroup]) -> str:
+def _make_lead_warning(summary_groups: Sequence[SummaryGroup]) -> str:
     """A warning in plain words when no number of the report is about storage."""
-    classifications = {group.classification for group in groups}
+    classifications = {group.classification for group in summary_groups}
     if Classification.SIMULATED in classifications:
         return SIMULATED_NONE
     if classifications & {
@@ -212,11 +212,11 @@ def _compose_lead(groups: Sequence[SummaryGroup]) -> str:
     return ""
 
 
-def _count_storage_numbers(rows: Sequence[SummaryRow]) -> str:
+def _describe_number_counts(summary_rows: Sequence[SummaryRow]) -> str:
     """How many numbers are storage numbers, doubtful or invalid."""
-    if not rows:
+    if not summary_rows:
         return ""
-    assessments = [row.summary.assessment for row in rows]
+    assessments = [row.summary.assessment for row in summary_rows]
     stored = sum(assessment.classification in STORAGE_CLASSIFICATIONS for assessment in assessments)
     text = (
         f"Of {quantities.count_noun(len(assessments), 'number')} {stored} {'is' if stored == 1 else 'are'} of storage"
@@ -229,21 +229,26 @@ def _count_storage_numbers(rows: Sequence[SummaryRow]) -> str:
     return f"{text}; {doubted or 'nothing speaks against any of them'}."
 
 
-def _run_view(
-    run: RecordedRun, assessed: Sequence[AssessedPhase], index: int, pairs: Pairs, environment: tuple[NodeView, ...]
+def _make_run_view(
+    run: RecordedRun,
+    assessed_phases: Sequence[AssessedPhase],
+    run_index: int,
+    fact_pairs: Pairs,
+    environment: tuple[NodeView, ...],
 ) -> RunView:
-    timeline = build_run_timeline(run, assessed)
+    timeline = build_run_timeline(run, assessed_phases)
     return RunView(
-        anchor=f"r{index}",
+        anchor=f"r{run_index}",
         title=escape_line(run.title, 200),
         id=escape_line(run.run_line.id or run.folder.name, 120),
         archive=escape_line(run.folder, 400),
         alarms=tuple(_list_alarms(run)),
-        facts=pairs,
+        facts=fact_pairs,
         errors=tuple(format_error_line(line) for line in run.run_errors[:20]),
         timeline=timeline.render() if timeline else Markup(""),
         phases=tuple(
-            _make_phase_view(run, assessed, index, position) for position, assessed in enumerate(assessed, start=1)
+            _make_phase_view(run, assessed_phases, run_index, position)
+            for position, assessed_phases in enumerate(assessed_phases, start=1)
         ),
         environment=environment,
         more_nodes=max(0, len(run.raw_nodes) - facts.MOST_NODES) if environment else 0,
@@ -267,51 +272,54 @@ def _list_alarms(run: RecordedRun) -> Iterable[str]:
         yield f"{files} left behind: sonde clean on the target removes them."
 
 
-def _make_rows(run: RecordedRun, assessed: Sequence[AssessedPhase], index: int) -> Iterable[SummaryRow]:
-    for position, item in enumerate(assessed, start=1):
+def _make_summary_rows(
+    run: RecordedRun, assessed_phases: Sequence[AssessedPhase], run_index: int
+) -> Iterable[SummaryRow]:
+    for position, item in enumerate(assessed_phases, start=1):
         if item.phase.begin.measured:
             css = choose_style_class(item.summary.classification)
             curve = render_sparkline(item.timeline, item.operations, css) if item.timeline else Markup("")
             tasks = quantities.count_noun(run.tasks, "task")
-            yield SummaryRow(f"r{index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
+            yield SummaryRow(f"r{run_index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
 
 
-def _drop_redundant_titles(rows: Sequence[SummaryRow]) -> tuple[SummaryRow, ...]:
+def _drop_redundant_titles(summary_rows: Sequence[SummaryRow]) -> tuple[SummaryRow, ...]:
     """The title of the run stays only where phases of different runs have the same words."""
     runs: dict[tuple[str, str, str], set[str]] = {}
-    for row in rows:
+    for row in summary_rows:
         runs.setdefault((row.summary.name, row.summary.access, row.tasks), set()).add(row.run)
     return tuple(
-        row if len(runs[row.summary.name, row.summary.access, row.tasks]) > 1 else replace(row, run="") for row in rows
+        row if len(runs[row.summary.name, row.summary.access, row.tasks]) > 1 else replace(row, run="")
+        for row in summary_rows
     )
 
 
-def _group_by_classification(rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, ...]:
+def _group_by_classification(summary_rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, ...]:
     groups = []
     for classification in Classification:
-        members = tuple(row for row in rows if row.summary.classification is classification)
+        members = tuple(row for row in summary_rows if row.summary.classification is classification)
         if members:
             groups.append(SummaryGroup(classification, choose_style_class(classification), members))
     return tuple(groups)
 
 
-def _merge_findings(runs: Sequence[RecordedRun], several: bool) -> tuple[FindingView, ...]:
+def _merge_findings(runs: Sequence[RecordedRun], has_several_runs: bool) -> tuple[FindingView, ...]:
     """Findings of all runs; one that occurs in several phases is listed once, with its phases."""
     result: dict[tuple[str, str, str], list[tuple[str, Finding]]] = {}
     for run in runs:
         for line in run.all_findings:
             key = (line.severity if line.severity in _SEVERITIES else "info", line.id, line.advice)
-            result.setdefault(key, []).append((run.title if several else "", line))
+            result.setdefault(key, []).append((run.title if has_several_runs else "", line))
     views = [_make_finding_view(severity, cases) for (severity, _, _), cases in result.items()]
     return tuple(sorted(views, key=lambda view: _SEVERITIES.index(view.severity)))
 
 
-def _make_finding_view(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView:
-    first = cases[0][1]
+def _make_finding_view(severity: str, phases_and_findings: Sequence[tuple[str, Finding]]) -> FindingView:
+    first = phases_and_findings[0][1]
     places: dict[str, list[str]] = {}
-    for title, line in cases:
+    for title, line in phases_and_findings:
         places.setdefault(escape_line(title, 120), []).append(escape_line(line.phase or "", 80))
-    evidence = list(first.evidence.items())[:8] if len(cases) == 1 else []
+    evidence = list(first.evidence.items())[:8] if len(phases_and_findings) == 1 else []
     return FindingView(
         severity=severity,
         id=escape_line(first.id, 60),
@@ -319,17 +327,19 @@ def _make_finding_view(severity: str, cases: Sequence[tuple[str, Finding]]) -> F
         advice=to_sentence(escape_line(first.advice, 600)),
         explanation=explain_finding(first.id),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
-        evidence=tuple((facts.make_member_label(name), facts.format_fact(name, value)) for name, value in evidence),
+        evidence=tuple(
+            (facts.make_member_label(name), facts.format_fact_with_unit(name, value)) for name, value in evidence
+        ),
     )
 
 
-def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position: int) -> PhaseView:
+def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, run_index: int, phase_position: int) -> PhaseView:
     phase = assessed.phase
-    drawing = draw(run, assessed)
+    drawing = draw_sections_of_phase(run, assessed)
     streams, stream_words = figures.list_streams(run, phase)
     return PhaseView(
-        anchor=f"r{index}p{position}",
-        position=position,
+        anchor=f"r{run_index}p{phase_position}",
+        position=phase_position,
         id=escape_line(phase.id, 80),
         tasks=quantities.count_noun(run.tasks, "task"),
         summary=assessed.summary,
@@ -340,9 +350,9 @@ def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, posi
         wide=drawing["wide"],
         narrow=drawing["narrow"],
         small=drawing["small"],
-        split=figures.tabulate_task_time(phase),
+        split=figures.list_time_of_call_kinds(phase),
         slowest=figures.list_slowest_tasks(run, phase),
-        treatments=tuple(figures.describe_treatment(line) for line in phase.treatments),
+        treatments=tuple(figures.make_treatment_cells(line) for line in phase.treatments),
         errors=tuple(format_error_line(line) for line in phase.errors[:20]),
         findings=(
             *(

@@ -165,7 +165,7 @@ def _render_run_page(folder: Path, line: str) -> str:
         make_page_link(line or "runs.html", "All runs of that time", "../"),
     )
     try:
-        return render_report([folder], before=[StudySection("In the archive", [], [links])])
+        return render_report([folder], leading_sections=[StudySection("In the archive", [], [links])])
     except (ReportError, RecordError) as error:
         return make_page(name, folder.name, alarms=[str(error)]).render()
 

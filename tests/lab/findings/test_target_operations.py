@@ -30,7 +30,7 @@ from sonde.findings.targets import SlowTarget, TargetRates
 from sonde.model.lines import LayoutLine, PhaseBeginLine, SeriesLine, TargetsLine
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord
-from sonde.report.sections.target_heat_map import _sample_columns, render_target_heat_map
+from sonde.report.sections.target_heat_map import _sum_amounts_by_column, render_target_heat_map
 
 
 def draw_target_phase(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
@@ -146,7 +146,7 @@ def test_finished_target_is_missing_and_stalled_one_is_slow() -> None:
     ops = np.full((4, 20), 10)
     ops[1, 10:] = 0  # over before the others
     ops[2, 8:12] = 0  # stands still between
-    (early, still) = (_sample_columns(line, 20, 20) for line in phase_of(ops, ops * 1_000_000).series[1:3])
+    (early, still) = (_sum_amounts_by_column(line, 20, 20) for line in phase_of(ops, ops * 1_000_000).series[1:3])
     assert np.isnan(early[10:]).all()
     assert not np.isnan(early[:10]).any()
     assert still[8:12] == [0.0] * 4

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import collect_node_rates, collect_task_rates
 from sonde.model.run import RecordedRun
-from sonde.report.distributions import build_spread_chart
+from sonde.report.distributions import build_member_rate_chart
 from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import PhaseSection, Place
 
@@ -19,9 +19,9 @@ def _draw_members(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[P
     css = choose_style_class(assessed.summary.classification)
     nodes, tasks = (of(run, assessed.phase, assessed.operations) for of in (collect_node_rates, collect_task_rates))
     if len(nodes) > 1:
-        yield "wide", build_spread_chart("nodes", "Rate of each node", nodes, assessed.operations, css).render()
+        yield "wide", build_member_rate_chart("nodes", "Rate of each node", nodes, assessed.operations, css).render()
     if len(tasks) > 1:
-        yield "narrow", build_spread_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
+        yield "narrow", build_member_rate_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
 
 
 SECTION = PhaseSection(30, _draw_members)

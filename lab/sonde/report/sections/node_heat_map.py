@@ -40,9 +40,9 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     if not length:
         return None
     columns = min(length, _MOST_COLUMNS)
-    values = np.array([_sample_columns(line, length, columns, operations) for line in series])
+    values = np.array([_sum_amounts_by_column(line, length, columns, operations) for line in series])
     several = get_node_spread(phase)
-    usual = _compute_median_column(values, several, series[0].slice_s * length / columns, operations)
+    usual = _compute_median_amount_of_nodes(values, several, series[0].slice_s * length / columns, operations)
     if not usual > 0:
         return None
     hosts = map_nodes_to_hosts(run)
@@ -61,22 +61,24 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     return render_heat_map(HeatMap(title, text, names, values / usual, ticks, marked))
 
 
-def _sample_columns(line: SeriesLine, length: int, columns: int, operations: bool) -> list[float]:
+def _sum_amounts_by_column(
+    series_line: SeriesLine, slice_count: int, column_count: int, counts_operations: bool
+) -> list[float]:
     """What a node moved in each column; NaN where none of its tasks was at work."""
-    moved = line.ops if operations else line.bytes
-    active = line.active or [1] * len(moved)
-    here, there = (rebin(pad_with_zeros(row, length), columns) for row in (moved, active))
+    moved = series_line.ops if counts_operations else series_line.bytes
+    active = series_line.active or [1] * len(moved)
+    here, there = (rebin(pad_with_zeros(row, slice_count), column_count) for row in (moved, active))
     return [value if value > 0 or at_work > 0 else float("nan") for value, at_work in zip(here, there, strict=True)]
 
 
-def _compute_median_column(
-    values: NDArray[np.float64], several: SeriesLine | None, column_s: float, operations: bool
+def _compute_median_amount_of_nodes(
+    amounts_of_nodes: NDArray[np.float64], spread_line: SeriesLine | None, column_s: float, counts_operations: bool
 ) -> float:
     """What the middle node moved in a column, over the time in which nodes were at work."""
-    if several is not None:
-        rates = [rate for rate in compute_median_node_rates(several, operations) if rate]
+    if spread_line is not None:
+        rates = [rate for rate in compute_median_node_rates(spread_line, counts_operations) if rate]
         return float(np.median(rates)) * column_s if rates else 0.0
-    working = values[values > 0]
+    working = amounts_of_nodes[amounts_of_nodes > 0]
     return float(np.median(working)) if working.size else 0.0
 
 

@@ -42,11 +42,11 @@ def load_sections() -> tuple[PhaseSection, ...]:
     )
 
 
-def draw(run: RecordedRun, assessed: AssessedPhase) -> dict[Place, tuple[Markup, ...]]:
+def draw_sections_of_phase(run: RecordedRun, assessed_phase: AssessedPhase) -> dict[Place, tuple[Markup, ...]]:
     """Everything drawn of a phase, by place."""
     drawing: dict[Place, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
     for section in load_sections():
-        if assessed.phase.begin.measured or section.preparation:
-            for position, markup in section.draw(run, assessed):
+        if assessed_phase.phase.begin.measured or section.preparation:
+            for position, markup in section.draw(run, assessed_phase):
                 drawing[position] = (*drawing[position], markup)
     return drawing

@@ -40,7 +40,7 @@ def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
     if len(series) < 2 or not length:
         return None
     columns = min(length, _MOST_COLUMNS)
-    values = np.array([_sample_columns(line, length, columns) for line in series])
+    values = np.array([_sum_amounts_by_column(line, length, columns) for line in series])
     kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
     text = (
         f"Bytes {kind} each target, one row a target, over the time of the phase; each value by the median of all. A"
@@ -53,30 +53,35 @@ def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
 
 
 def _render_heat_map(
-    title: str, text: str, names: list[str], values: NDArray[np.float64], seconds: float, slow: Sequence[SlowTarget]
+    title: str,
+    caption: str,
+    row_names: list[str],
+    amounts: NDArray[np.float64],
+    seconds: float,
+    slow_targets: Sequence[SlowTarget],
 ) -> Markup | None:
     """One row a name over `seconds`, each value by the median of all, the slow ones marked; None when nothing moved."""
-    working = values[values > 0]
+    working = amounts[amounts > 0]
     if not working.size:
         return None
-    slow_names = {target.name for target in slow}
-    marked = [index for index, name in enumerate(names) if name in slow_names]
+    slow_names = {target.name for target in slow_targets}
+    marked = [index for index, name in enumerate(row_names) if name in slow_names]
     return render_heat_map(
-        HeatMap(title, text, names, values / float(np.median(working)), build_time_labels(seconds), marked)
+        HeatMap(title, caption, row_names, amounts / float(np.median(working)), build_time_labels(seconds), marked)
     )
 
 
-def _sample_columns(line: SeriesLine, length: int, columns: int) -> list[float]:
+def _sum_amounts_by_column(series_line: SeriesLine, slice_count: int, column_count: int) -> list[float]:
     """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
-    moved = rebin(pad_with_zeros(line.bytes, length), columns)
+    moved = rebin(pad_with_zeros(series_line.bytes, slice_count), column_count)
     at_work = [index for index, value in enumerate(moved) if value > 0]
     if not at_work:
         return [float("nan")] * len(moved)
     return [value if at_work[0] <= index <= at_work[-1] else float("nan") for index, value in enumerate(moved)]
 
 
-def _make_table(phase: PhaseRecord, line: TargetsLine) -> Markup:
-    rows = read_target_operations(line)
+def _make_target_table(phase: PhaseRecord, targets_line: TargetsLine) -> Markup:
+    rows = read_target_operations(targets_line)
     rows_listed = sorted(rows, key=lambda row: -(row.p99_ns or 0))[:_MOST_LISTED] if len(rows) > _MOST_LISTED else rows
     cells = [
         (
@@ -102,25 +107,25 @@ def _make_table(phase: PhaseRecord, line: TargetsLine) -> Markup:
     )
 
 
-def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup | None:
+def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> Markup | None:
     """The heat map of the parts of a level ("OSS", "SSU"), each value by the median of all; None for one."""
-    series = collect_unit_series(run, phase, level)
+    series = collect_unit_series(run, phase, unit_level)
     length = max((len(line.bytes) for line in series), default=0)
     if len(series) < 2 or not length:
         return None
     values = np.array([rebin(line.bytes, min(length, _MOST_COLUMNS)) for line in series])
-    name = escape_line(level, 40)
+    name = escape_line(unit_level, 40)
     text = (
         f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
         " median of all."
     )
     names = [line.unit for line in series]
     seconds = length * series[0].slice_s
-    return _render_heat_map(f"{name} over time", text, names, values, seconds, find_slow_units(run, phase, level))
+    return _render_heat_map(f"{name} over time", text, names, values, seconds, find_slow_units(run, phase, unit_level))
 
 
-def _make_unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup:
-    name = escape_line(level, 40)
+def _make_unit_table(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> Markup:
+    name = escape_line(unit_level, 40)
     cells = [
         (
             escape_line(operation.unit, 60),
@@ -131,7 +136,7 @@ def _make_unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup
             f"{operation.ops:,}",
             *(_format_time(ns) for ns in (operation.mean_ns, operation.worst_p99_ns, operation.max_ns)),
         )
-        for operation in sum_unit_operations(run, phase, level)
+        for operation in sum_unit_operations(run, phase, unit_level)
     ]
     text = (
         f"What the targets of each {name} served together; rates are over the whole phase, the mean is that of the"
@@ -151,7 +156,7 @@ def _draw_target_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator
         yield "wide", heat
     if phase.targets is None:
         return
-    yield "wide", _make_table(phase, phase.targets)
+    yield "wide", _make_target_table(phase, phase.targets)
     for level in list_storage_levels(run, phase):
         if heat := render_unit_heat_map(run, phase, level):
             yield "wide", heat

@@ -16,7 +16,7 @@ from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
 from sonde.model.run import RecordedRun
-from sonde.report.distributions import build_spread_chart
+from sonde.report.distributions import build_member_rate_chart
 from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import PhaseSection, Place
 
@@ -33,31 +33,39 @@ def _draw_targets(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[P
         css = choose_style_class(assessed.summary.classification)
         yield (
             "wide",
-            build_spread_chart("targets", "Median file of each target", members, assessed.operations, css).render(),
+            build_member_rate_chart(
+                "targets", "Median file of each target", members, assessed.operations, css
+            ).render(),
         )
     yield "narrow", _describe_files_of_targets(layout, rates, assessed.operations)
 
 
-def _describe_files_of_targets(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Markup:
-    text = f"{layout.reported:,} of {layout.files:,} files" if layout.reported < layout.files else "all files"
-    rate = quantities.display_operation_rate if operations else quantities.display_byte_rate
+def _describe_files_of_targets(
+    layout_line: LayoutLine, rates_by_target: dict[str, float], counts_operations: bool
+) -> Markup:
+    text = (
+        f"{layout_line.reported:,} of {layout_line.files:,} files"
+        if layout_line.reported < layout_line.files
+        else "all files"
+    )
+    rate = quantities.display_operation_rate if counts_operations else quantities.display_byte_rate
     rows = [
         (
             escape_line(item.name, 60),
             f"{item.files:,}",
             str(quantities.display_size(item.bytes)),
-            str(rate(rates[item.name])) if item.name in rates else "",
+            str(rate(rates_by_target[item.name])) if item.name in rates_by_target else "",
         )
-        for item in collect_target_usage(layout)
+        for item in collect_target_usage(layout_line)
     ]
     head = ("Target", "Files", "Bytes", "Median file")
     note = f"Where the bytes lie, from the layouts of {text}"
-    if pieces := count_fragments(layout):
+    if pieces := count_fragments(layout_line):
         files = quantities.count_noun(pieces.files, "file")
         note += f"; {files} in {quantities.count_noun(pieces.fragments, 'piece')} on it"
         if pieces.unplaced:
             note += f", {quantities.display_size(pieces.unplaced)} without a place yet"
-    note += f"; {pools}" if (pools := describe_pools(layout)) else ""
+    note += f"; {pools}" if (pools := describe_pools(layout_line)) else ""
     return render_table(head, rows, note)
 
 

@@ -33,22 +33,24 @@ def _draw_telemetry(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple
 
 
 def build_device_chart(
-    run: RecordedRun, assessed: AssessedPhase, data: TelemetryData, summary: PhaseTelemetry
+    run: RecordedRun, assessed: AssessedPhase, telemetry: TelemetryData, phase_telemetry: PhaseTelemetry
 ) -> Chart | None:
     """The chart of the device under the target; None with too few samples in the phase."""
-    epoch, end, device = find_epoch(run), assessed.phase.end, summary.device
+    epoch, end, device = find_epoch(run), assessed.phase.end, phase_telemetry.device
     if epoch is None or end is None or device is None:
         return None
     start, stop = epoch + assessed.phase.begin.t, epoch + end.t
-    edges, rates = _clip_to_phase(
-        data, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, summary.host
+    edges, rates = _sum_rates_within_phase(
+        telemetry, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, phase_telemetry.host
     )
-    _, busy = _clip_to_phase(data, ("disk_busy_s",), device.device, start, stop, summary.host)
+    _, busy = _sum_rates_within_phase(telemetry, ("disk_busy_s",), device.device, start, stop, phase_telemetry.host)
     if len(rates) < _FEWEST_INTERVALS:
         return None
     time_axis = build_time_axis(stop - start)
     scale = build_amount_axis(float(rates.max()), "B/s")
-    rate_panel = Panel(time_axis, scale, 90, f"{device.device} on {summary.host}: read and written, {scale.unit}")
+    rate_panel = Panel(
+        time_axis, scale, 90, f"{device.device} on {phase_telemetry.host}: read and written, {scale.unit}"
+    )
     positions = [float(edge - start) for edge in edges]
     rate_panel.path("area dull", rate_panel.area(positions, [0.0] * len(rates), [float(rate) for rate in rates]))
     rate_panel.path("line dull", rate_panel.steps(positions, [float(rate) for rate in rates]), "Rate of the device")
@@ -56,7 +58,7 @@ def build_device_chart(
     busy_panel = Panel(time_axis, percent, 40, "Time with requests outstanding, %")
     fractions = [min(1.0, float(value)) for value in busy]
     busy_panel.path("count", busy_panel.area(positions, [0.0] * len(fractions), fractions), "Busy fraction")
-    sentences = [f"{format_device(device)}.", *summary.describe(), *describe_gaps(run, data)]
+    sentences = [f"{format_device(device)}.", *phase_telemetry.describe(), *describe_gaps(run, telemetry)]
     return Chart(
         kind="device",
         title="The device during this phase",
@@ -67,15 +69,15 @@ def build_device_chart(
     )
 
 
-def _clip_to_phase(
-    data: TelemetryData, metrics: tuple[str, ...], device: str, start: float, stop: float, host: str
+def _sum_rates_within_phase(
+    telemetry: TelemetryData, metrics: tuple[str, ...], device: str, start_s: float, stop_s: float, host: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges of the sampling intervals within the phase, and the sum of the rates of the metrics in each."""
-    series = [entry for metric in metrics if (entry := data.find(metric, device, host)) is not None]
+    series = [entry for metric in metrics if (entry := telemetry.find(metric, device, host)) is not None]
     if len(series) < len(metrics):
         return np.array([]), np.array([])
-    inside = series[0].times[(series[0].times > start) & (series[0].times < stop)]
-    edges = np.concatenate(([start], inside, [stop]))
+    inside = series[0].times[(series[0].times > start_s) & (series[0].times < stop_s)]
+    edges = np.concatenate(([start_s], inside, [stop_s]))
     total = sum((np.interp(edges, entry.times, entry.values) for entry in series), np.zeros(edges.size))
     return edges, np.diff(total) / np.maximum(np.diff(edges), 1e-9)
 

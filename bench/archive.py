@@ -39,7 +39,7 @@ from sonde.model.plan_hash import hash_json  # noqa: E402
 from sonde.store import index  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 from sonde.store.catalog import Catalog  # noqa: E402
-from sonde.store.history import list_series_in_catalog  # noqa: E402
+from sonde.store.history import list_histories_in_catalog  # noqa: E402
 
 MONTHS = [f"{year}-{month:02d}" for year in range(2016, 2026) for month in range(1, 13)]
 PHASES = (("write", "write"), ("read", "read"), ("reread", "read"), ("stat", "stat"))
@@ -256,15 +256,15 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     yield "query", "sonde query, medians of four million values", timed(command(root, "query", sql), times)
     yield "open", "opening the catalog", timed(lambda: Catalog(root), times)
     history_id = keys()[0].id
-    followed = timed(lambda: list_series_in_catalog(Catalog(root), ids=[history_id]), times)
+    followed = timed(lambda: list_histories_in_catalog(Catalog(root), history_ids=[history_id]), times)
     yield (
         "one_series",
-        f"one series of {len(list_series_in_catalog(Catalog(root), ids=[history_id])[0]):,} values",
+        f"one series of {len(list_histories_in_catalog(Catalog(root), history_ids=[history_id])[0]):,} values",
         followed,
     )
     catalog = Catalog(root)
-    every = list_series_in_catalog(catalog)
-    seconds = timed(lambda: list_series_in_catalog(Catalog(root)), times)
+    every = list_histories_in_catalog(catalog)
+    seconds = timed(lambda: list_histories_in_catalog(Catalog(root)), times)
     yield "all_series", f"all {len(every)} series, {sum(map(len, every)):,} values", seconds
     trend = command(root, "trend")
     fresh = processor(trend)
@@ -278,7 +278,7 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     news = processor(trend)
     yield "trend_news", "sonde trend after a run was added (processor time)", news
     yield "trend_news_share", "after a run was added / from nothing", news / fresh
-    Archive(root).remove(newest)
+    Archive(root).remove_run(newest)
     yield "after_removal", "sonde list after a run was removed", timed(command(root, "list"), 1)
 
 

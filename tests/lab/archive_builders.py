@@ -13,8 +13,8 @@ from make_record import Scene, write_run
 from sonde.experiments.check.plans import GIB, Machine
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.record import read_record
-from sonde.store.shards import place_of
-from sonde.store.summary import summarize
+from sonde.store.shards import locate_run_folder
+from sonde.store.summary import build_summary_document
 from sonde.store.tables import write_tables
 
 NOISY = {
@@ -29,11 +29,11 @@ MACHINE = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=Tr
 
 def store_run(archive: Path, run_id: str, scene: Scene) -> Path:
     """Stores a run in the archive as the lab does and returns its folder."""
-    folder = write_run(place_of(archive, run_id), scene)
+    folder = write_run(locate_run_folder(archive, run_id), scene)
     record = read_record(folder / "record.ndjson")
     facts: dict[str, object] = {"id": run_id, "role": "run", "group": None, "target": scene.path}
     facts["plan"] = {"id": scene.plan, "title": scene.title}
-    document = summarize(record, facts, 1 if scene.status == "failed" else 0, "")
+    document = build_summary_document(record, facts, 1 if scene.status == "failed" else 0, "")
     (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
     with ConfinedDirectory.open(folder) as directory:
         write_tables(directory, run_id, record)

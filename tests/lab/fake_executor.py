@@ -39,14 +39,17 @@ class FakeExecutor:
         rates = self.truth(attempt)
         self.stopped = self.stop_after is not None and len(self.attempts) >= self.stop_after
         facts = {"plan": {"id": attempt.plan.id, "title": attempt.plan.title}, "target": str(attempt.plan.target)}
-        draft = self.archive.begin(attempt.name, attempt.plan.to_json(), {**facts, **attempt.facts})
+        draft = self.archive.begin_run(attempt.name, attempt.plan.to_json(), {**facts, **attempt.facts})
         failed = isinstance(rates, str)
         lines = build_record_lines({} if isinstance(rates, str) else rates, failed)
         (draft.folder / RECORD).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         record = read_record(draft.folder / RECORD)
         text = rates if isinstance(rates, str) else ""
         return RunResult(
-            self.archive.commit(draft, record, 1 if failed else EXIT_OK, text), 1 if failed else EXIT_OK, text, record
+            self.archive.commit_run(draft, record, 1 if failed else EXIT_OK, text),
+            1 if failed else EXIT_OK,
+            text,
+            record,
         )
 
 

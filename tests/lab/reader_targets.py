@@ -50,12 +50,12 @@ from sonde.sources.columns import read_column_map
 from sonde.sources.csv_rows import read_header, read_rows
 from sonde.sources.formats import read_results
 from sonde.sources.import_defaults import ImportDefaults
-from sonde.store.columns import read_columns
+from sonde.store.columns import read_table_columns
 from sonde.store.index import RUNS, WRITING
-from sonde.store.packs import UNREADABLE, iterate_members
+from sonde.store.packs import UNREADABLE, iterate_pack_members
 from sonde.store.rows import read_folder_rows
 from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import read_summary, summarize
+from sonde.store.summary import build_summary_document, read_summary
 from sonde.telemetry.data import load_telemetry
 from sonde.telemetry.file_format import SAMPLED_FILE
 from sonde.telemetry.foreign_files import read_foreign_telemetry
@@ -95,7 +95,7 @@ def _read_record(path: Path) -> None:
     run = read_run(path.parent)
     for phase in run.record.phases.values():
         assess_phase_rate(run, phase)
-    summarize(run.record, {}, None, "")
+    build_summary_document(run.record, {}, None, "")
     read_environment(path.parent)
     merge_stage_records([path.read_bytes()] * 2, [0.0, 1.5])
 
@@ -130,7 +130,7 @@ def _read_system(path: Path) -> None:
 
 
 def _read_pack(path: Path) -> None:
-    for member in iterate_members(path):
+    for member in iterate_pack_members(path):
         while member.content.read(1 << 20):
             pass
 
@@ -303,7 +303,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget(
         "index",
         "part.parquet",
-        lambda path: read_columns(path, RUNS.names, RUNS),
+        lambda path: read_table_columns(path, RUNS.names, RUNS),
         _index,
         (OSError, pa.ArrowException),
     ),

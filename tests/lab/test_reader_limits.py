@@ -30,7 +30,7 @@ from sonde.sources.columns import read_column_map
 from sonde.sources.formats import read_results
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store import packs
-from sonde.store.packs import PackLimitError, iterate_members
+from sonde.store.packs import PackLimitError, iterate_pack_members
 
 Sonde = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,10 +160,10 @@ def test_zip_with_a_long_list_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     with zipfile.ZipFile(path, "w") as packed:
         for number in range(100):
             packed.writestr(f"{number:0100}/run.json", b"{}")
-    assert len(list(iterate_members(path))) == 100
+    assert len(list(iterate_pack_members(path))) == 100
     monkeypatch.setattr(packs, "MOST_DIRECTORY_BYTES", 10_000)
     with pytest.raises(PackLimitError, match=r"list of members .* pack them as \.tar\.gz"):
-        list(iterate_members(path))
+        list(iterate_pack_members(path))
 
 
 def test_tar_with_long_attributes_is_refused(tmp_path: Path) -> None:
@@ -175,10 +175,10 @@ def test_tar_with_long_attributes_is_refused(tmp_path: Path) -> None:
             member.pax_headers = {"comment": "x" * length}
             tape.addfile(member, io.BytesIO(bytes(3 * MIB)))
         if is_accepted:
-            assert [len(member.content.read()) for member in iterate_members(path)] == [3 * MIB]
+            assert [len(member.content.read()) for member in iterate_pack_members(path)] == [3 * MIB]
         else:
             with pytest.raises(PackLimitError, match="attributes of a member have more than 1 MiB"):
-                list(iterate_members(path))
+                list(iterate_pack_members(path))
 
 
 def test_superblock_with_impossible_blocks_is_no_file_system() -> None:

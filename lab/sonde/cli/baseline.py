@@ -53,7 +53,7 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
       sonde baseline set acceptance 2026-08-20..2026-08-23
       sonde baseline set acceptance last --add
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     tag = _make_baseline_tag(name)
     chosen = {run.folder: run for text in runs for run in find_side(archive, text).runs}
     if not collect_numbers(list(chosen.values())):
@@ -65,9 +65,9 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
     _require_one_origin([*chosen.values(), *(read_summary(folder) for folder in remaining)])
     for folder in _find_baseline_runs(archive, tag):
         if folder not in chosen and not add:
-            change_tags(folder, remove=[tag])
+            change_tags(folder, removed_tags=[tag])
     for folder in chosen:
-        change_tags(folder, add=[tag])
+        change_tags(folder, added_tags=[tag])
     _print_baseline(archive, tag, as_json=False)
     return 0
 
@@ -85,14 +85,14 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
       sonde baseline show
       sonde baseline show acceptance --export csv
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     if name is not None:
         if not _find_baseline_runs(archive, _make_baseline_tag(name)):
             raise UserError(_describe_unknown_baseline(name))
         _print_baseline(archive, _make_baseline_tag(name), as_json)
         return 0
     counts: dict[str, int] = {}
-    for row in Catalog(archive.root).runs(["tags"]).to_pylist():
+    for row in Catalog(archive.root).read_run_table(["tags"]).to_pylist():
         for tag in row["tags"] or ():
             if tag.startswith(BASELINE):
                 counts[tag.removeprefix(BASELINE)] = counts.get(tag.removeprefix(BASELINE), 0) + 1
@@ -121,13 +121,13 @@ def remove_command(name: str, archive: Archive) -> int:
       sonde baseline rm acceptance
       sonde baseline rm acceptance --archive /project/archive
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     tag = _make_baseline_tag(name)
     folders = _find_baseline_runs(archive, tag)
     if not folders:
         raise UserError(_describe_unknown_baseline(name))
     for folder in folders:
-        change_tags(folder, remove=[tag])
+        change_tags(folder, removed_tags=[tag])
     get_results_console().print(
         f"The baseline {name} is deleted; its {counted(len(folders), 'run')} stay in the archive."
     )
@@ -153,7 +153,7 @@ def _make_baseline_tag(name: str) -> str:
 
 
 def _find_baseline_runs(archive: Archive, tag: str) -> list[Path]:
-    rows = Catalog(archive.root).runs(["folder"], Selection(tags=(tag,))).to_pylist()
+    rows = Catalog(archive.root).read_run_table(["folder"], Selection(tags=(tag,))).to_pylist()
     return [archive.root / row["folder"] for row in rows]
 
 

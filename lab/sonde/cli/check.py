@@ -64,7 +64,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     target = require_existing_directory(directory)
     display = make_display(get_messages_console(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
-    archive.recover()
+    archive.recover_unfinished_runs()
     try:
         result = FileSystemCheck(target, setup, full, _make_observer(display, full)).measure_all_parts()
     finally:

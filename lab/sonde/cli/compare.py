@@ -89,7 +89,7 @@ def command(
     """
     pieces = _parse_units(units)
     machine = read_system(find_system_file(system)) if system else None
-    archive.recover()
+    archive.recover_unfinished_runs()
     hint = "--with-simulated compares them all the same."
     with open_progress_bar("reading runs") as step:
         result = compare_archive_sides(archive, before, after, hint, smallest_change, with_simulated, machine, step)

@@ -21,7 +21,7 @@ _MAX_ITEMS = 100
 
 def _list_runs(archive: Archive) -> Iterator[str]:
     """Names of runs, the newest first."""
-    from sonde.store.shards import list_shard, read_shard_stamps
+    from sonde.store.shards import list_shard_contents, read_shard_stamps
 
     yield "last"
     try:
@@ -29,7 +29,7 @@ def _list_runs(archive: Archive) -> Iterator[str]:
     except OSError:
         return
     for month in months:
-        yield from sorted(list_shard(archive.root, month).changed_ns, reverse=True)
+        yield from sorted(list_shard_contents(archive.root, month).changed_ns, reverse=True)
 
 
 def _list_plans(archive: Archive) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _list_recent_phases(archive: Archive) -> Iterator[str]:
     runs = itertools.islice((name for name in _list_runs(archive) if name != "last"), 20)
     phases: set[str] = set()
     for name in runs:
-        for phase in read_summary(archive.find(name)[-1]).phases:
+        for phase in read_summary(archive.find_run_folders(name)[-1]).phases:
             identifier = str(phase.get("phase") or "")
             if identifier and identifier not in phases:
                 phases.add(identifier)
@@ -81,7 +81,9 @@ def _read_tags(archive: Archive) -> list[str]:
     """Tags of all runs, sorted."""
     from sonde.store.catalog import Catalog
 
-    return sorted({tag for row in Catalog(archive.root).runs(["tags"]).to_pylist() for tag in row["tags"] or ()})
+    return sorted(
+        {tag for row in Catalog(archive.root).read_run_table(["tags"]).to_pylist() for tag in row["tags"] or ()}
+    )
 
 
 _Source = Callable[["Archive"], Iterable[str]]

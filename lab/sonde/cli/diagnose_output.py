@@ -36,7 +36,7 @@ _CACHE = "diagnose"
 
 def find_run(archive: Archive, name: str) -> Path:
     """The folder of the run of that name. Raises UserError."""
-    folders = archive.find(name)
+    folders = archive.find_run_folders(name)
     if len(folders) != 1:
         raise UserError(
             f'"{name}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'

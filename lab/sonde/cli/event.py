@@ -187,7 +187,9 @@ def scan_command(
             store_kinds(store, templates)
     clock_sentence = ""
     if run_name:
-        documents, clock_sentence = correct_clock([read_run(folder) for folder in archive.find(run_name)], documents)
+        documents, clock_sentence = correct_clock(
+            [read_run(folder) for folder in archive.find_run_folders(run_name)], documents
+        )
     new = select_new_events(archive.root, documents)
     if not dry_run:
         add_archive_events(archive.root, new)

@@ -11,7 +11,7 @@ from sonde.cli.options import OutputFile, add_existing_archive_option
 from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar, select_runs
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.store.packing import SUFFIXES, is_pack, pack_runs
+from sonde.store.packing import SUFFIXES, is_pack_file_name, pack_runs
 from sonde.store.selection import Selection
 from sonde.terminal.screen import get_messages_console, get_results_console
 
@@ -59,20 +59,21 @@ def command(
 
     More: sonde help tasks/archive
     """
-    if not is_pack(output) and output.suffix not in _TABLES:
+    if not is_pack_file_name(output) and output.suffix not in _TABLES:
         raise UserError(f'"{output}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')
-    if is_pack(output) and rows != "phases":
+    if is_pack_file_name(output) and rows != "phases":
         raise UserError(f"--table {rows} is for tables, and {output} gets the runs with all their files; leave it out.")
-    archive.recover()
+    archive.recover_unfinished_runs()
     if everything and not runs:
         folders = [
-            archive.root / folder for folder in open_catalog(archive.root).runs(["folder"])["folder"].to_pylist()
+            archive.root / folder
+            for folder in open_catalog(archive.root).read_run_table(["folder"])["folder"].to_pylist()
         ]
     else:
         folders = select_runs(archive, runs, wanted, "export")
     if not folders:
         raise UserError("No run matches; nothing was written.")
-    if is_pack(output):
+    if is_pack_file_name(output):
         with open_progress_bar("packing") as step:
             complaints = pack_runs(folders, output, step)
         for complaint in complaints:

@@ -120,7 +120,7 @@ def command(
 
     More: sonde help tasks/watch
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     if bool(baseline) == bool(limits):
         raise UserError("Say what to compare with: --baseline NAME, or --at-least PHASE=RATE.")
     if annotate and as_json:

@@ -25,8 +25,8 @@ from sonde.sources.formats import identify_format, read_result_text, read_result
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.result_folders import find_results
 from sonde.store.archive import RECORD, Archive
-from sonde.store.imports import add_imported
-from sonde.store.packing import Brought, copy_runs, is_pack, unpack_runs
+from sonde.store.imports import add_imported_runs
+from sonde.store.packing import Brought, copy_runs, is_pack_file_name, unpack_runs
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import change_tags, check_tag
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
@@ -100,7 +100,7 @@ def command(
         check_tag(tag)
     about = ImportDefaults(system=system, file_system=file_system, zone=_find_time_zone(zone))
     column_map = read_column_map(columns, settings) if columns or settings else None
-    archive.recover()
+    archive.recover_unfinished_runs()
     result = _ImportResult()
     for path in paths:
         if not path.exists():
@@ -154,7 +154,7 @@ def _import_path(
     dry_run: bool,
     result: _ImportResult,
 ) -> None:
-    if path.is_dir() or is_pack(path):
+    if path.is_dir() or is_pack_file_name(path):
         if dry_run:
             raise UserError(f"{path} holds runs; --dry-run is for results of other tools.")
         with open_progress_bar(f"importing {path.name}") as step:
@@ -179,7 +179,7 @@ def _import_path(
         return
     source = {"file": path.name, "sha256": _hash_file(path), "format": "csv" if rows else _format_of(path)}
     with open_progress_bar(f"importing {path.name}") as step:
-        added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
+        added = add_imported_runs(archive, runs, source, None if rows else path, lambda done: step(done, done))
     result.added += added.folders
     result.duplicates += added.duplicates
 
@@ -207,7 +207,7 @@ def _list_run_folders(path: Path) -> list[Path]:
     """Returns the runs of a folder: the folder itself, or those of an archive."""
     if (path / SUMMARY).is_file() or (path / RECORD).is_file():
         return [path]
-    return list(Archive(path).folders())
+    return list(Archive(path).iterate_run_folders())
 
 
 def _format_of(path: Path) -> str:

@@ -177,7 +177,7 @@ def command(
         cleanup=cleanup,
     )
     benchmark = Io500Benchmark(order, _TerminalView(display))
-    archive.recover()
+    archive.recover_unfinished_runs()
     outcome = benchmark.run()
     _print_conclusion(outcome, order, archive, report and not dry_run and not cleanup, quiet)
     return EXIT_OK

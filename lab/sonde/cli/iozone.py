@@ -68,7 +68,7 @@ def command(
     )
     plans = [plan_of(settings, cell) for cell in cells]
     engine, display = find_engine(), make_display(get_messages_console(), quiet)
-    archive.recover()
+    archive.recover_unfinished_runs()
     for note in settings.notes if not quiet else ():
         get_messages_console().print(f"sonde: {note}", soft_wrap=True)
     began = datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Y")

@@ -329,7 +329,7 @@ def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
     from sonde.launch.engine import find_engine
     from sonde.terminal.run_display import make_display
 
-    archive.recover()
+    archive.recover_unfinished_runs()
     display = make_display(get_messages_console(), quiet)
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     display.begin(plan.title, 1, 1, plan)
@@ -346,7 +346,7 @@ def _read_record_of(archive: Archive, name: str) -> RecordReader:
     from sonde.model.record import read_record
     from sonde.store.archive import RECORD
 
-    return read_record(archive.find(name)[-1] / RECORD)
+    return read_record(archive.find_run_folders(name)[-1] / RECORD)
 
 
 def _find_planned_layout(

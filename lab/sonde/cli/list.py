@@ -55,16 +55,16 @@ def command(
 
     More: sonde help tasks/archive
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     catalog = open_catalog(archive.root)
     selected = replace(wanted, calibrations=everything)
     if as_json:
-        rows = catalog.find(["run", "folder", "tags"], selected, count).table.to_pylist()
-        _print_complaints(catalog.complaints())
+        rows = catalog.find_runs(["run", "folder", "tags"], selected, count).table.to_pylist()
+        _print_complaints(catalog.list_complaints())
         print_json(_make_documents(archive, rows))
         return 0
     lines, left_out = _select_lines(catalog, selected, count, ungrouped)
-    _print_complaints(catalog.complaints())
+    _print_complaints(catalog.list_complaints())
     if lines:
         print_run_list(lines)
         if any(len(line.runs) > 1 for line in lines):
@@ -73,7 +73,7 @@ def command(
             text = f"sonde: {left_out:,} earlier rows are not shown; -n N lists more."
             get_messages_console().print(text, soft_wrap=True)
     else:
-        run_count = len(catalog.runs(["run"]))
+        run_count = len(catalog.read_run_table(["run"]))
         content = "no run like that" if run_count else "nothing yet; `sonde check DIR` makes the first runs"
         get_results_console().print(f"The archive {archive.root} holds {content}.", soft_wrap=True)
     return 0
@@ -83,11 +83,11 @@ def _select_lines(
     catalog: Catalog, selected: Selection, count: int | None, ungrouped: bool
 ) -> tuple[list[RunListRow], int]:
     """The last rows of the table, and how many came before. Only the names of the others are read."""
-    names = catalog.find(["run", "group"], selected, None).table.to_pylist()
+    names = catalog.find_runs(["run", "group"], selected, None).table.to_pylist()
     lines = split_by_run(names) if ungrouped else split_by_group(names, _SMALLEST_GROUP)
     last_lines = lines[-(count or _DEFAULT_COUNT) :]
     ids = [row["run"] for line in last_lines for row in line.runs]
-    rows = catalog.find(COLUMNS, replace(selected, ids=ids), None).table.to_pylist() if ids else []
+    rows = catalog.find_runs(COLUMNS, replace(selected, ids=ids), None).table.to_pylist() if ids else []
     by_run = {row["run"]: row for row in rows}
     complete = [
         RunListRow(line.name, runs)

@@ -28,7 +28,7 @@ from sonde.model.parents import TargetParents
 from sonde.model.system import System, read_system
 from sonde.model.system.parents import find_target_parents
 from sonde.store.archive import Archive, make_run_id
-from sonde.store.imports import add_imported
+from sonde.store.imports import add_imported_runs
 from sonde.terminal import encoding
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console
@@ -76,7 +76,7 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
 def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines: list[str]) -> None:
     engine, display, points = find_engine(), make_display(get_messages_console(), quiet), survey.points()
     plans = [plan_of(survey, point) for point in points]
-    archive.recover()
+    archive.recover_unfinished_runs()
     group = make_run_id("survey")
     setup = RunSetup(engine, archive, on_stop=display.stopping)
     try:
@@ -119,7 +119,7 @@ def _survey_by_objects(survey: SurveySettings, archive: Archive, system: System 
             lines.append(make_line_head(full_survey, point) + make_line_tail(figures))
             encoding.print_plain_text(lines[-1])
             run = to_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
-            add_imported(archive, [run], {"file": "lctl"}, None, lambda done: None)
+            add_imported_runs(archive, [run], {"file": "lctl"}, None, lambda done: None)
 
 
 def _format_current_time() -> str:

@@ -68,7 +68,7 @@ def command(
     text = sys.stdin.read() if sql == "-" else sql
     if not text.strip():
         raise UserError('The query is empty; write one like "SELECT count(*) FROM runs".')
-    archive.recover()
+    archive.recover_unfinished_runs()
     catalog = open_catalog(archive.root)
     console = get_messages_console()
     if console.is_terminal:

@@ -64,7 +64,7 @@ def open_replay_runner(
     display = make_display(get_messages_console(), is_quiet)
     stack.callback(display.close)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-replay-")))
-    archive.recover()
+    archive.recover_unfinished_runs()
     setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     if system is None:
         return ReplayRunner(setup, display, folder, str(require_existing_directory(str(directory))))

@@ -14,7 +14,7 @@ from sonde.model.errors import UserError
 from sonde.model.system import System, read_system
 from sonde.model.trace import is_trace
 from sonde.store.archive import REPORT, Archive
-from sonde.store.groups import groups
+from sonde.store.groups import iterate_group_names
 from sonde.store.shards import REPORTS
 from sonde.store.summary import read_summary
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
@@ -63,7 +63,7 @@ def command(
 
     More: sonde help tasks/measure
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     trace = next((run for run in runs if is_trace(Path(run))), None)
     if trace is not None:
         raise UserError(f"{trace} is a trace, of which there is no page; `sonde show {trace}` shows it by file.")
@@ -73,7 +73,7 @@ def command(
     if formats:
         raise UserError("--export is for experiments: name the group of one (docs/reference/experiments.md).")
     system = read_system(find_system_file(described)) if described else None
-    folders = [folder for run in runs or ("last",) for folder in archive.find(run)]
+    folders = [folder for run in runs or ("last",) for folder in archive.find_run_folders(run)]
     folders = list(dict.fromkeys(folders))
     page = write_run_report(folders, output or _default_page(archive, folders), title, quiet=as_json, system=system)
     if as_json:
@@ -85,7 +85,7 @@ def command(
 
 def _find_experiment_group(archive: Archive, runs: tuple[str, ...]) -> str:
     """The group of an experiment that is meant, when one is."""
-    return runs[0] if len(runs) == 1 and runs[0] in groups(archive.root) else ""
+    return runs[0] if len(runs) == 1 and runs[0] in iterate_group_names(archive.root) else ""
 
 
 def _write_experiment_report(

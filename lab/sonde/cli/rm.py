@@ -11,7 +11,7 @@ from sonde.cli.options import add_existing_archive_option
 from sonde.cli.run_selection import add_selection_options, open_progress_bar, select_runs
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.store.groups import remove_empty
+from sonde.store.groups import remove_empty_groups
 from sonde.store.selection import Selection
 from sonde.terminal.encoding import encode_text
 from sonde.terminal.screen import get_messages_console, get_results_console
@@ -40,9 +40,9 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
 
     More: sonde help tasks/archive
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     for name in () if groups else runs:
-        members = archive.find(name, calibrations=True)
+        members = archive.find_run_folders(name, calibrations=True)
         if len(members) > 1:
             raise UserError(
                 f'"{name}" means the {len(members):,} runs of a group; say --group to remove them all, or name one run.'
@@ -70,8 +70,8 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
             return 0
     with open_progress_bar("removing") as step:
         for done, folder in enumerate(folders):
-            archive.remove(folder)
+            archive.remove_run(folder)
             step(done + 1, len(folders))
-    remove_empty(archive.root)
+    remove_empty_groups(archive.root)
     get_results_console().print(f"Removed {description}.", soft_wrap=True)
     return 0

@@ -101,7 +101,7 @@ def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: O
     system = run_request.locations.system
     described = read_system(find_system_file(system)) if system else None
     setup = RunSetup(find_engine(), output.archive, launcher, output.mpi_module, display.stopping, system=described)
-    output.archive.recover()
+    output.archive.recover_unfinished_runs()
     display.begin(plan.title, 1, 1, plan)
     try:
         result = run_plan_once(plan, setup, display.line, run_request.labels)

@@ -116,10 +116,12 @@ def select_runs(archive: Archive, names: Sequence[str], wanted: Selection, verb:
     if not names and is_unrestricted(wanted):
         raise UserError(f"Which runs to {verb}? Name them, or select them with --plan, --tag, --since, ….")
     folders = list(
-        dict.fromkeys(folder for name in names for folder in archive.find(name, calibrations=verb == "remove"))
+        dict.fromkeys(
+            folder for name in names for folder in archive.find_run_folders(name, calibrations=verb == "remove")
+        )
     )
     if is_unrestricted(wanted):
         return folders
-    matching_names = open_catalog(archive.root).runs(["folder"], wanted)["folder"].to_pylist()
+    matching_names = open_catalog(archive.root).read_run_table(["folder"], wanted)["folder"].to_pylist()
     matching = [archive.root / folder for folder in matching_names]
     return [folder for folder in folders if folder in set(matching)] if names else matching

@@ -35,7 +35,7 @@ def command(port: int, reports: int, archive: Archive) -> int:
     from sonde.site.build import build_site  # the imports of charts and statistics take longer than most commands
     from sonde.site.site_server import make_server
 
-    archive.recover()
+    archive.recover_unfinished_runs()
     with tempfile.TemporaryDirectory(prefix="sonde-site-") as folder:
 
         def build() -> None:

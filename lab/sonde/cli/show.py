@@ -62,8 +62,8 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
             print_trace(get_results_console(), trace)
         return 0
     machine = read_system(find_system_file(system)) if system else None
-    archive.recover()
-    folders = archive.find(run)
+    archive.recover_unfinished_runs()
+    folders = archive.find_run_folders(run)
     if len(folders) > _MAX_RUNS and not as_json:
         _print_members(archive, run, folders)
         return 0
@@ -85,7 +85,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
 def _print_members(archive: Archive, name: str, folders: list[Path]) -> None:
     """Prints one row for each run of a large group, and where the rest is."""
     selected = Selection(ids=[folder.name for folder in folders], calibrations=True)
-    rows = open_catalog(archive.root).find(COLUMNS, selected, None).table.to_pylist()
+    rows = open_catalog(archive.root).find_runs(COLUMNS, selected, None).table.to_pylist()
     print_run_list(split_by_run(rows))
     page = locate_group_folder(archive.root, name) / REPORT
     report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {name}` writes a page"

@@ -42,7 +42,7 @@ def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:
     """
     from sonde.site.build import build_site  # the imports of charts and statistics take longer than most commands
 
-    archive.recover()
+    archive.recover_unfinished_runs()
     report = build_site(
         open_catalog(archive.root),
         out,

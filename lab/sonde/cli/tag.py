@@ -44,7 +44,7 @@ def command(
 
     More: sonde help tasks/archive
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     for tag in added:
         check_tag(tag)
     if not runs and is_unrestricted(wanted) and not added and not removed:
@@ -70,7 +70,7 @@ def command(
 
 def _print_tag_counts(archive: Archive, as_json: bool) -> int:
     catalog = open_catalog(archive.root)
-    counts = Counter(tag for tags in catalog.runs(["tags"])["tags"].to_pylist() for tag in tags or ())
+    counts = Counter(tag for tags in catalog.read_run_table(["tags"])["tags"].to_pylist() for tag in tags or ())
     if as_json:
         print_json(dict(sorted(counts.items())))
         return 0

@@ -114,9 +114,9 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
       sonde telemetry show
       sonde telemetry show last --json
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     documents = []
-    for folder in archive.find(run):
+    for folder in archive.find_run_folders(run):
         recorded = read_run(folder)
         files = read_telemetry_files(folder)
         if not files:
@@ -227,8 +227,8 @@ def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, arch
       sonde telemetry import oss1.txt oss2.txt --run last
       sonde telemetry import ost_data.csv --zone America/Los_Angeles
     """
-    archive.recover()
-    (folder,) = archive.find(run)[:1]
+    archive.recover_unfinished_runs()
+    (folder,) = archive.find_run_folders(run)[:1]
     interval = find_run_interval(read_run(folder))
     defaults = TelemetryDefaults(host or "unknown", parse_zone(zone))
     imported: list[dict[str, Any]] = []

@@ -59,7 +59,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         if not plans:
             return _pass_through(line, setup)
         _check_launcher(plans, launcher, tasks)
-        archive.recover()
+        archive.recover_unfinished_runs()
         display.begin(plans[0].title, 1, len(plans), plans[0])
         try:
             result = conduct_tool_run(

@@ -100,7 +100,7 @@ def command(
 
     More: sonde help concepts/histories
     """
-    archive.recover()
+    archive.recover_unfinished_runs()
     survey_result = _read_survey(archive, wanted, measure, budget, smallest_change, needs_values=output is not None)
     # Written before anything is printed, so that a closed pipe does not prevent it.
     events = [*read_archive_events(archive.root), *survey_result.environment_events]

@@ -186,7 +186,7 @@ def _make_tuning(stack: ExitStack, call: _TuneCall, requests: Sequence[TuneReque
     require_phase(plan, call.phase)
     for request in requests:
         require_possible_value(setup.engine, plan, request)
-    archive.recover()
+    archive.recover_unfinished_runs()
     journal = stack.enter_context(open_journal())
     require_clean_journal(journal)
     return Tuning(plan, directory, runner, journal, call.rule, call.seed, call.device, display.say)

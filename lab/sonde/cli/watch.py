@@ -282,7 +282,7 @@ def _run_round(
     watch: WatchFile, store: StateStore, archive: Archive, is_forced: bool = False
 ) -> tuple[WatchState, RoundReport, list[str]]:
     """One round with its events, notices and metrics."""
-    archive.recover()
+    archive.recover_unfinished_runs()
     runner = ArchiveRunner(archive, lambda: RunSetup(find_engine(), archive), lambda text, line: None)
     watcher = Watcher(
         watch, store, runner, platform.node(), time.time, describe_events=partial(describe_nearby_events, archive.root)

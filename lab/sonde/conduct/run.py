@@ -89,7 +89,7 @@ def conduct_run(
     }
     if setup.system is not None:
         run_facts["parents"] = _find_parents(setup.system, plan, run_facts.get("simulated")).as_json()
-    draft = setup.archive.begin(name or plan.id, plan.to_json(), run_facts)
+    draft = setup.archive.begin_run(name or plan.id, plan.to_json(), run_facts)
     job = EngineLaunch(
         setup.engine,
         setup.launcher,
@@ -105,12 +105,12 @@ def conduct_run(
     try:
         with start_sampling(draft.folder, "simulated" in run_facts) as sampler:
             observer = sample_at_phases(sampler, observer)
-            outcome = EngineSession(job, observer, lambda pid: draft.claim(pid), setup.on_stop).run()
+            outcome = EngineSession(job, observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop).run()
     except UserError:
-        setup.archive.discard(draft)
+        setup.archive.discard_run(draft)
         raise
     if outcome.record.run is None and outcome.exit_code != EXIT_OK:
-        setup.archive.discard(draft)
+        setup.archive.discard_run(draft)
         raise make_failure(
             outcome.exit_code,
             _describe_plan_error(plan, outcome.text) if outcome.exit_code == EXIT_BAD_INPUT else outcome.text,
@@ -119,7 +119,7 @@ def conduct_run(
     limit = None if "simulated" in run_facts else read_device_limit(plan.target)
     if findings := [*inspect(record), *find_cut_calls(plan, limit), *describe_lost_sources(sampler)]:
         draft = replace(draft, facts={**draft.facts, LAB_FINDINGS: [dict(finding) for finding in findings]})
-    folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
+    folder = setup.archive.commit_run(draft, record, outcome.exit_code, outcome.text)
     record.folder = folder
     return RunResult(folder, outcome.exit_code, outcome.text, record)
 

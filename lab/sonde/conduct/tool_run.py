@@ -130,7 +130,7 @@ def conduct_tool_run(
     first = plans[0]
     group = line.group or (make_run_id(line.tool) if len(plans) > 1 else None)
     name = line.name or line.tool
-    draft = setup.archive.begin(name, first.to_json(), _build_facts(line, setup, first.document, group))
+    draft = setup.archive.begin_run(name, first.to_json(), _build_facts(line, setup, first.document, group))
     job = ToolJob(
         setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, tool_command=line
     )
@@ -139,14 +139,14 @@ def conduct_tool_run(
         with start_sampling(draft.folder, is_simulated=False) as sampler:
             sampling_observer = sample_at_phases(sampler, observer)
             outcome = EngineSession(
-                job, sampling_observer, lambda pid: draft.claim(pid), setup.on_stop, later_records.poll
+                job, sampling_observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop, later_records.poll
             ).run()
     except UserError:
-        setup.archive.discard(draft)
+        setup.archive.discard_run(draft)
         raise
     output, remarks = _split_messages(draft.folder / MESSAGES)
     if outcome.record.run is None:
-        setup.archive.discard(draft)
+        setup.archive.discard_run(draft)
         if outcome.exit_code != EXIT_OK:
             raise make_failure(outcome.exit_code, outcome.text)
         return ToolResult((), output, remarks, EXIT_OK, "")
@@ -155,7 +155,7 @@ def conduct_tool_run(
     for path in later_paths:
         record = read_record(path)
         plan = record.run.plan if record.run else {}
-        later_draft = setup.archive.begin(
+        later_draft = setup.archive.begin_run(
             name, json.dumps(plan, indent=2) + "\n", _build_facts(line, setup, plan, group)
         )
         with (
@@ -180,7 +180,7 @@ def conduct_tool_run(
 def _commit_run(setup: RunSetup, draft: Draft, record: RecordReader, exit_code: int | None, text: str) -> RunResult:
     if record.run is not None and record.run.plan:
         write_file(draft.plan_file, json.dumps(record.run.plan, indent=2) + "\n")
-    folder = setup.archive.commit(draft, record, exit_code, text)
+    folder = setup.archive.commit_run(draft, record, exit_code, text)
     return RunResult(folder, exit_code if exit_code is not None else 1, text, record)
 
 

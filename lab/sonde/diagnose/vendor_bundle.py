@@ -62,7 +62,7 @@ def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file
     records: dict[str, list[dict[str, Any]]] = {}
     for stored in session.state.results:
         if stored.origin not in ("model", "hand", "logs"):
-            for folder in archive.find(stored.origin):
+            for folder in archive.find_run_folders(stored.origin):
                 records[stored.origin] = _read_json_lines(folder / RECORD_FILE)
     hosts = tuple(
         str(line["host"])

@@ -80,7 +80,7 @@ def run_experiment_request(
         display.say("A run of this experiment is still in progress although its runner ended: waiting for it.")
     while archive.list_runs_under_way(request.group):
         time.sleep(_WAIT_S)
-    archive.recover()
+    archive.recover_unfinished_runs()
     if request.stored:
         _remove_leftover_files(setup.engine, archive, request.group)
     observer = _make_runner_observer(display, heading, request.experiment.title)

@@ -17,7 +17,7 @@ from sonde.model.errors import UserError
 from sonde.model.experiment import Experiment
 from sonde.model.experiment.description import RunSchedule
 from sonde.store.archive import Archive, make_run_id
-from sonde.store.groups import check_group, groups, read_group
+from sonde.store.groups import check_group_name, iterate_group_names, read_group_request
 
 _LARGEST_SEED = 1 << 31
 
@@ -81,7 +81,7 @@ def create_request(
     experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
     repeat = experiment_as_run.file.repeat or RunSchedule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
-    group_name = check_group(run_group) if run_group else make_run_id(experiment_as_run.id)
+    group_name = check_group_name(run_group) if run_group else make_run_id(experiment_as_run.id)
     return Request(
         document,
         experiment.origin,
@@ -98,7 +98,7 @@ def create_request(
 
 def read_stored_request(archive: Archive, run_group: str, locations: RunLocations) -> Request:
     """Reads a request from the archive to resume it; its stored locations are used if `locations` is empty."""
-    stored = read_group(archive.root, run_group)
+    stored = read_group_request(archive.root, run_group)
     settings = tuple(str(setting) for setting in stored["settings"])
     experiment = build_experiment(stored["document"], str(stored["origin"]), str(stored["profile"]), settings)
     return Request(
@@ -130,7 +130,7 @@ def resume_request(archive: Archive, request: Request, is_required: bool) -> Req
     the same experiment. Raises UserError if another experiment has the name, or if a required request does not exist.
     """
     experiment_hash = hash_experiment(request.experiment)
-    if request.group in list(groups(archive.root)):
+    if request.group in list(iterate_group_names(archive.root)):
         stored_request = read_stored_request(archive, request.group, request.locations)
         if hash_experiment(stored_request.experiment) != experiment_hash:
             raise UserError(
@@ -140,8 +140,8 @@ def resume_request(archive: Archive, request: Request, is_required: bool) -> Req
         return stored_request
     if not is_required:
         return request
-    for name in sorted(groups(archive.root), reverse=True):
-        if read_group(archive.root, name).get("hash") == experiment_hash:
+    for name in sorted(iterate_group_names(archive.root), reverse=True):
+        if read_group_request(archive.root, name).get("hash") == experiment_hash:
             return read_stored_request(archive, name, request.locations)
     raise UserError(
         f"The archive {archive.root} has no run of {request.experiment.id} with this profile and these settings;"

@@ -18,7 +18,7 @@ from sonde.model.errors import RecordError
 from sonde.model.experiment import Experiment, make_experiment, with_settings
 from sonde.model.settings import parse_setting
 from sonde.store.archive import Archive
-from sonde.store.groups import locate_group_folder, read_group
+from sonde.store.groups import locate_group_folder, read_group_request
 from sonde.store.summary import Summary, read_summary
 
 FACTS = "experiment"  # member of run.json
@@ -102,7 +102,7 @@ def read_group_results(archive: Archive, group_reference: str) -> Results:
     """Reads the results of a group, given by name, unique prefix, or "last". Raises UserError."""
     from sonde.store.names import find_folders_of_group  # pyarrow takes long to import
 
-    stored = read_group(archive.root, group_reference)
+    stored = read_group_request(archive.root, group_reference)
     name = str(stored["group"])
     experiment = build_experiment(
         stored["document"], str(stored["origin"]), str(stored["profile"]), list(stored["settings"])

@@ -25,7 +25,7 @@ from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXI
 from sonde.model.experiment.description import Variant
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
-from sonde.store.groups import locate_group_folder, write_group
+from sonde.store.groups import locate_group_folder, write_group_request
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
 
@@ -211,7 +211,7 @@ class Runner:
             environment.undo_changes_for_run()
         self._number += 1
         if self._request.tags:
-            change_tags(result.folder, add=self._request.tags)
+            change_tags(result.folder, added_tags=self._request.tags)
         if result.exit_code == EXIT_OK:
             self._outcome.runs += 1
             self._record_run(read_summary(result.folder), time.monotonic() - began)
@@ -287,7 +287,7 @@ class Runner:
 
     def _save_group(self, prepared_cells: list[PreparedCell]) -> None:
         """Stores the request and the refused cells: once at the start, in case of a crash, and once at the end."""
-        write_group(
+        write_group_request(
             self._archive.root,
             self._request.group,
             {

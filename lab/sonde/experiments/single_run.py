@@ -20,7 +20,7 @@ from sonde.model.confined_files import ConfinedDirectory, write_file
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 from sonde.model.system import System
-from sonde.store.groups import check_group
+from sonde.store.groups import check_group_name
 from sonde.store.tags import change_tags, check_tag
 
 
@@ -34,7 +34,7 @@ class RunLabels:
 
     def __post_init__(self) -> None:
         if self.group:
-            check_group(self.group)
+            check_group_name(self.group)
         for tag in self.tags:
             check_tag(tag)
 
@@ -47,7 +47,7 @@ def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: R
     """Runs the plan once and stores the run with its labels. Raises UserError if nothing was measured."""
     result = conduct_run(plan, setup, observer, facts=labels.as_facts())
     if labels.tags:
-        change_tags(result.folder, add=labels.tags)
+        change_tags(result.folder, added_tags=labels.tags)
     return result
 
 
@@ -106,7 +106,7 @@ def simulate_plan_once(
         ):
             source.rename(trace_folder.name, destination, "traces")
     if labels.tags:
-        change_tags(result.folder, add=labels.tags)
+        change_tags(result.folder, added_tags=labels.tags)
     return result
 
 

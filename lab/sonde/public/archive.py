@@ -61,7 +61,7 @@ class ArchiveReader:
 
     def run(self, name: str = "last") -> Run:
         """One run: an id, a unique beginning of one, a folder, or "last". Raises UserError unless it is exactly one."""
-        return load_run(self._archive.find(name)[-1])
+        return load_run(self._archive.find_run_folders(name)[-1])
 
     def experiment(self, name: str = "last") -> ExecutedExperiment:
         """An experiment that was run, completely or partly: its group, a unique beginning of one, or "last". Raises

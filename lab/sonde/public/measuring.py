@@ -79,7 +79,7 @@ def run(
             on_stop=display.stopping,
             system=described,
         )
-        folder.recover()
+        folder.recover_unfinished_runs()
         display.begin(loaded.title, 1, 1, loaded)
         result = run_plan_once(loaded, setup, display.line, labels)
     return _to_successful_run(result)
@@ -194,7 +194,7 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
     folder = open_folder(archive)
     with show_progress(progress) as display:
         setup = RunSetup(find_engine(), folder, on_stop=display.stopping)
-        folder.recover()
+        folder.recover_unfinished_runs()
         observer = CheckObserver(on_part=_make_part_observer(display), on_line=display.line)
         result = FileSystemCheck(target, setup, full, observer).measure_all_parts()
     store_check_result(result, folder)

@@ -63,7 +63,7 @@ class MeasureAndGate:
             check_tag(tag)
         run = sonde.run(plan, on=self.directory if on is None else on, archive=self.archive, **options)
         if self.adds_to_baseline and baseline:
-            change_tags(run.folder, add=[tag])
+            change_tags(run.folder, added_tags=[tag])
             return run
         result = sonde.open(self.archive).gate(run.id, baseline=baseline, at_least=at_least, retests=retests)
         if not result.is_good:

@@ -161,14 +161,14 @@ class RunList(Table, Sequence[Run]):
 
     @cached_property
     def _folders(self) -> list[str]:
-        rows = self._catalog.find(["folder", "problem"], self._selection, self._last).table
+        rows = self._catalog.find_runs(["folder", "problem"], self._selection, self._last).table
         return rows.filter(rows["problem"].is_null())["folder"].to_pylist()  # type: ignore[no-any-return]
 
     def _read_rows(self) -> Any:
         from sonde.store.index import RUNS
 
         names = [name for name in RUNS.names if name != "changed_ns"]
-        rows = self._catalog.find(names, self._selection, self._last).table
+        rows = self._catalog.find_runs(names, self._selection, self._last).table
         return rows.filter(rows["problem"].is_null()).drop_columns(["problem"])
 
     @overload

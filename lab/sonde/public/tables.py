@@ -111,10 +111,10 @@ def make_arrow_table(kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
     """Returns the rows as a `pyarrow.Table` with these columns; a missing value is null."""
     import pyarrow as pa  # takes longer to import than `import sonde` may take
 
-    from sonde.store.tables import make_schema
+    from sonde.store.tables import make_arrow_schema
 
     columns = {name: [_convert_value(kind, row.get(name)) for row in rows] for name, kind in kinds.items()}
-    return pa.Table.from_pydict(columns, schema=make_schema(kinds))
+    return pa.Table.from_pydict(columns, schema=make_arrow_schema(kinds))
 
 
 def _convert_value(kind: str, value: Any) -> Any:

@@ -71,8 +71,8 @@ class _Content:
             *self.survey.environment_events,
         ]
         self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load(trusted_only=False).incidents
-        self.complaints = catalog.complaints()
-        self.runs = catalog.runs(COLUMNS)
+        self.complaints = catalog.list_complaints()
+        self.runs = catalog.read_run_table(COLUMNS)
         self.lists: list[RunListPage] = list(split_runs(self.runs))
         self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.runs}
         self.tagged = _find_tagged(self.runs)

@@ -34,9 +34,15 @@ from sonde.model.history_key import read_site_facts
 from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records, read_record_from
 from sonde.model.units import counted
 from sonde.store import owner, tables
-from sonde.store.shards import list_shard, locate_shard, name_month_folder, place_of, read_shard_stamps
+from sonde.store.shards import (
+    format_month_folder,
+    list_shard_contents,
+    locate_run_folder,
+    locate_shard_folder,
+    read_shard_stamps,
+)
 from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import PLAN, Summary, read_summary, summarize
+from sonde.store.summary import PLAN, Summary, build_summary_document, read_summary
 
 VARIABLE = "SONDE_ARCHIVE"
 DEFAULT = "sonde-archive"
@@ -50,13 +56,13 @@ _INCOMING, _REMOVED = ".incoming-", ".removed-"
 _STAGE = re.compile(r"stage-.*\.ndjson")
 
 
-def make_run_id(name: str) -> str:
+def make_run_id(run_name: str) -> str:
     """An id that sorts by time: 20261121T204501Z-quick-ab12cd34.
 
     32 random bits: among a thousand runs that begin in one second two have the same name once in ten thousand times.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:40] or "run"
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", run_name).strip("-.")[:40] or "run"
     return f"{stamp}-{plain}-{secrets.token_hex(4)}"
 
 
@@ -86,29 +92,31 @@ class Draft:
     def plan_file(self) -> Path:
         return self.folder / PLAN
 
-    def claim(self, *pids: int) -> None:
+    def claim_for_processes(self, *process_ids: int) -> None:
         """Says which processes are at work, so that nobody finishes the run while they are."""
         with ConfinedDirectory.beneath(self.folder.parent, self.folder) as directory:
-            owner.claim(directory, [os.getpid(), *pids])
+            owner.claim_directory(directory, [os.getpid(), *process_ids])
 
 
 class Archive:
     """A folder of runs. Nothing is created before the first run is."""
 
-    def __init__(self, root: Path, report: Callable[[str], None] = lambda sentence: None) -> None:
-        """`report` gets a sentence about unfinished runs of other users, which are left alone."""
-        self.root = root
-        self.report = report
+    def __init__(self, archive_root: Path, report_problem: Callable[[str], None] = lambda sentence: None) -> None:
+        """`report_problem` gets a sentence about unfinished runs of other users, which are left alone."""
+        self.root = archive_root
+        self.report = report_problem
 
     @classmethod
-    def from_option(cls, option: str | None, report: Callable[[str], None] = lambda sentence: None) -> Archive:
-        """`option`, else $SONDE_ARCHIVE, else `archive` of the configuration files, else ./sonde-archive."""
-        name = option or os.environ.get(VARIABLE) or find_archive_setting() or DEFAULT
-        return cls(Path(name).expanduser(), report)
+    def from_option(
+        cls, archive_option: str | None, report_problem: Callable[[str], None] = lambda sentence: None
+    ) -> Archive:
+        """`archive_option`, else $SONDE_ARCHIVE, else `archive` of the configuration files, else ./sonde-archive."""
+        name = archive_option or os.environ.get(VARIABLE) or find_archive_setting() or DEFAULT
+        return cls(Path(name).expanduser(), report_problem)
 
-    def begin(self, name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
+    def begin_run(self, run_name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
-        run_id = make_run_id(name)
+        run_id = make_run_id(run_name)
         folder = self.root / f"{_INCOMING}{run_id}"
         started = datetime.now(UTC).isoformat(timespec="seconds")
         complete = {"id": run_id, "started": started, "site": read_site_facts(), **read_own_job(), **facts}
@@ -119,95 +127,99 @@ class Archive:
             ):
                 directory.write_json(_FACTS, complete)
                 directory.write_text(PLAN, plan_text)
-                owner.claim(directory, [os.getpid()])
+                owner.claim_directory(directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
                 f"The archive {self.root} cannot be written: {reason.strerror}; name another with --archive DIR."
             ) from None
         return Draft(run_id, folder, complete)
 
-    def commit(self, draft: Draft, reader: RecordReader, exit_code: int | None, text: str) -> Path:
+    def commit_run(self, draft: Draft, reader: RecordReader, exit_code: int | None, stderr_text: str) -> Path:
         """Completes a run and makes it visible. Returns its folder."""
         try:
             with self._open_root() as root, root.enter(draft.folder.name) as directory:
-                self._complete_run(root, directory, draft, reader, exit_code, text)
+                self._complete_run(root, directory, draft, reader, exit_code, stderr_text)
         except OSError as reason:
             raise MachineError(
                 f"The run could not be added to the archive: {reason.strerror}; what there is of it is in"
                 f" {draft.folder}."
             ) from None
-        return place_of(self.root, draft.id)
+        return locate_run_folder(self.root, draft.id)
 
     def _open_root(self) -> ConfinedDirectory:
         return ConfinedDirectory.open(self.root)
 
     def _complete_run(
         self,
-        root: ConfinedDirectory,
-        directory: ConfinedDirectory,
+        archive_directory: ConfinedDirectory,
+        run_directory: ConfinedDirectory,
         draft: Draft,
         reader: RecordReader,
         exit_code: int | None,
-        text: str,
+        stderr_text: str,
     ) -> bool:
         """`commit`; false when somebody else found the run complete and made it visible first. Raises OSError."""
-        tables.write_tables(directory, draft.id, reader, draft.facts)
-        if directory.has_file(MESSAGES) and directory.read_status_of(MESSAGES).st_size == 0:
-            directory.remove_file(MESSAGES)
-        for name in directory.names():
+        tables.write_tables(run_directory, draft.id, reader, draft.facts)
+        if run_directory.has_file(MESSAGES) and run_directory.read_status_of(MESSAGES).st_size == 0:
+            run_directory.remove_file(MESSAGES)
+        for name in run_directory.names():
             if is_part(name):
-                directory.remove_file(name, missing_ok=True)
-            elif directory.has_file(name):
-                directory.sync_file(name)
-        directory.write_json(SUMMARY, summarize(reader, draft.facts, exit_code, text, directory.path))
+                run_directory.remove_file(name, missing_ok=True)
+            elif run_directory.has_file(name):
+                run_directory.sync_file(name)
+        run_directory.write_json(
+            SUMMARY, build_summary_document(reader, draft.facts, exit_code, stderr_text, run_directory.path)
+        )
         # From here on the run is complete: whoever finds it without an owner may make it visible.
         for name in (_FACTS, owner.NAME):
-            directory.remove_file(name, missing_ok=True)
-        directory.sync()
-        return self._make_visible(root, directory, draft.id)
+            run_directory.remove_file(name, missing_ok=True)
+        run_directory.sync()
+        return self._make_run_visible(archive_directory, run_directory, draft.id)
 
-    def publish(self, folder: Path, run_id: str) -> Path:
+    def publish_run(self, run_folder: Path, run_id: str) -> Path:
         """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
-        with self._open_root() as root, root.enter(folder.name) as directory:
-            self._make_visible(root, directory, run_id)
-        return place_of(self.root, run_id)
+        with self._open_root() as root, root.enter(run_folder.name) as directory:
+            self._make_run_visible(root, directory, run_id)
+        return locate_run_folder(self.root, run_id)
 
-    def _make_visible(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> bool:
+    def _make_run_visible(
+        self, archive_directory: ConfinedDirectory, run_directory: ConfinedDirectory, run_id: str
+    ) -> bool:
         """`publish`; false when somebody found the folder complete and was faster."""
-        with root.enter(name_month_folder(run_id), create=True) as month:
+        with archive_directory.enter(format_month_folder(run_id), create=True) as month:
             first = True
-            directory.share()
+            run_directory.share()
             try:
-                root.rename(directory.path.name, month, run_id)
+                archive_directory.rename(run_directory.path.name, month, run_id)
             except FileNotFoundError:
                 with month.enter(run_id) as run:
                     if not run.has_file(SUMMARY):
                         raise
                 first = False
             month.sync()
-            root.sync()
+            archive_directory.sync()
         return first
 
-    def remove(self, folder: Path) -> None:
+    def remove_run(self, run_folder: Path) -> None:
         """Takes a run out of the archive: it disappears at once, then its files go."""
-        aside = f"{_REMOVED}{folder.name}-{secrets.token_hex(2)}"
+        aside = f"{_REMOVED}{run_folder.name}-{secrets.token_hex(2)}"
         try:
-            with self._open_root() as root, ConfinedDirectory.beneath(self.root, folder.parent) as parent:
-                parent.enter(folder.name).close()  # refuses a link
-                parent.rename(folder.name, root, aside)
+            with self._open_root() as root, ConfinedDirectory.beneath(self.root, run_folder.parent) as parent:
+                parent.enter(run_folder.name).close()  # refuses a link
+                parent.rename(run_folder.name, root, aside)
                 root.remove_tree(aside, last=(SUMMARY,))
         except FileNotFoundError:
             return  # somebody else has removed it at the same time
         except (OSError, ValueError) as reason:
             why = reason.strerror if isinstance(reason, OSError) else "it is not in the archive"
-            raise MachineError(f"The run {folder} cannot be removed: {why}.") from None
+            raise MachineError(f"The run {run_folder} cannot be removed: {why}.") from None
 
-    def discard(self, draft: Draft) -> None:
+    def discard_run(self, draft: Draft) -> None:
         """Forgets a run that never began (its engine wrote no record)."""
         with self._open_root() as root:
             root.remove_tree(draft.folder.name)
 
-    def recover(self) -> list[Path]:
+    def recover_unfinished_runs(self) -> list[Path]:
         """Finishes what processes left that died: runs that were written, and removals and imports that were under way.
         What a run measured is kept; its status is "lost" or as its writer left it. Returns the folders of the runs that
         this call brought in, and nobody else's.
@@ -235,53 +247,65 @@ class Archive:
             )
         return recovered
 
-    def _recover_run(self, root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> list[Path]:
-        run_id = parse_run_id(name)
-        if directory.has_file(SUMMARY, trusted_only=True) and not directory.has(owner.NAME):
-            return [place_of(self.root, run_id)] if self._make_visible(root, directory, run_id) else []
-        if owner.may_have_live_writer(directory) or not _is_ours(root, directory, (_FACTS, owner.NAME)):
+    def _recover_run(
+        self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
+    ) -> list[Path]:
+        run_id = parse_run_id(folder_name)
+        if draft_directory.has_file(SUMMARY, trusted_only=True) and not draft_directory.has(owner.NAME):
+            return (
+                [locate_run_folder(self.root, run_id)]
+                if self._make_run_visible(archive_directory, draft_directory, run_id)
+                else []
+            )
+        if owner.may_have_live_writer(draft_directory) or not _is_ours(
+            archive_directory, draft_directory, (_FACTS, owner.NAME)
+        ):
             return []
-        with self._take_over(root, directory, name) as ours:
-            return self._recover_incoming_run(root, ours, run_id)
+        with self._take_over_dead_run(archive_directory, draft_directory, folder_name) as ours:
+            return self._recover_incoming_run(archive_directory, ours, run_id)
 
-    def _take_over(self, root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> ConfinedDirectory:
+    def _take_over_dead_run(
+        self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
+    ) -> ConfinedDirectory:
         """Of several that find the same dead run one gets it: the one whose rename succeeds. It is claimed before, too:
         under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
-        new_name = f"{_INCOMING}{parse_run_id(name)}~{secrets.token_hex(3)}"
-        owner.claim(directory, [os.getpid()])
-        root.rename(name, root, new_name)
-        ours = root.enter(new_name)
-        if not os.path.samestat(ours.status(), directory.status()):
+        new_name = f"{_INCOMING}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
+        owner.claim_directory(draft_directory, [os.getpid()])
+        archive_directory.rename(folder_name, archive_directory, new_name)
+        ours = archive_directory.enter(new_name)
+        if not os.path.samestat(ours.status(), draft_directory.status()):
             ours.close()
-            raise FileNotFoundError(name)  # another user put another directory there
-        owner.claim(ours, [os.getpid()])
+            raise FileNotFoundError(folder_name)  # another user put another directory there
+        owner.claim_directory(ours, [os.getpid()])
         return ours
 
-    def _recover_incoming_run(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> list[Path]:
-        stages = [name for name in directory.names() if _STAGE.fullmatch(name)]
-        if stages and not directory.has(RECORD):
+    def _recover_incoming_run(
+        self, archive_directory: ConfinedDirectory, incoming_directory: ConfinedDirectory, run_id: str
+    ) -> list[Path]:
+        stages = [name for name in incoming_directory.names() if _STAGE.fullmatch(name)]
+        if stages and not incoming_directory.has(RECORD):
             records = []
             for name in stages:
-                with directory.open_file(name, trusted_only=True) as file:
+                with incoming_directory.open_file(name, trusted_only=True) as file:
                     records.append(file.read())
-            directory.write_bytes(RECORD, merge_stage_records(records, [0.0] * len(records)))
-        facts = directory.read_json(_FACTS, trusted_only=True)
-        draft = Draft(run_id, directory.path, facts or {"id": run_id})
-        if not directory.has(RECORD):
-            root.remove_tree(directory.path.name, last=(owner.NAME,))
+            incoming_directory.write_bytes(RECORD, merge_stage_records(records, [0.0] * len(records)))
+        facts = incoming_directory.read_json(_FACTS, trusted_only=True)
+        draft = Draft(run_id, incoming_directory.path, facts or {"id": run_id})
+        if not incoming_directory.has(RECORD):
+            archive_directory.remove_tree(incoming_directory.path.name, last=(owner.NAME,))
             return []
-        with directory.open_file(RECORD, trusted_only=True) as file:
+        with incoming_directory.open_file(RECORD, trusted_only=True) as file:
             reader = read_record_from(file)
         code = reader.end.exit_code if reader.end else None
         text = reader.end.text if reader.end else "The run was lost: its processes were killed before it ended."
         # Its writer died between the summary and the end.
-        if summary := directory.read_json(SUMMARY, trusted_only=True):
+        if summary := incoming_directory.read_json(SUMMARY, trusted_only=True):
             draft = replace(draft, facts=summary)
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
-        completed = self._complete_run(root, directory, draft, reader, code, text)
-        return [place_of(self.root, run_id)] if completed else []
+        completed = self._complete_run(archive_directory, incoming_directory, draft, reader, code, text)
+        return [locate_run_folder(self.root, run_id)] if completed else []
 
-    def list_runs_under_way(self, group: str) -> list[Path]:
+    def list_runs_under_way(self, run_group: str) -> list[Path]:
         """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
         folders = []
         with suppress(OSError), self._open_root() as root:
@@ -289,66 +313,70 @@ class Archive:
                 if name.startswith(_INCOMING):
                     with suppress(OSError), root.enter(name) as directory:
                         facts = directory.read_json(_FACTS, trusted_only=True) or {}
-                        if facts.get("group") == group and owner.has_live_writer_here(directory):
+                        if facts.get("group") == run_group and owner.has_live_writer_here(directory):
                             folders.append(self.root / name)
         return folders
 
-    def runs(self) -> tuple[list[Summary], list[str]]:
+    def read_all_summaries(self) -> tuple[list[Summary], list[str]]:
         """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
         may be many, ask a `Catalog`."""
         summaries, complaints = [], []
-        for folder in sorted(self.folders(), key=lambda run: run.name):
+        for folder in sorted(self.iterate_run_folders(), key=lambda run: run.name):
             try:
                 summaries.append(read_summary(folder))
             except RecordError as reason:
                 complaints.append(f"{folder} {reason}; it was skipped.")
         return summaries, complaints
 
-    def folders(self) -> Iterator[Path]:
+    def iterate_run_folders(self) -> Iterator[Path]:
         """Everything that may be a run."""
         try:
             for shard in read_shard_stamps(self.root):
-                for name in list_shard(self.root, shard).changed_ns:
-                    yield locate_shard(self.root, shard) / name
+                for name in list_shard_contents(self.root, shard).changed_ns:
+                    yield locate_shard_folder(self.root, shard) / name
         except FileNotFoundError:
             return
         except OSError as reason:
             raise MachineError(f"The archive {self.root} cannot be read: {reason.strerror}.") from None
 
-    def find(self, name: str, calibrations: bool = False) -> list[Path]:
-        """Folders of what `name` means: a path, a run, a group of runs, a unique beginning of either, or "last". The
+    def find_run_folders(self, run_reference: str, calibrations: bool = False) -> list[Path]:
+        """Folders of what `run_reference` means: a path, a run, a group of runs, a unique beginning of either, or "last". The
         calibrations of a group are left out unless they are asked for."""
-        as_path = Path(name).expanduser()
+        as_path = Path(run_reference).expanduser()
         if (as_path / RECORD).is_file() or (as_path / SUMMARY).is_file():
             return [as_path]
-        folder = place_of(self.root, name)
-        if re.fullmatch(r"[\w.-]+", name) and (folder / SUMMARY).is_file():
+        folder = locate_run_folder(self.root, run_reference)
+        if re.fullmatch(r"[\w.-]+", run_reference) and (folder / SUMMARY).is_file():
             return [folder]
-        from sonde.store.names import find_folders
+        from sonde.store.names import find_run_folders_by_name
 
-        return find_folders(self.root, name, calibrations)
-
-
-def parse_run_id(name: str) -> str:
-    return name.removeprefix(_INCOMING).partition("~")[0]
+        return find_run_folders_by_name(self.root, run_reference, calibrations)
 
 
-def _is_ours(root: ConfinedDirectory, directory: ConfinedDirectory, marks: Collection[str]) -> bool:
-    """Whether Sonde made a directory of the caller in the archive: it holds one of the files `marks`, or is empty.
+def parse_run_id(folder_name: str) -> str:
+    return folder_name.removeprefix(_INCOMING).partition("~")[0]
+
+
+def _is_ours(
+    archive_directory: ConfinedDirectory, parent_directory: ConfinedDirectory, mark_files: Collection[str]
+) -> bool:
+    """Whether Sonde made a directory of the caller in the archive: it holds one of the files `mark_files`, or is empty.
 
     Where others may rename entries of the archive, another user may have moved any directory of the caller there.
     """
     return (
-        root.is_protected_from_others()
-        or any(directory.has_file(name, trusted_only=True) for name in marks)
-        or not directory.names()
+        archive_directory.is_protected_from_others()
+        or any(parent_directory.has_file(name, trusted_only=True) for name in mark_files)
+        or not parent_directory.names()
     )
 
 
-def _finish_removal(root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> None:
+def _finish_removal(
+    archive_directory: ConfinedDirectory, parent_directory: ConfinedDirectory, folder_name: str
+) -> None:
     """Removes the rest of a run whose remover died, or what a dead import held: it comes again with the next import."""
-    last = SUMMARY if name.startswith(_REMOVED) else owner.NAME
-    if name.startswith(IMPORTING) and owner.may_have_live_writer(directory):
+    last = SUMMARY if folder_name.startswith(_REMOVED) else owner.NAME
+    if folder_name.startswith(IMPORTING) and owner.may_have_live_writer(parent_directory):
         return
-    if _is_ours(root, directory, (last,)):
-        root.remove_tree(name, last=(last,))
+    if _is_ours(archive_directory, parent_directory, (last,)):
+        archive_directory.remove_tree(folder_name, last=(last,))

@@ -21,7 +21,7 @@ import pyarrow.compute as compute
 
 from sonde.model.confined_files import remove_file
 from sonde.store import index
-from sonde.store.columns import as_read, check_folders, decode_dictionaries, read_columns
+from sonde.store.columns import check_folder_column, convert_table_as_read, decode_dictionaries, read_table_columns
 from sonde.store.masks import select_wanted_rows
 from sonde.store.selection import Selection
 
@@ -42,32 +42,34 @@ class Found:
 class Catalog:
     """The archive at one moment. Opening it brings the index up to date."""
 
-    def __init__(self, root: Path, progress: index.Progress = lambda done, total: None) -> None:
-        self.root = root
+    def __init__(self, archive_root: Path, progress: index.Progress = lambda done, total: None) -> None:
+        self.root = archive_root
         self._progress = progress
         self._damaged: set[Path] = set()
-        self._parts = index.Index(root).refresh(progress)
+        self._parts = index.Index(archive_root).refresh_index(progress)
 
-    def runs(self, columns: Sequence[str], wanted: Selection = _EVERYTHING) -> Any:
+    def read_run_table(self, columns: Sequence[str], selection: Selection = _EVERYTHING) -> Any:
         """A table with these columns of the runs that are wanted (also calibrations, when nothing is said), in the
         order of their start."""
-        return self.find(columns, wanted).table
+        return self.find_runs(columns, selection).table
 
-    def find(self, columns: Sequence[str], wanted: Selection = _EVERYTHING, last: int | None = None) -> Found:
+    def find_runs(
+        self, columns: Sequence[str], selection: Selection = _EVERYTHING, last_count: int | None = None
+    ) -> Found:
         """The same, of the last so many only, and how many there are in all."""
-        return self._retry_if_replaced(lambda: self._find_runs(columns, wanted, last))
+        return self._retry_if_replaced(lambda: self._find_runs_once(columns, selection, last_count))
 
-    def _find_runs(self, columns: Sequence[str], wanted: Selection, last: int | None) -> Found:
-        sources = self.sources("runs")
-        looked_at = sorted({*wanted.columns(), "started_s"})
+    def _find_runs_once(self, columns: Sequence[str], selection: Selection, last_count: int | None) -> Found:
+        sources = self.list_column_readers("runs")
+        looked_at = sorted({*selection.list_needed_columns(), "started_s"})
         hits, times = [], []
         for source in sources:
             table = source(looked_at)
-            hits.append(np.asarray(select_wanted_rows(wanted, table).to_numpy(zero_copy_only=False)))
+            hits.append(np.asarray(select_wanted_rows(selection, table).to_numpy(zero_copy_only=False)))
             times.append(table["started_s"].fill_null(0.0).to_numpy())
         count = int(sum(hit.sum() for hit in hits))
-        if last is not None and last < count:
-            begin = _find_start_of_last_runs(last, hits, times)
+        if last_count is not None and last_count < count:
+            begin = _find_start_of_last_runs(last_count, hits, times)
             hits = [hit & (started >= begin) for hit, started in zip(hits, times, strict=True)]
         wide = pa.schema([index.RUNS.field(name) for name in dict.fromkeys([*columns, "started_s", "run"])])
         tables = [
@@ -76,95 +78,96 @@ class Catalog:
             if hit.any()
         ]
         all_rows = pa.concat_tables([wide.empty_table(), *tables])
-        check_folders(all_rows)
+        check_folder_column(all_rows)
         if not _is_ascending(all_rows["started_s"].to_numpy()):
             all_rows = all_rows.sort_by([("started_s", "ascending"), ("run", "ascending")])
         return Found(
-            all_rows.slice(max(0, len(all_rows) - (count if last is None else last))).select(list(columns)), count
+            all_rows.slice(max(0, len(all_rows) - (count if last_count is None else last_count))).select(list(columns)),
+            count,
         )
 
-    def complaints(self) -> list[str]:
+    def list_complaints(self) -> list[str]:
         """One sentence for each folder that is not a run."""
-        return self._retry_if_replaced(self._complaints)
+        return self._retry_if_replaced(self._list_complaints_once)
 
-    def _complaints(self) -> list[str]:
+    def _list_complaints_once(self) -> list[str]:
         rows: list[dict[str, str]] = []
-        for source in self.sources("runs"):
+        for source in self.list_column_readers("runs"):
             if source(["problem"])["problem"].null_count < len(source(["problem"])):
                 table = source(["folder", "problem"])
-                check_folders(table)
+                check_folder_column(table)
                 rows += table.filter(compute.is_valid(table["problem"])).to_pylist()
         return sorted(f"{self.root / row['folder']} {row['problem']}; it was skipped." for row in rows)
 
-    def with_sources(self, ask: Callable[[Catalog], Answer]) -> Answer:
-        """What `ask` makes of the sources; asked again when somebody replaced a file of the index meanwhile."""
-        return self._retry_if_replaced(lambda: ask(self))
+    def query_sources(self, query: Callable[[Catalog], Answer]) -> Answer:
+        """What `query` makes of the sources; asked again when somebody replaced a file of the index meanwhile."""
+        return self._retry_if_replaced(lambda: query(self))
 
-    def sources(self, part: str) -> list[Callable[[Sequence[str]], Any]]:
+    def list_column_readers(self, table_name: str) -> list[Callable[[Sequence[str]], Any]]:
         """A function for each month that reads columns of that part ("runs" or "phases"), text as dictionaries. The
         sources of both parts are in the same order."""
-        schema = {"runs": index.RUNS, "phases": index.PHASES}[part]
-        files = [functools.partial(read_columns, file, schema=schema) for file in self._parts.files[part]]
-        return [*files, *(functools.partial(as_read, table) for table in self._parts.tables[part])]
+        schema = {"runs": index.RUNS, "phases": index.PHASES}[table_name]
+        files = [functools.partial(read_table_columns, file, schema=schema) for file in self._parts.files[table_name]]
+        return [*files, *(functools.partial(convert_table_as_read, table) for table in self._parts.tables[table_name])]
 
-    def files(self, part: str) -> list[Path]:
+    def list_index_files(self, table_name: str) -> list[Path]:
         """Files of the index with rows of that part; the others are in `tables`."""
-        return self._parts.files[part]
+        return self._parts.files[table_name]
 
-    def tables(self, part: str) -> list[Any]:
+    def list_tables_in_memory(self, table_name: str) -> list[Any]:
         """Rows of that part that were read just now."""
-        return self._parts.tables[part]
+        return self._parts.tables[table_name]
 
-    def stamps(self) -> list[str] | None:
+    def list_index_stamps(self) -> list[str] | None:
         """What the files of the index are named by: the same names mean the same runs. None while rows are in memory
         only, or were read so soon after a change that they are read again."""
         names = [file.name for files in self._parts.files.values() for file in files]
         sure = not any(self._parts.tables.values()) and not any(_UNSURE.search(name) for name in names)
         return sorted(names) if sure else None
 
-    def find_cache_folder(self, name: str) -> Path | None:
+    def find_cache_folder(self, cache_name: str) -> Path | None:
         """A folder beside the index for what others derive from it; None where nothing can be written."""
         index_place = index.Index(self.root).find_writable_folder()
-        return index_place / name if index_place is not None else None
+        return index_place / cache_name if index_place is not None else None
 
-    def _retry_if_replaced(self, ask: Callable[[], Answer]) -> Answer:
+    def _retry_if_replaced(self, query: Callable[[], Answer]) -> Answer:
         for _ in range(_PATIENCE):
             try:
-                return ask()
+                return query()
             except FileNotFoundError:
                 pass  # somebody has replaced a file since
             except (OSError, pa.ArrowException):
                 self._drop_damaged()
             self._refresh_index()
-        return ask()
+        return query()
 
-    def mend(self) -> None:
+    def rebuild_damaged_files(self) -> None:
         """Makes damaged files of the index anew: for those who read the files themselves."""
         self._drop_damaged()
         self._refresh_index()
 
     def _refresh_index(self) -> None:
-        self._parts = index.Index(self.root, self._damaged).refresh(self._progress)
+        self._parts = index.Index(self.root, self._damaged).refresh_index(self._progress)
 
     def _drop_damaged(self) -> None:
         """Takes away the files of the index that cannot be read, or ignores them where they are somebody else's."""
         for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
             for file in self._parts.files[part]:
                 try:
-                    check_folders(read_columns(file, schema.names, schema))
+                    check_folder_column(read_table_columns(file, schema.names, schema))
                 except (OSError, pa.ArrowException):
                     self._damaged.add(file)
                     with contextlib.suppress(OSError):
                         remove_file(file)
 
 
-def _find_start_of_last_runs(last: int, hits: Sequence[Any], times: Sequence[Any]) -> float:
+def _find_start_of_last_runs(last_count: int, row_masks: Sequence[Any], start_times: Sequence[Any]) -> float:
     """When the first of the last so many runs started."""
-    if last == 0:
+    if last_count == 0:
         return float("inf")
-    all_times = np.concatenate([started[hit] for hit, started in zip(hits, times, strict=True)])
-    return float(np.partition(all_times, len(all_times) - last)[len(all_times) - last])
+    all_times = np.concatenate([started[hit] for hit, started in zip(row_masks, start_times, strict=True)])
+    return float(np.partition(all_times, len(all_times) - last_count)[len(all_times) - last_count])
 
 
-def _is_ascending(values: Any) -> bool:
-    return bool(np.all(values[1:] >= values[:-1]))
+def _is_ascending(array: Any) -> bool:
+    return bool(np.all(array[1:] >= array[:-1]))

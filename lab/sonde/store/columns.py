@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 _FOLDER = r"^(\d{4}-(0[1-9]|1[0-2])/)?[^./\x00][^/\x00]*$"
 
 
-def read_columns(file: Path, columns: Sequence[str], schema: Any) -> Any:
+def read_table_columns(table_file: Path, columns: Sequence[str], schema: Any) -> Any:
     """These columns of one file as a table of one chunk, text as dictionaries. Raises OSError or ArrowException."""
     texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
     try:
-        source = parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
+        source = parquet.ParquetFile(table_file, read_dictionary=texts, page_checksum_verification=True)
         # One thread: the files are small, and starting threads for each takes longer than reading it.
         table = source.read(columns=list(columns), use_threads=False)
         return table.select(list(columns)).combine_chunks()
     except (KeyError, ValueError, TypeError, OverflowError, MemoryError) as reason:
         # A damaged footer makes pyarrow say all kinds of things.
-        raise pa.ArrowInvalid(f"{file} is damaged: {reason}") from reason
+        raise pa.ArrowInvalid(f"{table_file} is damaged: {reason}") from reason
 
 
-def check_folders(table: Any) -> None:
+def check_folder_column(table: Any) -> None:
     """Raises ArrowInvalid when the column `folder`, where there is one, holds more than a run, or a month and a run,
     below the archive: an index is only a cache, and nobody follows it out of the archive."""
     if "folder" in table.column_names:
@@ -39,7 +39,7 @@ def check_folders(table: Any) -> None:
             raise pa.ArrowInvalid("the index names a folder outside the archive")
 
 
-def as_read(table: Any, columns: Sequence[str]) -> Any:
+def convert_table_as_read(table: Any, columns: Sequence[str]) -> Any:
     """The same of a table in memory."""
     chosen = table.select(list(columns)).combine_chunks()
     for position, name in enumerate(columns):
@@ -53,12 +53,12 @@ def decode_dictionaries(table: Any, schema: Any) -> Any:
     return table.cast(pa.schema([schema.field(name) for name in table.column_names]))
 
 
-def test_each_value(column: Any, test: Callable[[Any], Any]) -> Any:
-    """`test` of each text in a column, asked once for each different one; null counts as no."""
+def test_each_distinct_text(column: Any, predicate: Callable[[Any], Any]) -> Any:
+    """`predicate` of each text in a column, asked once for each different one; null counts as no."""
     array = combine_chunks(column)
     if not pa.types.is_dictionary(array.type):
-        return compute.fill_null(test(array), False)
-    answers = compute.fill_null(test(array.dictionary), False).to_numpy(zero_copy_only=False)
+        return compute.fill_null(predicate(array), False)
+    answers = compute.fill_null(predicate(array.dictionary), False).to_numpy(zero_copy_only=False)
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return pa.array(np.append(answers, False)[codes])
 
@@ -71,13 +71,13 @@ def combine_chunks(column: Any) -> Any:
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) and combined.num_chunks == 1 else combined
 
 
-class Coded:
+class CodedTextColumn:
     """Texts of many files as one list of different texts and a code for each row; -1 stands for null."""
 
-    def __init__(self, columns: Iterable[Any], unique: bool) -> None:
-        """`unique`: the same text has the same code wherever it comes from. Without it texts are never compared."""
+    def __init__(self, text_columns: Iterable[Any], has_unique_codes: bool) -> None:
+        """`has_unique_codes`: the same text has the same code wherever it comes from. Without it texts are never compared."""
         texts, codes, offset = [], [], 0
-        for column in columns:
+        for column in text_columns:
             array = combine_chunks(column)
             of_file = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
             codes.append(np.where(of_file >= 0, of_file + offset, -1))
@@ -85,20 +85,22 @@ class Coded:
             offset += len(array.dictionary)
         self.texts = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
         self.codes: NDArray[np.int32] = np.concatenate(codes) if codes else np.array([], np.int32)
-        if unique:
+        if has_unique_codes:
             encoded = self.texts.dictionary_encode()
             renamed = np.append(encoded.indices.to_numpy(zero_copy_only=False), -1).astype(np.int32)
             self.texts, self.codes = encoded.dictionary, renamed[self.codes]
 
-    def text(self, row: int) -> str | None:
+    def get_text(self, row_index: int) -> str | None:
         """The text of one row."""
-        code = int(self.codes[row])
+        code = int(self.codes[row_index])
         return None if code < 0 else str(self.texts[code].as_py())
 
-    def take(self, rows: NDArray[np.int64]) -> list[str]:
+    def get_texts(self, row_indices: NDArray[np.int64]) -> list[str]:
         """The texts of these rows, "" for null."""
-        codes = self.codes[rows]
+        codes = self.codes[row_indices]
         texts: list[str] = self.texts.take(pa.array(np.maximum(codes, 0))).to_pylist() if len(self.texts) else []
         return (
-            [text if code >= 0 else "" for text, code in zip(texts, codes, strict=True)] if texts else [""] * len(rows)
+            [text if code >= 0 else "" for text, code in zip(texts, codes, strict=True)]
+            if texts
+            else [""] * len(row_indices)
         )

@@ -18,9 +18,9 @@ EVENTS_FILE = "events.ndjson"
 _MAX_ID = 60
 
 
-def read_archive_events(root: Path) -> list[Event]:
+def read_archive_events(archive_root: Path) -> list[Event]:
     """The events of an archive in order of time; none without the file. Raises EventError when the file is damaged."""
-    path = root / EVENTS_FILE
+    path = archive_root / EVENTS_FILE
     try:
         with open_file(path) as file:
             content = file.read(MAX_EVENTS_BYTES + 1)
@@ -35,11 +35,11 @@ def read_archive_events(root: Path) -> list[Event]:
         raise EventError(f"{path} cannot be read: {reason.strerror}; move it away.") from None
 
 
-def add_archive_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> list[Event]:
+def add_archive_events(archive_root: Path, event_documents: Iterable[Mapping[str, Any]]) -> list[Event]:
     """Appends events, after checking them and their ids. Raises EventError, and MachineError when it cannot write."""
-    path = root / EVENTS_FILE
-    ids = {event.id for event in read_archive_events(root)}
-    lines = [json.dumps(document, ensure_ascii=False) + "\n" for document in documents]
+    path = archive_root / EVENTS_FILE
+    ids = {event.id for event in read_archive_events(archive_root)}
+    lines = [json.dumps(document, ensure_ascii=False) + "\n" for document in event_documents]
     events = parse_event_lines("".join(lines), path)
     for event in events:
         if event.id in ids:
@@ -53,10 +53,10 @@ def add_archive_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> li
     return events
 
 
-def select_new_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def select_new_events(archive_root: Path, event_documents: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The events whose ids the archive does not have; of equal ids the first. Raises EventError."""
-    ids = {event.id for event in read_archive_events(root)}
-    return list({document["id"]: document for document in documents if document["id"] not in ids}.values())
+    ids = {event.id for event in read_archive_events(archive_root)}
+    return list({document["id"]: document for document in event_documents if document["id"] not in ids}.values())
 
 
 def make_event_id(title: str, day: str) -> str:

@@ -22,85 +22,91 @@ NAME = "experiment.json"
 _GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 
 
-def check_group(name: str) -> str:
+def check_group_name(group_name: str) -> str:
     """The name, or a sentence about why no group can have it."""
-    if not _GROUP.fullmatch(name):
+    if not _GROUP.fullmatch(group_name):
         raise UserError(
-            f'"{name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to 120 of'
+            f'"{group_name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to 120 of'
             " these and _ . -"
         )
-    return name
+    return group_name
 
 
-def locate_group_folder(root: Path, group: str) -> Path:
+def locate_group_folder(archive_root: Path, group_name: str) -> Path:
     """Where the archive keeps what belongs to all runs of an experiment."""
-    return root / EXPERIMENTS / group
+    return archive_root / EXPERIMENTS / group_name
 
 
-def write_group(root: Path, group: str, document: Mapping[str, Any]) -> Path:
+def write_group_request(archive_root: Path, group_name: str, request_document: Mapping[str, Any]) -> Path:
     """Keeps what was asked. The file is there whole or not at all. Returns its folder."""
-    folder = locate_group_folder(root, check_group(group))
+    folder = locate_group_folder(archive_root, check_group_name(group_name))
     try:
         with (
-            ConfinedDirectory.open(root, create=True) as archive,
+            ConfinedDirectory.open(archive_root, create=True) as archive,
             archive.enter(EXPERIMENTS, create=True) as experiments,
-            experiments.enter(group, create=True) as directory,
+            experiments.enter(group_name, create=True) as directory,
         ):
-            directory.write_json(NAME, {"schema": SCHEMA, "group": group, **document})
+            directory.write_json(NAME, {"schema": SCHEMA, "group": group_name, **request_document})
             experiments.sync()
     except OSError as reason:
         raise MachineError(
-            f"The archive {root} cannot be written: {reason.strerror}; name another with --archive DIR."
+            f"The archive {archive_root} cannot be written: {reason.strerror}; name another with --archive DIR."
         ) from None
     return folder
 
 
-def read_group(root: Path, name: str) -> dict[str, Any]:
-    """What was asked in the group that `name` means: a name, its unique beginning, or "last". Raises UserError."""
+def read_group_request(archive_root: Path, group_reference: str) -> dict[str, Any]:
+    """What was asked in the group that `group_reference` means: a name, its unique beginning, or "last". Raises UserError."""
     group_names = (
-        sorted(groups(root), key=lambda group: _read_change_time(root, group))
-        if name == "last"
-        else sorted(groups(root))
+        sorted(iterate_group_names(archive_root), key=lambda group: _read_change_time(archive_root, group))
+        if group_reference == "last"
+        else sorted(iterate_group_names(archive_root))
     )
-    if name == "last" and group_names:
+    if group_reference == "last" and group_names:
         matching = group_names[-1:]
     else:
-        matching = [name] if name in group_names else [group for group in group_names if group.startswith(name)]
+        matching = (
+            [group_reference]
+            if group_reference in group_names
+            else [group for group in group_names if group.startswith(group_reference)]
+        )
     if not matching:
-        raise UserError(f'There is no experiment "{name}" in the archive {root}.{suggest_name(name, group_names)}')
+        raise UserError(
+            f'There is no experiment "{group_reference}" in the archive {archive_root}.{suggest_name(group_reference, group_names)}'
+        )
     if len(matching) > 1:
         raise UserError(
-            f'"{name}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of the name.'
+            f'"{group_reference}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of the name.'
         )
-    document = read_json(locate_group_folder(root, matching[0]) / NAME)
+    document = read_json(locate_group_folder(archive_root, matching[0]) / NAME)
     if document is None or document.get("schema") != SCHEMA:
         raise UserError(
-            f"{locate_group_folder(root, matching[0]) / NAME} cannot be read as an experiment that was run."
+            f"{locate_group_folder(archive_root, matching[0]) / NAME} cannot be read as an experiment that was run."
         )
     return document
 
 
-def groups(root: Path) -> Iterator[str]:
+def iterate_group_names(archive_root: Path) -> Iterator[str]:
     """Names of all experiments that were run."""
-    for file in (root / EXPERIMENTS).glob(f"*/{NAME}"):
+    for file in (archive_root / EXPERIMENTS).glob(f"*/{NAME}"):
         yield file.parent.name
 
 
-def remove_empty(root: Path) -> None:
+def remove_empty_groups(archive_root: Path) -> None:
     """Removes what is kept of experiments that have no run any more."""
     from sonde.store.names import count_runs_by_group  # pyarrow takes long to import
 
-    group_names = list(groups(root))
-    sizes = count_runs_by_group(root) if group_names else {}
+    group_names = list(iterate_group_names(archive_root))
+    sizes = count_runs_by_group(archive_root) if group_names else {}
     for group in group_names:
         if group not in sizes:
             with (
                 suppress(OSError),
-                ConfinedDirectory.open(root) as archive,
+                ConfinedDirectory.open(archive_root) as archive,
                 archive.enter(EXPERIMENTS) as experiments,
             ):
                 experiments.remove_tree(group)
 
 
-def _read_change_time(root: Path, group: str) -> float:
-    return (locate_group_folder(root, group) / NAME).stat().st_mtime
+def _read_change_time(archive_root: Path, group_name: str) -> float:
+    return (locate_group_folder(archive_root, group_name) / NAME).stat().st_mtime

@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.columns import Coded, combine_chunks, test_each_value
+from sonde.store.columns import CodedTextColumn, combine_chunks, test_each_distinct_text
 from sonde.store.masks import select_wanted_rows
 from sonde.store.selection import Selection
 
 _COLUMNS = ("history", "key", "started_s", "value", "run", "group", "plan")
 
 
-class Texts(Sequence[str]):
-    """Texts that stay in their column until somebody looks at them: a history may have millions."""
+class TextRows(Sequence[str]):
+    """TextRows that stay in their column until somebody looks at them: a history may have millions."""
 
-    def __init__(self, column: Coded, rows: NDArray[np.int64]) -> None:
+    def __init__(self, column: CodedTextColumn, row_indices: NDArray[np.int64]) -> None:
         self._column = column
-        self._rows = rows
+        self._rows = row_indices
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -44,11 +44,11 @@ class Texts(Sequence[str]):
     def __getitem__(self, position: slice) -> list[str]: ...
     def __getitem__(self, position: int | slice) -> str | list[str]:
         if isinstance(position, slice):
-            return self._column.take(self._rows[position])
-        return self._column.text(int(self._rows[position])) or ""
+            return self._column.get_texts(self._rows[position])
+        return self._column.get_text(int(self._rows[position])) or ""
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._column.take(self._rows))
+        return iter(self._column.get_texts(self._rows))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -72,59 +72,66 @@ class Series:
         return len(self.values)
 
 
-def list_series(archive: Archive, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
+def list_histories(
+    archive: Archive, selection: Selection | None = None, history_ids: Sequence[str] | None = None
+) -> list[Series]:
     """Every history, sorted by key; of the runs that are wanted only, and with these history ids only, if given."""
-    return list_series_in_catalog(Catalog(archive.root), wanted, ids)
+    return list_histories_in_catalog(Catalog(archive.root), selection, history_ids)
 
 
-def list_series_in_catalog(
-    catalog: Catalog, wanted: Selection | None = None, ids: Sequence[str] | None = None
+def list_histories_in_catalog(
+    catalog: Catalog, selection: Selection | None = None, history_ids: Sequence[str] | None = None
 ) -> list[Series]:
     """The same from a catalog that is open already."""
-    parts = catalog.with_sources(lambda pair: list(_read_series_rows(pair, wanted, ids)))
-    return sorted(_split_into_series(parts), key=lambda pair: pair.key)
+    parts = catalog.query_sources(lambda pair: list(_iterate_history_rows(pair, selection, history_ids)))
+    return sorted(_split_into_histories(parts), key=lambda pair: pair.key)
 
 
-def _read_series_rows(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None) -> Iterator[Any]:
+def _iterate_history_rows(
+    catalog: Catalog, selection: Selection | None, history_ids: Sequence[str] | None
+) -> Iterator[Any]:
     """For each month the rows that belong to a history."""
-    for runs, phases in zip(catalog.sources("runs"), catalog.sources("phases"), strict=True):
+    for runs, phases in zip(catalog.list_column_readers("runs"), catalog.list_column_readers("phases"), strict=True):
         rows = phases(_COLUMNS)
         keep = compute.is_valid(combine_chunks(rows["history"]))
-        if ids is not None:
+        if history_ids is not None:
             keep = compute.and_(
-                keep, test_each_value(rows["history"], lambda texts: compute.is_in(texts, pa.array(ids)))
+                keep,
+                test_each_distinct_text(rows["history"], lambda texts: compute.is_in(texts, pa.array(history_ids))),
             )
-        if wanted is not None:
-            table = runs(sorted({*wanted.columns(), "run"}))
-            names = combine_chunks(table.filter(select_wanted_rows(wanted, table))["run"].cast(pa.string()))
-            keep = compute.and_(keep, test_each_value(rows["run"], functools.partial(compute.is_in, value_set=names)))
+        if selection is not None:
+            table = runs(sorted({*selection.list_needed_columns(), "run"}))
+            names = combine_chunks(table.filter(select_wanted_rows(selection, table))["run"].cast(pa.string()))
+            keep = compute.and_(
+                keep, test_each_distinct_text(rows["run"], functools.partial(compute.is_in, value_set=names))
+            )
         rows_left = rows.filter(keep)
         if len(rows_left):
             yield rows_left
 
 
-def _split_into_series(parts: Sequence[Any]) -> Iterator[Series]:
+def _split_into_histories(monthly_tables: Sequence[Any]) -> Iterator[Series]:
     """One history for each history id in the rows."""
-    if not parts:
+    if not monthly_tables:
         return
-    series = Coded((part["history"] for part in parts), unique=True)
-    keys = Coded((part["key"] for part in parts), unique=False)
-    plans = Coded((part["plan"] for part in parts), unique=False)
-    groups = Coded((part["group"] for part in parts), unique=False)
-    runs = Coded((part["run"] for part in parts), unique=False)
-    times = np.concatenate([part["started_s"].to_numpy() for part in parts])
-    values = np.concatenate([part["value"].to_numpy() for part in parts])
+    series = CodedTextColumn((part["history"] for part in monthly_tables), has_unique_codes=True)
+    keys = CodedTextColumn((part["key"] for part in monthly_tables), has_unique_codes=False)
+    plans = CodedTextColumn((part["plan"] for part in monthly_tables), has_unique_codes=False)
+    groups = CodedTextColumn((part["group"] for part in monthly_tables), has_unique_codes=False)
+    runs = CodedTextColumn((part["run"] for part in monthly_tables), has_unique_codes=False)
+    times = np.concatenate([part["started_s"].to_numpy() for part in monthly_tables])
+    values = np.concatenate([part["value"].to_numpy() for part in monthly_tables])
     small = series.codes.astype(np.uint16) if len(series.texts) < 2**16 else series.codes
     order = np.argsort(small, kind="stable")  # numpy sorts numbers of 16 bits in linear time
     for rows in np.split(order, np.flatnonzero(np.diff(series.codes[order])) + 1):
-        in_time = rows if _is_rising(times[rows]) else _sort_by_time(rows, times, runs)
+        in_time = rows if _is_rising(times[rows]) else _sort_rows_by_time(rows, times, runs)
         yield Series(
-            key=HistoryKey(**json.loads(keys.text(int(in_time[-1])) or "{}")),
-            plan=plans.text(int(in_time[-1])) or "",
+            key=HistoryKey(**json.loads(keys.get_text(int(in_time[-1])) or "{}")),
+            plan=plans.get_text(int(in_time[-1])) or "",
             times=times[in_time],
             values=values[in_time],
-            runs=Texts(runs, in_time),
-            groups=Texts(groups, in_time),
+            runs=TextRows(runs, in_time),
+            groups=TextRows(groups, in_time),
         )
 
 
@@ -132,6 +139,8 @@ def _is_rising(times: NDArray[np.float64]) -> bool:
     return bool(np.all(times[1:] > times[:-1]))
 
 
-def _sort_by_time(rows: NDArray[np.int64], times: NDArray[np.float64], runs: Coded) -> NDArray[np.int64]:
-    """`rows` by time; those that started in the same second by name."""
-    return rows[np.lexsort((np.array(runs.take(rows)), times[rows]))]
+def _sort_rows_by_time(
+    row_indices: NDArray[np.int64], times: NDArray[np.float64], run_column: CodedTextColumn
+) -> NDArray[np.int64]:
+    """`row_indices` by time; those that started in the same second by name."""
+    return row_indices[np.lexsort((np.array(run_column.get_texts(row_indices)), times[row_indices]))]

@@ -24,7 +24,7 @@ from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.model.plan_hash import HASH_VERSION
 from sonde.store import owner
 from sonde.store.archive import IMPORTING, Archive
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import SCHEMA
 
@@ -40,29 +40,33 @@ class Added:
     duplicates: int = 0  # results that were there already
 
 
-def add_imported(
-    archive: Archive, runs: Iterable[ImportedRun], source: Mapping[str, str], original: Path | None, step: Step
+def add_imported_runs(
+    archive: Archive,
+    imported_runs: Iterable[ImportedRun],
+    source_facts: Mapping[str, str],
+    original_file: Path | None,
+    on_progress: Step,
 ) -> Added:
-    """Adds the runs that are not there yet. `source` says where they come from; `original` is kept with each."""
+    """Adds the runs that are not there yet. `source_facts` says where they come from; `original_file` is kept with each."""
     added = Added()
     batch: list[ImportedRun] = []
     run_ids: set[str] = set()
     done = 0
     try:
-        for run in runs:
+        for run in imported_runs:
             done += 1
             run_id = run.id()
-            if run_id in run_ids or place_of(archive.root, run_id).exists():
+            if run_id in run_ids or locate_run_folder(archive.root, run_id).exists():
                 added.duplicates += 1
             else:
                 run_ids.add(run_id)
                 batch.append(run)
             if len(batch) == _BATCH:
-                added.folders += _publish_runs(archive, batch, source, original)
+                added.folders += _publish_runs(archive, batch, source_facts, original_file)
                 batch = []
-                step(done)
-        added.folders += _publish_runs(archive, batch, source, original)
-        step(done)
+                on_progress(done)
+        added.folders += _publish_runs(archive, batch, source_facts, original_file)
+        on_progress(done)
     except OSError as reason:
         raise MachineError(
             f"The archive {archive.root} cannot be written: {reason.strerror}; {len(added.folders):,} runs are in it."
@@ -71,43 +75,51 @@ def add_imported(
 
 
 def _publish_runs(
-    archive: Archive, batch: Sequence[ImportedRun], source: Mapping[str, str], original: Path | None
+    archive: Archive, imported_runs: Sequence[ImportedRun], source_facts: Mapping[str, str], original_file: Path | None
 ) -> list[Path]:
     """Writes the runs aside, brings them to storage, and makes them visible one by one."""
-    if not batch:
+    if not imported_runs:
         return []
     # One folder with an owner holds all of them: when we are killed it is found by its name and taken away.
     aside = f"{IMPORTING}{secrets.token_hex(6)}"
     with ConfinedDirectory.open(archive.root, create=True) as root, root.create_directory(aside) as directory:
         try:
-            owner.claim(directory, [os.getpid()])
-            for run in batch:
+            owner.claim_directory(directory, [os.getpid()])
+            for run in imported_runs:
                 with directory.create_directory(run.id()) as folder:
                     with folder.create_file(SUMMARY) as file:
-                        file.write(format_json_file(_make_summary(run, source)).encode())
-                    if original is not None:
+                        file.write(format_json_file(_make_summary_of_imported_run(run, source_facts)).encode())
+                    if original_file is not None:
                         with (
-                            original.open("rb") as content,
-                            folder.create_file(f"original{original.suffix or '.txt'}") as file,
+                            original_file.open("rb") as content,
+                            folder.create_file(f"original{original_file.suffix or '.txt'}") as file,
                         ):
                             shutil.copyfileobj(content, file, 1 << 20)
             _sync_file_system(directory)
-            return [_move_run_to_month(root, directory, run.id(), place_of(archive.root, run.id())) for run in batch]
+            return [
+                _move_run_to_month(root, directory, run.id(), locate_run_folder(archive.root, run.id()))
+                for run in imported_runs
+            ]
         finally:
             with suppress(OSError):
                 root.remove_tree(aside, last=(owner.NAME,))
 
 
-def _move_run_to_month(root: ConfinedDirectory, aside: ConfinedDirectory, run_id: str, final: Path) -> Path:
-    with root.enter(final.parent.name, create=True) as month, aside.enter(run_id) as folder:
+def _move_run_to_month(
+    archive_directory: ConfinedDirectory, staging_directory: ConfinedDirectory, run_id: str, final_folder: Path
+) -> Path:
+    with (
+        archive_directory.enter(final_folder.parent.name, create=True) as month,
+        staging_directory.enter(run_id) as folder,
+    ):
         folder.share()
         try:
-            aside.rename(run_id, month, final.name)
+            staging_directory.rename(run_id, month, final_folder.name)
         except OSError:
-            with month.enter(final.name) as run:
+            with month.enter(final_folder.name) as run:
                 if not run.has_file(SUMMARY):  # else somebody imported the same at the same time
                     raise
-    return final
+    return final_folder
 
 
 def _sync_file_system(directory: ConfinedDirectory) -> None:
@@ -116,47 +128,47 @@ def _sync_file_system(directory: ConfinedDirectory) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _make_summary(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
-    """The run.json of an imported run: that of a measurement, with `source` and without a record."""
+def _make_summary_of_imported_run(imported_run: ImportedRun, source_facts: Mapping[str, str]) -> dict[str, Any]:
+    """The run.json of an imported run: that of a measurement, with `source_facts` and without a record."""
     return {
         "schema": SCHEMA,
-        "id": run.id(),
-        "source": {"tool": run.tool, **source},
-        "started": run.started.astimezone(UTC).isoformat(),
-        "plan": {"id": run.name, "title": run.title or run.name},
-        "target": run.target,
-        "file_system": run.file_system,
-        "host": run.host,
+        "id": imported_run.id(),
+        "source": {"tool": imported_run.tool, **source_facts},
+        "started": imported_run.started.astimezone(UTC).isoformat(),
+        "plan": {"id": imported_run.name, "title": imported_run.title or imported_run.name},
+        "target": imported_run.target,
+        "file_system": imported_run.file_system,
+        "host": imported_run.host,
         "role": "run",
-        "group": run.group,
-        "status": run.status,
-        "text": run.text,
-        "seconds": run.seconds,
-        "tasks": run.tasks,
-        "nodes": run.nodes,
-        "command": run.command,
-        "history": {"version": HASH_VERSION, **run.key()},
-        "experiment": dict(run.experiment),
-        "context": dict(run.context),
-        "phases": [_phase_to_json(phase) for phase in run.phases],
-        "findings": [dict(finding) for finding in run.findings],
+        "group": imported_run.group,
+        "status": imported_run.status,
+        "text": imported_run.text,
+        "seconds": imported_run.seconds,
+        "tasks": imported_run.tasks,
+        "nodes": imported_run.nodes,
+        "command": imported_run.command,
+        "history": {"version": HASH_VERSION, **imported_run.key()},
+        "experiment": dict(imported_run.experiment),
+        "context": dict(imported_run.context),
+        "phases": [_phase_to_json(phase) for phase in imported_run.phases],
+        "findings": [dict(finding) for finding in imported_run.findings],
     }
 
 
-def _phase_to_json(phase: ImportedPhase) -> dict[str, Any]:
+def _phase_to_json(imported_phase: ImportedPhase) -> dict[str, Any]:
     return {
-        "phase": phase.phase,
-        "op": phase.op,
-        "backend": phase.backend,
-        "cache": phase.cache,
+        "phase": imported_phase.phase,
+        "op": imported_phase.op,
+        "backend": imported_phase.backend,
+        "cache": imported_phase.cache,
         "measured": True,
-        "done": phase.done,
-        "bytes": phase.bytes,
-        "ops": phase.ops,
-        "seconds": phase.seconds,
-        "bytes_per_s": phase.bytes_per_s,
-        "ops_per_s": phase.ops_per_s,
-        "definition": phase.definition,
+        "done": imported_phase.done,
+        "bytes": imported_phase.bytes,
+        "ops": imported_phase.ops,
+        "seconds": imported_phase.seconds,
+        "bytes_per_s": imported_phase.bytes_per_s,
+        "ops_per_s": imported_phase.ops_per_s,
+        "definition": imported_phase.definition,
         "findings": [],
-        "also": dict(phase.also),
+        "also": dict(imported_phase.also),
     }

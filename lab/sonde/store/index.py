@@ -34,16 +34,16 @@ import pyarrow.parquet as parquet
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError
 from sonde.store import shards
-from sonde.store.columns import decode_dictionaries, read_columns
+from sonde.store.columns import decode_dictionaries, read_table_columns
 from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, read_folder_rows
-from sonde.store.tables import make_schema
+from sonde.store.tables import make_arrow_schema
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
 VERSION = "10"
 FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
-RUNS = make_schema(RUN_COLUMNS)
-PHASES = make_schema(PHASE_COLUMNS)
+RUNS = make_arrow_schema(RUN_COLUMNS)
+PHASES = make_arrow_schema(PHASE_COLUMNS)
 _PARTS = ("runs", "phases")
 # How its files are written. Checksums: a cache that is wrong is worse than none.
 WRITING: Mapping[str, Any] = {"compression": "zstd", "write_page_checksum": True}
@@ -64,14 +64,14 @@ class Parts:
 class Index:
     """The index of one archive."""
 
-    def __init__(self, root: Path, damaged: Collection[Path] = ()) -> None:
-        """`damaged`: files that are not to be looked at."""
-        self._root = root
-        self._damaged = damaged
+    def __init__(self, archive_root: Path, damaged_files: Collection[Path] = ()) -> None:
+        """`damaged_files`: files that are not to be looked at."""
+        self._root = archive_root
+        self._damaged = damaged_files
         self._folder: Path | None = None
 
-    def refresh(self, progress: Progress = lambda done, total: None) -> Parts:
-        """Brings the index up to date and says where its rows are. `progress` hears how many new folders were read,
+    def refresh_index(self, on_progress: Progress = lambda done, total: None) -> Parts:
+        """Brings the index up to date and says where its rows are. `on_progress` hears how many new folders were read,
         and of how many."""
         try:
             now = shards.read_shard_stamps(self._root)
@@ -88,9 +88,9 @@ class Index:
                     parts.files[part].append(have[shard].files[part])
             else:
                 stale.append(shard)
-        work = _Work(progress)
+        work = _Work(on_progress)
         listings = [(shard, listing) for shard in stale if (listing := self._list_shard(shard)) is not None]
-        known_by_shard = {shard: _read_known(have.get(shard)) for shard, _ in listings}
+        known_by_shard = {shard: _read_indexed_rows(have.get(shard)) for shard, _ in listings}
         work.total = sum(len(_select_new_folders(listing, known_by_shard[shard])) for shard, listing in listings)
         for shard, listing in listings:
             self._rebuild_shard(shard, listing, known_by_shard[shard], parts, work)
@@ -99,7 +99,7 @@ class Index:
 
     def _list_shard(self, shard: str) -> shards.Listing | None:
         try:
-            return shards.list_shard(self._root, shard)
+            return shards.list_shard_contents(self._root, shard)
         except OSError:
             return None  # removed since
 
@@ -117,67 +117,72 @@ class Index:
                     pairs_by_shard[pair.shard] = pair
         return pairs_by_shard
 
-    def _find_file_pairs(self, path: Path) -> list[_Pair]:
+    def _find_file_pairs(self, index_folder: Path) -> list[_Pair]:
         """Shards of which both files are in the directory, each in its latest form. None where other users may write:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
-        with suppress(OSError), self._enter_index_folder(path) as folder:
+        with suppress(OSError), self._enter_index_folder(index_folder) as folder:
             for name in folder.names() if folder.is_protected_from_others() else ():
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
                 part = kind.removesuffix(".parquet")
                 if tilde and part in _PARTS and folder.has_file(name, trusted_only=True):
-                    files_by_stamp.setdefault((shard, stamp), {})[part] = path / name
+                    files_by_stamp.setdefault((shard, stamp), {})[part] = index_folder / name
         return [
             _Pair(shard, stamp, files) for (shard, stamp), files in files_by_stamp.items() if len(files) == len(_PARTS)
         ]
 
     def _rebuild_shard(
-        self, shard: str, listing: shards.Listing, known_rows: _Known, parts: Parts, work: _Work
+        self,
+        shard_name: str,
+        listing: shards.Listing,
+        indexed_rows: _IndexedRows,
+        index_parts: Parts,
+        refresh_work: _Work,
     ) -> None:
-        new = _select_new_folders(listing, known_rows)
-        unchanged = known_rows.only({name for name in listing.changed_ns if name not in new})
+        new = _select_new_folders(listing, indexed_rows)
+        unchanged = indexed_rows.select_folders({name for name in listing.changed_ns if name not in new})
         clock = self._read_storage_clock_ns()
         tables = unchanged.tables
         for start in range(0, len(new), _BATCH):
             rows: dict[str, list[Row]] = {part: [] for part in _PARTS}
             for name in new[start : start + _BATCH]:
-                folder = shards.locate_shard(self._root, shard) / name
-                folder_name = name if shard == shards.ROOT else f"{shard}/{name}"
+                folder = shards.locate_shard_folder(self._root, shard_name) / name
+                folder_name = name if shard_name == shards.ROOT else f"{shard_name}/{name}"
                 changed = listing.changed_ns[name]
                 run, phases = read_folder_rows(folder, folder_name, 0 if clock - changed < _FRESH_NS else changed)
                 rows["runs"].append(run)
                 rows["phases"] += phases
-                work.count_folder()
+                refresh_work.count_folder()
             tables = {
                 "runs": _append_rows(tables["runs"], rows["runs"], RUNS),
                 "phases": _append_rows(tables["phases"], rows["phases"], PHASES),
             }
             if start + _BATCH < len(new):
-                self._write_shard(shard, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
+                self._write_shard_files(shard_name, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
         order = [("started_s", "ascending"), ("run", "ascending")]
         tables = {part: table.sort_by(order) for part, table in tables.items()}
         sure = clock - listing.stamp_ns >= _FRESH_NS
-        self._write_shard(shard, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
+        self._write_shard_files(shard_name, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
         for part in _PARTS:
             # From memory, not from the file: somebody else may replace it before it is read.
-            parts.tables[part].append(tables[part])
+            index_parts.tables[part].append(tables[part])
 
-    def _write_shard(self, shard: str, stamp: str, tables: Mapping[str, Any]) -> None:
+    def _write_shard_files(self, shard_name: str, shard_stamp: str, tables: Mapping[str, Any]) -> None:
         """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
-        written = {part: f"{shard}~{stamp}.{part}.parquet" for part in _PARTS}
+        written = {part: f"{shard_name}~{shard_stamp}.{part}.parquet" for part in _PARTS}
         # No space, say: the rows are in memory, and the next one tries again.
         with suppress(OSError), self._open_index_folder() as folder:
             for part, name in written.items():
                 with folder.replace_file(name) as file:
                     parquet.write_table(tables[part], file, **WRITING)
             for old in folder.names():
-                if old.startswith(f"{shard}~") and old.endswith(".parquet") and old not in written.values():
+                if old.startswith(f"{shard_name}~") and old.endswith(".parquet") and old not in written.values():
                     folder.remove_file(old, missing_ok=True)
 
-    def _remove_files(self, pairs: Iterable[_Pair]) -> None:
+    def _remove_files(self, file_pairs: Iterable[_Pair]) -> None:
         with suppress(OSError), self._open_index_folder() as folder:
-            for pair in pairs:
+            for pair in file_pairs:
                 for file in pair.files.values():
                     if file.parent == folder.path:
                         folder.remove_file(file.name, missing_ok=True)
@@ -202,7 +207,7 @@ class Index:
         """Where the index is written: the first of the places that can be. None when none can."""
         if self._folder is None:
             for path in self._list_index_folders():
-                with suppress(OSError), self._enter_index_folder(path, create=True) as folder:
+                with suppress(OSError), self._enter_index_folder(path, create_if_absent=True) as folder:
                     folder.close_to_others()
                     if folder.is_protected_from_others() and os.access(path, os.W_OK | os.X_OK):
                         self._folder = path
@@ -216,14 +221,18 @@ class Index:
             raise FileNotFoundError(self._root)
         return self._enter_index_folder(index_folder)
 
-    def _enter_index_folder(self, path: Path, create: bool = False) -> ConfinedDirectory:
-        """Opens one of the places. `create`: makes it, so that only its owner may write there whatever the umask."""
-        parts = path.relative_to(self._root).parts if path.is_relative_to(self._root) else path.parts[-1:]
-        base = path.parents[len(parts) - 1]
-        folder = ConfinedDirectory.open(base, create and base != self._root)
+    def _enter_index_folder(self, index_folder: Path, create_if_absent: bool = False) -> ConfinedDirectory:
+        """Opens one of the places. `create_if_absent`: makes it, so that only its owner may write there whatever the umask."""
+        parts = (
+            index_folder.relative_to(self._root).parts
+            if index_folder.is_relative_to(self._root)
+            else index_folder.parts[-1:]
+        )
+        base = index_folder.parents[len(parts) - 1]
+        folder = ConfinedDirectory.open(base, create_if_absent and base != self._root)
         for name in parts:
             with folder:
-                if create and not folder.has(name):
+                if create_if_absent and not folder.has(name):
                     with suppress(FileExistsError):
                         folder.create_directory(name).close()
                 folder = folder.enter(name)
@@ -254,7 +263,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _IndexedRows:
     """What an older index says about a shard."""
 
     tables: Mapping[str, Any]
@@ -266,45 +275,46 @@ class _Known:
             for folder, changed in zip(folders, self.tables["runs"].column("changed_ns").to_pylist(), strict=True)
         }
 
-    def only(self, names: set[str]) -> _Known:
+    def select_folders(self, folder_names: set[str]) -> _IndexedRows:
         """Without the rows of other folders."""
         runs, phases = self.tables["runs"], self.tables["phases"]
         if not len(runs):
             return self
         stay = pa.array(
-            [str(folder_name).rpartition("/")[2] in names for folder_name in runs.column("folder").to_pylist()]
+            [str(folder_name).rpartition("/")[2] in folder_names for folder_name in runs.column("folder").to_pylist()]
         )
         runs = runs.filter(stay)
-        return _Known(
+        return _IndexedRows(
             {"runs": runs, "phases": phases.filter(compute.is_in(phases["run"], runs["run"].combine_chunks()))}
         )
 
 
-def _select_new_folders(listing: shards.Listing, known_rows: _Known) -> list[str]:
+def _select_new_folders(listing: shards.Listing, known_rows: _IndexedRows) -> list[str]:
     """Folders that the index does not know as they are now."""
     before = known_rows.changed_ns()
     return [name for name, changed in listing.changed_ns.items() if before.get(name) != changed]
 
 
-def _read_known(pair: _Pair | None) -> _Known:
-    if pair is not None:
+def _read_indexed_rows(file_pair: _Pair | None) -> _IndexedRows:
+    if file_pair is not None:
         try:
             schemas = {"runs": RUNS, "phases": PHASES}
-            return _Known(
+            return _IndexedRows(
                 {
-                    part: decode_dictionaries(read_columns(pair.files[part], schema.names, schema), schema)
+                    part: decode_dictionaries(read_table_columns(file_pair.files[part], schema.names, schema), schema)
                     for part, schema in schemas.items()
                 }
             )
         except (OSError, pa.ArrowException):
             pass  # a damaged index is as good as none
-    return _Known({"runs": RUNS.empty_table(), "phases": PHASES.empty_table()})
+    return _IndexedRows({"runs": RUNS.empty_table(), "phases": PHASES.empty_table()})
 
 
-def _append_rows(table: Any, rows: Sequence[Row], schema: Any) -> Any:
+def _append_rows(table: Any, new_rows: Sequence[Row], schema: Any) -> Any:
     columns = {
         name: [
-            float(value) if isinstance(value := row.get(name), int) and kind == pa.float64() else value for row in rows
+            float(value) if isinstance(value := row.get(name), int) and kind == pa.float64() else value
+            for row in new_rows
         ]
         for name, kind in zip(schema.names, schema.types, strict=True)
     }

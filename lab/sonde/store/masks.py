@@ -11,69 +11,71 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from sonde.store.columns import combine_chunks, test_each_value
+from sonde.store.columns import combine_chunks, test_each_distinct_text
 from sonde.store.selection import Selection
 
 
-def select_wanted_rows(wanted: Selection, runs: Any) -> Any:
-    """True for each row of `runs` that is meant; rows of foreign folders never are. Needs `wanted.columns()`."""
-    problems = compute.is_null(combine_chunks(runs["problem"]))
-    return functools.reduce(compute.and_, _make_text_tests(wanted, runs), problems)
+def select_wanted_rows(selection: Selection, run_table: Any) -> Any:
+    """True for each row of `run_table` that is meant; rows of foreign folders never are. Needs `wanted.columns()`."""
+    problems = compute.is_null(combine_chunks(run_table["problem"]))
+    return functools.reduce(compute.and_, _make_text_masks(selection, run_table), problems)
 
 
-def _make_text_tests(wanted: Selection, runs: Any) -> Iterator[Any]:
+def _make_text_masks(selection: Selection, run_table: Any) -> Iterator[Any]:
     for text, columns in (
-        (wanted.plan, ("plan", "title")),
-        (wanted.target, ("target", "file_system", "storage")),
-        (wanted.system, ("system", "host")),
+        (selection.plan, ("plan", "title")),
+        (selection.target, ("target", "file_system", "storage")),
+        (selection.system, ("system", "host")),
     ):
         if text:
             yield functools.reduce(
-                compute.or_, [test_each_value(runs[name], _make_substring_test(text)) for name in columns]
+                compute.or_, [test_each_distinct_text(run_table[name], _make_substring_test(text)) for name in columns]
             )
-    if wanted.source == "sonde":
-        yield compute.is_null(combine_chunks(runs["source"]))
-    elif wanted.source:
-        yield test_each_value(runs["source"], _make_substring_test(wanted.source))
+    if selection.source == "sonde":
+        yield compute.is_null(combine_chunks(run_table["source"]))
+    elif selection.source:
+        yield test_each_distinct_text(run_table["source"], _make_substring_test(selection.source))
     for name in ("status", "validity"):
-        if word := getattr(wanted, name):
-            yield test_each_value(runs[name], _make_equality_test(word))
-    if wanted.plan_hash:
-        yield test_each_value(runs["plan_hash"], lambda texts: compute.starts_with(texts, wanted.plan_hash))
-    if not wanted.calibrations:
-        yield test_each_value(runs["role"], lambda texts: compute.not_equal(texts, "calibration"))
-    if wanted.ids is not None:
-        ids = pa.array(wanted.ids, pa.string())
-        yield test_each_value(runs["run"], lambda texts: compute.is_in(texts, ids))
-    for word, column in [*((tag, "tags") for tag in wanted.tags), (wanted.finding, "findings")]:
+        if word := getattr(selection, name):
+            yield test_each_distinct_text(run_table[name], _make_equality_test(word))
+    if selection.plan_hash:
+        yield test_each_distinct_text(
+            run_table["plan_hash"], lambda texts: compute.starts_with(texts, selection.plan_hash)
+        )
+    if not selection.calibrations:
+        yield test_each_distinct_text(run_table["role"], lambda texts: compute.not_equal(texts, "calibration"))
+    if selection.ids is not None:
+        ids = pa.array(selection.ids, pa.string())
+        yield test_each_distinct_text(run_table["run"], lambda texts: compute.is_in(texts, ids))
+    for word, column in [*((tag, "tags") for tag in selection.tags), (selection.finding, "findings")]:
         if word:
-            yield _lists_holding(runs[column], word)
-    yield from _make_number_masks(wanted, runs)
+            yield _mask_lists_with_text(run_table[column], word)
+    yield from _make_number_masks(selection, run_table)
 
 
-def _make_number_masks(wanted: Selection, runs: Any) -> Iterator[Any]:
+def _make_number_masks(selection: Selection, run_table: Any) -> Iterator[Any]:
     for name in ("tasks", "nodes"):
-        count = getattr(wanted, name)
+        count = getattr(selection, name)
         if count is not None:
-            yield compute.fill_null(compute.equal(combine_chunks(runs[name]), count), False)
-    if wanted.since_s is not None:
-        yield compute.greater_equal(combine_chunks(runs["started_s"]), wanted.since_s)
-    if wanted.until_s is not None:
-        yield compute.less(combine_chunks(runs["started_s"]), wanted.until_s)
+            yield compute.fill_null(compute.equal(combine_chunks(run_table[name]), count), False)
+    if selection.since_s is not None:
+        yield compute.greater_equal(combine_chunks(run_table["started_s"]), selection.since_s)
+    if selection.until_s is not None:
+        yield compute.less(combine_chunks(run_table["started_s"]), selection.until_s)
 
 
-def _make_equality_test(word: str) -> Callable[[Any], Any]:
-    return lambda texts: compute.equal(texts, word)
+def _make_equality_test(expected_text: str) -> Callable[[Any], Any]:
+    return lambda texts: compute.equal(texts, expected_text)
 
 
-def _make_substring_test(text: str) -> Callable[[Any], Any]:
-    return lambda texts: compute.match_substring(texts, text, ignore_case=True)
+def _make_substring_test(substring: str) -> Callable[[Any], Any]:
+    return lambda texts: compute.match_substring(texts, substring, ignore_case=True)
 
 
-def _lists_holding(lists: Any, word: str) -> Any:
+def _mask_lists_with_text(list_column: Any, searched_text: str) -> Any:
     """Which lists hold the word."""
-    chunk = combine_chunks(lists)
+    chunk = combine_chunks(list_column)
     hits_by_row = np.zeros(len(chunk), dtype=bool)
-    hits = compute.fill_null(compute.equal(compute.list_flatten(chunk), word), False)
+    hits = compute.fill_null(compute.equal(compute.list_flatten(chunk), searched_text), False)
     hits_by_row[compute.list_parent_indices(chunk).filter(hits).to_numpy()] = True
     return pa.array(hits_by_row)

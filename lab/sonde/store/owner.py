@@ -21,21 +21,21 @@ NAME = "owner.json"
 _SILENCE_S = 6 * 3600.0
 
 
-def claim(directory: ConfinedDirectory, pids: list[int]) -> None:
+def claim_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
     """Says that these processes of this machine are at work in the directory."""
-    processes = [{"pid": pid, "start": _start_of(pid)} for pid in pids]
-    directory.write_json(NAME, {"host": socket.gethostname(), "processes": processes})
+    processes = [{"pid": pid, "start": _start_of(pid)} for pid in process_ids]
+    run_directory.write_json(NAME, {"host": socket.gethostname(), "processes": processes})
 
 
-def may_have_live_writer(directory: ConfinedDirectory) -> bool:
+def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
     """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
-    owner: Any = directory.read_json(NAME, trusted_only=True)
+    owner: Any = run_directory.read_json(NAME, trusted_only=True)
     try:
         host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]
     except (ValueError, KeyError, TypeError):
-        return is_recent(directory)
+        return is_recent(run_directory)
     if host != socket.gethostname():
-        return is_recent(directory)
+        return is_recent(run_directory)
     return any(start is not None and _start_of(pid) == start for pid, start in processes)
 
 

@@ -27,8 +27,8 @@ from sonde.model.confined_files import ConfinedDirectory, open_file, replace_fil
 from sonde.model.errors import MachineError, RecordError, UserError
 from sonde.store import owner
 from sonde.store.archive import RECORD, Archive
-from sonde.store.packs import UNREADABLE, iterate_members
-from sonde.store.shards import open_shard_of, place_of
+from sonde.store.packs import UNREADABLE, iterate_pack_members
+from sonde.store.shards import locate_run_folder, open_shard_of_run
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import read_summary
 
@@ -53,119 +53,119 @@ class Brought:
             self.complaints.append(sentence)
 
 
-def is_pack(path: Path) -> bool:
+def is_pack_file_name(file: Path) -> bool:
     """Whether the name says that the file is a pack."""
-    return path.name.lower().endswith(SUFFIXES)
+    return file.name.lower().endswith(SUFFIXES)
 
 
-def pack_runs(folders: Sequence[Path], out: Path, step: Step) -> list[str]:
-    """Writes the files of these runs into `out`, which appears when it is whole. Returns a sentence for each run or
-    file that could not be read or is no regular file. Raises MachineError when `out` cannot be written."""
+def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: Step) -> list[str]:
+    """Writes the files of these runs into `pack_file`, which appears when it is whole. Returns a sentence for each run or
+    file that could not be read or is no regular file. Raises MachineError when `pack_file` cannot be written."""
     complaints: list[str] = []
     try:
-        with replace_file(out, create=True) as file, _open_pack_writer(out, file) as add:
-            for done, folder in enumerate(folders):
+        with replace_file(pack_file, create=True) as file, _open_pack_writer(pack_file, file) as add:
+            for done, folder in enumerate(run_folders):
                 for name, content in _iterate_run_files(folder, complaints):
                     add(f"{folder.name}/{name}", content)
-                step(done + 1, len(folders))
+                on_progress(done + 1, len(run_folders))
     except OSError as reason:
-        raise MachineError(f"{out} cannot be written: {reason.strerror or reason}.") from None
+        raise MachineError(f"{pack_file} cannot be written: {reason.strerror or reason}.") from None
     return complaints
 
 
 def _iterate_run_files(
-    folder: Path, complaints: list[str], then: str = "it was left out"
+    run_folder: Path, complaints: list[str], complaint_end: str = "it was left out"
 ) -> Iterator[tuple[str, BinaryIO]]:
-    """Name and content of the regular files of a run; links are not followed. `then` ends each complaint."""
+    """Name and content of the regular files of a run; links are not followed. `complaint_end` ends each complaint."""
     try:
-        with open_shard_of(folder) as shard, shard.enter(folder.name) as directory:
+        with open_shard_of_run(run_folder) as shard, shard.enter(run_folder.name) as directory:
             for name in directory.names():
                 if name.startswith(".") or stat.S_ISDIR(directory.read_status_of(name).st_mode):
                     continue
                 try:
                     content = directory.open_file(name)
                 except OSError as reason:
-                    complaints.append(f"{folder / name} cannot be read ({reason.strerror}); {then}.")
+                    complaints.append(f"{run_folder / name} cannot be read ({reason.strerror}); {complaint_end}.")
                     continue
                 with content:
                     status = os.fstat(content.fileno())
                     if status.st_nlink > 1 and status.st_uid != directory.status().st_uid:
-                        complaints.append(f"{folder / name} is a link to a file of another user; {then}.")
+                        complaints.append(f"{run_folder / name} is a link to a file of another user; {complaint_end}.")
                         continue
                     yield name, content
     except OSError as reason:
-        complaints.append(f"{folder} cannot be read ({reason.strerror}); {then}.")
+        complaints.append(f"{run_folder} cannot be read ({reason.strerror}); {complaint_end}.")
 
 
 @contextmanager
-def _open_pack_writer(out: Path, file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
-    if out.name.lower().endswith(".zip"):
+def _open_pack_writer(pack_file: Path, file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
+    if pack_file.name.lower().endswith(".zip"):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
             yield functools.partial(_add_to_zip, packed)
     else:
-        with tarfile.open(fileobj=file, mode=_MODES[out.suffix.lower()]) as tape:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=file, mode=_MODES[pack_file.suffix.lower()]) as tape:  # type: ignore[call-overload]
             yield functools.partial(_add_to_tar, tape)
 
 
-def _add_to_zip(packed: zipfile.ZipFile, name: str, content: BinaryIO) -> None:
+def _add_to_zip(zip_file: zipfile.ZipFile, member_name: str, content: BinaryIO) -> None:
     status = os.fstat(content.fileno())
-    member = zipfile.ZipInfo(name, max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0)))
+    member = zipfile.ZipInfo(member_name, max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0)))
     member.compress_type = zipfile.ZIP_DEFLATED
     member.external_attr = (status.st_mode & 0xFFFF) << 16
     member.file_size = status.st_size
-    with packed.open(member, "w") as target:
+    with zip_file.open(member, "w") as target:
         shutil.copyfileobj(content, target, 1 << 20)
 
 
-def _add_to_tar(tape: tarfile.TarFile, name: str, content: BinaryIO) -> None:
-    member = tape.gettarinfo(arcname=name, fileobj=content)
+def _add_to_tar(tar_file: tarfile.TarFile, member_name: str, content: BinaryIO) -> None:
+    member = tar_file.gettarinfo(arcname=member_name, fileobj=content)
     member.type, member.linkname, member.size = tarfile.REGTYPE, "", os.fstat(content.fileno()).st_size
-    tape.addfile(member, content)
+    tar_file.addfile(member, content)
 
 
-def unpack_runs(archive: Archive, path: Path, step: Step) -> Brought:
+def unpack_runs(archive: Archive, pack_file: Path, on_progress: Step) -> Brought:
     """Brings the runs of a pack into the archive. Raises UserError when the file is none."""
     brought = Brought()
-    incoming = _Incoming(archive, path.name, brought)
+    incoming = _IncomingRuns(archive, pack_file.name, brought)
     try:
-        for number, member in enumerate(iterate_members(path)):
+        for number, member in enumerate(iterate_pack_members(pack_file)):
             if member.problem:
-                brought.add_complaint(f"{member.name} in {path} {member.problem}; it was left out.")
+                brought.add_complaint(f"{member.name} in {pack_file} {member.problem}; it was left out.")
             else:
-                incoming.file(member.name, member.content)
-            step(number + 1, number + 1)
+                incoming.store_member(member.name, member.content)
+            on_progress(number + 1, number + 1)
     except UNREADABLE as reason:
-        incoming.forget()
+        incoming.discard_current_run()
         if not brought.added and not brought.duplicates:
-            raise UserError(f"{path} is no pack of runs that can be read: {reason}.") from None
-        brought.add_complaint(f"{path} breaks off or is damaged ({reason}); the runs before that were taken.")
+            raise UserError(f"{pack_file} is no pack of runs that can be read: {reason}.") from None
+        brought.add_complaint(f"{pack_file} breaks off or is damaged ({reason}); the runs before that were taken.")
     else:
-        incoming.finish()
+        incoming.finish_run()
     return brought
 
 
-def copy_runs(archive: Archive, folders: Iterable[Path], where: str, step: Step) -> Brought:
+def copy_runs(archive: Archive, run_folders: Iterable[Path], source_description: str, on_progress: Step) -> Brought:
     """Brings runs that lie in folders elsewhere into the archive."""
     brought = Brought()
-    incoming = _Incoming(archive, where, brought)
-    chosen = list(folders)
+    incoming = _IncomingRuns(archive, source_description, brought)
+    chosen = list(run_folders)
     for done, folder in enumerate(chosen):
         complaints: list[str] = []
         try:
             for name, content in _iterate_run_files(folder, complaints, "the run was skipped"):
-                incoming.file(f"{folder.name}/{name}", content)
+                incoming.store_member(f"{folder.name}/{name}", content)
         except OSError as reason:
             complaints.append(f"{folder} cannot be copied ({reason.strerror}); the run was skipped.")
         if complaints:  # a run comes whole or not at all
-            incoming.forget()
+            incoming.discard_current_run()
             brought.add_complaint(complaints[0])
         else:
-            incoming.finish()
-        step(done + 1, len(chosen))
+            incoming.finish_run()
+        on_progress(done + 1, len(chosen))
     return brought
 
 
-class _Incoming:
+class _IncomingRuns:
     """Gathers the files of one run after the other and makes each run visible when it is whole."""
 
     def __init__(self, archive: Archive, where: str, brought: Brought) -> None:
@@ -175,13 +175,13 @@ class _Incoming:
         self._run = ""
         self._directory: ConfinedDirectory | None = None
 
-    def file(self, name: str, content: IO[bytes]) -> None:
+    def store_member(self, member_name: str, content: IO[bytes]) -> None:
         """Takes one file; names that are not `run/file` are none of ours."""
-        parts = [part for part in PurePosixPath(name).parts if part != "."]
+        parts = [part for part in PurePosixPath(member_name).parts if part != "."]
         if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
             return
         if parts[0] != self._run:
-            self.finish()
+            self.finish_run()
             self._begin_run(parts[0])
         assert self._directory is not None
         if parts[1] != owner.NAME:
@@ -194,13 +194,13 @@ class _Incoming:
         try:
             with ConfinedDirectory.open(self._archive.root, create=True) as root:
                 self._directory = root.create_directory(f".incoming-{run}~{secrets.token_hex(3)}")
-            owner.claim(self._directory, [os.getpid()])
+            owner.claim_directory(self._directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
                 f"The archive {self._archive.root} cannot be written: {reason.strerror}; name another with --archive."
             ) from None
 
-    def finish(self) -> None:
+    def finish_run(self) -> None:
         """The run has all its files."""
         directory, run = self._directory, self._run
         if directory is None:
@@ -212,9 +212,9 @@ class _Incoming:
                 raise RecordError(f"says that it is {summary.id}")
         except RecordError as reason:
             self._brought.add_complaint(f"{run} in {self._where} {reason}; it was skipped.")
-            self.forget()
+            self.discard_current_run()
             return
-        there = place_of(self._archive.root, run)
+        there = locate_run_folder(self._archive.root, run)
         if there.exists():
             if _hash_measurement(there) == _hash_measurement(folder):
                 self._brought.duplicates += 1
@@ -222,16 +222,16 @@ class _Incoming:
                 self._brought.add_complaint(
                     f"The archive has another run of the name {run} as {self._where}; the one in the archive stays."
                 )
-            self.forget()
+            self.discard_current_run()
             return
         for name in directory.names():
             directory.sync_file(name)
         directory.remove_file(owner.NAME)
         directory.sync()
-        self._brought.added.append(self._archive.publish(folder, run))
+        self._brought.added.append(self._archive.publish_run(folder, run))
         self._close_run()
 
-    def forget(self) -> None:
+    def discard_current_run(self) -> None:
         """What there is of the current run is not wanted."""
         if self._directory is not None:
             with suppress(OSError), ConfinedDirectory.open(self._archive.root) as root:
@@ -244,9 +244,9 @@ class _Incoming:
         self._run, self._directory = "", None
 
 
-def _hash_measurement(folder: Path) -> bytes:
+def _hash_measurement(run_folder: Path) -> bytes:
     """What a run measured: its record, or where it has none its summary. Tags and reports may differ."""
-    file = folder / RECORD if (folder / RECORD).is_file() else folder / SUMMARY
+    file = run_folder / RECORD if (run_folder / RECORD).is_file() else run_folder / SUMMARY
     digest = hashlib.sha256()
     with open_file(file) as content:
         while piece := content.read(1 << 20):

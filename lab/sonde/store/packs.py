@@ -46,7 +46,7 @@ class Member:
     problem: str = ""
 
 
-class Meter:
+class UnpackLimitMeter:
     """Counts what comes out of a pack. Methods raise PackLimitError."""
 
     def __init__(self, pack: Path) -> None:
@@ -55,15 +55,15 @@ class Meter:
         self._bytes = 0
         self._bytes_of_headers = MOST_HEADER_BYTES  # until the next member is due
 
-    def add_member(self, size: int) -> None:
-        """A member begins whose content has `size` bytes."""
+    def add_member(self, member_bytes: int) -> None:
+        """A member begins whose content has `member_bytes` bytes."""
         self._members += 1
-        self._bytes_of_headers = self._bytes + size + MOST_HEADER_BYTES
+        self._bytes_of_headers = self._bytes + member_bytes + MOST_HEADER_BYTES
         if self._members > MOST_MEMBERS:
             raise PackLimitError(f"it has more than {MOST_MEMBERS:,} members")
 
-    def add_bytes(self, count: int) -> None:
-        self._bytes += count
+    def add_bytes(self, byte_count: int) -> None:
+        self._bytes += byte_count
         if self._bytes > self._bytes_of_headers:
             raise PackLimitError(f"the name or attributes of a member have more than {format_bytes(MOST_HEADER_BYTES)}")
         if self._bytes > MOST_BYTES:
@@ -72,10 +72,10 @@ class Meter:
             raise PackLimitError(f"it decompresses to more than {MOST_RATIO} times its size")
 
 
-class _Metered(io.RawIOBase):
+class _MeteredFile(io.RawIOBase):
     """A stream whose bytes are counted as they are read."""
 
-    def __init__(self, source: Any, meter: Meter) -> None:
+    def __init__(self, source: Any, meter: UnpackLimitMeter) -> None:
         self._source = source
         self._meter = meter
 
@@ -99,19 +99,19 @@ class _ZipReader(io.BufferedReader):
         return super().read(size)
 
 
-def iterate_members(path: Path) -> Iterator[Member]:
+def iterate_pack_members(pack_file: Path) -> Iterator[Member]:
     """The files of a pack in their order. Raises one of UNREADABLE."""
-    return _iterate_zip_members(path) if zipfile.is_zipfile(path) else _iterate_tar_members(path)
+    return _iterate_zip_members(pack_file) if zipfile.is_zipfile(pack_file) else _iterate_tar_members(pack_file)
 
 
-def _iterate_tar_members(path: Path) -> Iterator[Member]:
-    with path.open("rb") as file:
+def _iterate_tar_members(pack_file: Path) -> Iterator[Member]:
+    with pack_file.open("rb") as file:
         head = file.read(8)
         file.seek(0)
         # Decompressed here, not by tarfile: headers, which tarfile holds in memory, then count too.
         opener = next((opener for magic, opener in _OPENERS if head.startswith(magic)), None)
-        meter = Meter(path)
-        stream: Any = _Metered(opener(file) if opener else file, meter)
+        meter = UnpackLimitMeter(pack_file)
+        stream: Any = _MeteredFile(opener(file) if opener else file, meter)
         with tarfile.open(fileobj=stream, mode="r|") as tape:
             for member in tape:
                 meter.add_member(member.size)
@@ -127,15 +127,15 @@ def _iterate_tar_members(path: Path) -> Iterator[Member]:
                     yield Member(member.name, content, _explain_unsafe_name(member.name))
 
 
-def _describe_special_member(member: tarfile.TarInfo) -> str:
-    if member.issym() or member.islnk():
+def _describe_special_member(tar_member: tarfile.TarInfo) -> str:
+    if tar_member.issym() or tar_member.islnk():
         return "a link"
-    return "a sparse file" if member.isreg() else "a device"
+    return "a sparse file" if tar_member.isreg() else "a device"
 
 
-def _iterate_zip_members(path: Path) -> Iterator[Member]:
-    meter = Meter(path)
-    with _ZipReader(io.FileIO(path)) as file, zipfile.ZipFile(file) as packed:
+def _iterate_zip_members(pack_file: Path) -> Iterator[Member]:
+    meter = UnpackLimitMeter(pack_file)
+    with _ZipReader(io.FileIO(pack_file)) as file, zipfile.ZipFile(file) as packed:
         for member in packed.infolist():
             meter.add_member(member.file_size)
             kind = stat.S_IFMT(member.external_attr >> 16)
@@ -145,10 +145,10 @@ def _iterate_zip_members(path: Path) -> Iterator[Member]:
                 yield Member(member.filename, io.BytesIO(), "is a link or a device, not a regular file")
                 continue
             with packed.open(member) as content:
-                metered: Any = _Metered(content, meter)
+                metered: Any = _MeteredFile(content, meter)
                 yield Member(member.filename, metered, _explain_unsafe_name(member.filename))
 
 
-def _explain_unsafe_name(name: str) -> str:
-    path = PurePosixPath(name)
-    return "leads outside" if path.is_absolute() or ".." in path.parts or "\0" in name else ""
+def _explain_unsafe_name(member_name: str) -> str:
+    path = PurePosixPath(member_name)
+    return "leads outside" if path.is_absolute() or ".." in path.parts or "\0" in member_name else ""

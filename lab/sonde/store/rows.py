@@ -91,19 +91,19 @@ _CUT_SHORT = ("error", "interrupt", "time_limit")
 _DATA = TRANSFER_OPS | {"trim"}  # which another tool does
 
 
-def read_folder_rows(folder: Path, folder_name: str, changed_ns: int) -> tuple[Row, list[Row]]:
+def read_folder_rows(run_folder: Path, folder_name: str, changed_ns: int) -> tuple[Row, list[Row]]:
     """The row of a folder of the archive and those of its phases. Never raises: what is wrong becomes `problem`."""
     try:
-        run = read_summary(folder)
-        return _run_row(run, folder_name, changed_ns, read_tags(folder)), _make_phase_rows(run)
+        run = read_summary(run_folder)
+        return _make_run_row(run, folder_name, changed_ns, read_tags(run_folder)), _make_phase_rows(run)
     except (RecordError, OSError) as reason:
         problem = str(reason)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as reason:
         problem = f"has a run.json that makes no sense ({type(reason).__name__}: {reason})"
-    return {"run": folder.name, "folder": folder_name, "changed_ns": changed_ns, "problem": problem}, []
+    return {"run": run_folder.name, "folder": folder_name, "changed_ns": changed_ns, "problem": problem}, []
 
 
-def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str]) -> Row:
+def _make_run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str]) -> Row:
     document = run.document
     findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
     grave = [finding for finding in findings if finding.get("severity") in ("warning", "invalid")]
@@ -119,7 +119,7 @@ def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str
         "tags": sorted(tags),
         "source": _read_source_tool(document),
         "host": str(document.get("host") or ""),
-        **{name: _to_whole_number(document.get(name)) for name in ("processes", "threads")},
+        **{name: _convert_to_whole_number(document.get(name)) for name in ("processes", "threads")},
         **dict(zip(_KEY, asdict(key).values() if key else [None] * len(_KEY), strict=True)),
     }
     members = (
@@ -171,7 +171,7 @@ def _find_fastest_phase(phases: Iterable[Mapping[str, Any]], direction: str, ops
     if honest:
         row |= {
             f"{direction}_{BYTES_PER_S}": float(best[BYTES_PER_S]),
-            f"{direction}_{OPS_PER_S}": _number_or_none(best.get(OPS_PER_S)),
+            f"{direction}_{OPS_PER_S}": _convert_to_number_or_none(best.get(OPS_PER_S)),
         }
     return row
 
@@ -191,15 +191,15 @@ def _make_phase_rows(run: Summary) -> list[Row]:
     started_s = parse_epoch_seconds(run.started)
     for position, phase in enumerate(run.phases):
         row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
-        row |= {name: _text_or_none(phase.get(name)) for name in _PHASE_TEXTS}
+        row |= {name: _convert_to_text_or_none(phase.get(name)) for name in _PHASE_TEXTS}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
-        row |= {name: _to_whole_number(phase.get(name)) for name in ("bytes", "ops", "failed")}
-        row |= {name: _number_or_none(phase.get(name)) for name in ("seconds", BYTES_PER_S, OPS_PER_S)}
+        row |= {name: _convert_to_whole_number(phase.get(name)) for name in ("bytes", "ops", "failed")}
+        row |= {name: _convert_to_number_or_none(phase.get(name)) for name in ("seconds", BYTES_PER_S, OPS_PER_S)}
         row |= {
             "cache": _classify_phase_cache(phase),
             "findings": [str(finding) for finding in phase.get("findings") or ()],
         }
-        counted = make_history_value(key, phase) if key and counts_in_histories(run) else None
+        counted = make_history_key_and_value(key, phase) if key and is_counted_in_histories(run) else None
         if counted is not None:
             history, value = counted
             row |= {"value": value, **_make_key_columns(history)}
@@ -213,7 +213,7 @@ def _make_key_columns(history: HistoryKey) -> Mapping[str, str]:
     return {"history": history.id, "key": json.dumps(asdict(history), ensure_ascii=False)}
 
 
-def counts_in_histories(run: Summary) -> bool:
+def is_counted_in_histories(run: Summary) -> bool:
     """Whether the numbers of a run are part of any history."""
     return run.role != "calibration" and run.status != "mismatch"
 
@@ -229,17 +229,17 @@ def make_history_key(run: Summary) -> RunKey | None:
         return None
 
 
-def make_history_value(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
+def make_history_key_and_value(run_key: RunKey, phase_row: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
     """What a phase adds to which history; None when it was not finished, not measured or cut short."""
-    if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
+    if not phase_row.get("done") or not phase_row.get("measured", True) or phase_row.get("stopped_by") in _CUT_SHORT:
         return None
-    unit = BYTES_PER_S if phase.get(BYTES_PER_S) and phase.get("op") in _DATA else OPS_PER_S
-    value = phase.get(unit)
+    unit = BYTES_PER_S if phase_row.get(BYTES_PER_S) and phase_row.get("op") in _DATA else OPS_PER_S
+    value = phase_row.get(unit)
     if not _is_positive_number(value):
         return None
-    members = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
-    shared = (key.system, key.file_system, key.plan_hash, key.node_class, key.epoch)
-    return HistoryKey(*shared, cache=_classify_phase_cache(phase), unit=unit, **members), float(str(value))
+    members = {name: str(phase_row.get(name) or "") for name in ("phase", "op", "definition")}
+    shared = (run_key.system, run_key.file_system, run_key.plan_hash, run_key.node_class, run_key.epoch)
+    return HistoryKey(*shared, cache=_classify_phase_cache(phase_row), unit=unit, **members), float(str(value))
 
 
 def parse_epoch_seconds(started: str) -> float:
@@ -264,13 +264,13 @@ def _is_positive_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
 
 
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _convert_to_text_or_none(member: Any) -> str | None:
+    return member if isinstance(member, str) else None
 
 
-def _number_or_none(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _convert_to_number_or_none(member: Any) -> float | None:
+    return float(member) if isinstance(member, int | float) and not isinstance(member, bool) else None
 
 
-def _to_whole_number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+def _convert_to_whole_number(member: Any) -> int | None:
+    return member if isinstance(member, int) and not isinstance(member, bool) and abs(member) < 2**63 else None

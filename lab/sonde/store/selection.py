@@ -35,7 +35,7 @@ class Selection:
     calibrations: bool = False  # these too
     ids: Sequence[str] | None = None
 
-    def columns(self) -> list[str]:
+    def list_needed_columns(self) -> list[str]:
         """Columns of the index that have to be read to know which runs are meant."""
         columns_of_filters = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
         columns_of_filters |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
@@ -48,9 +48,9 @@ class Selection:
         return sorted(names | {"problem", "role"})
 
 
-def parse_moment(text: str, option: str, now: datetime | None = None) -> float:
+def parse_moment(moment_text: str, option_name: str, now: datetime | None = None) -> float:
     """Seconds since 1970 of ``2026-11-21``, ``2026-11-21T14:00`` (UTC unless it says otherwise) or ``7d`` ago."""
-    ago = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
+    ago = re.fullmatch(r"(\d{1,6})([hdw])", moment_text.strip())
     if ago:
         unit = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}[ago[2]]
         try:
@@ -58,9 +58,9 @@ def parse_moment(text: str, option: str, now: datetime | None = None) -> float:
         except OverflowError:
             return 0.0
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(moment_text.strip())
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UserError(
-            f'{option} "{text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'
+            f'{option_name} "{moment_text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'
         ) from None

@@ -33,69 +33,71 @@ class Listing:
     changed_ns: Mapping[str, int]  # name of each folder in it -> time of the last change in that
 
 
-def name_month_folder(run_id: str) -> str:
+def format_month_folder(run_id: str) -> str:
     """The folder a run belongs in, by its id alone."""
     match = _STAMPED.match(run_id)
     return f"{match[1]}-{match[2]}" if match else _UNDATED
 
 
-def place_of(root: Path, run_id: str) -> Path:
+def locate_run_folder(archive_root: Path, run_id: str) -> Path:
     """The folder of a run of that id."""
-    return root / name_month_folder(run_id) / run_id
+    return archive_root / format_month_folder(run_id) / run_id
 
 
-def locate_shard(root: Path, shard: str) -> Path:
+def locate_shard_folder(archive_root: Path, shard_name: str) -> Path:
     """The folder of a shard: a month, or the root."""
-    return root if shard == ROOT else root / shard
+    return archive_root if shard_name == ROOT else archive_root / shard_name
 
 
-def open_shard_of(run: Path) -> ConfinedDirectory:
+def open_shard_of_run(run_folder: Path) -> ConfinedDirectory:
     """Opens the directory that the folder of a run lies in; a link in place of a month is not followed."""
-    if not _MONTH.fullmatch(run.parent.name):
-        return ConfinedDirectory.open(run.parent)
-    with ConfinedDirectory.open(run.parent.parent) as root:
-        return root.enter(run.parent.name)
+    if not _MONTH.fullmatch(run_folder.parent.name):
+        return ConfinedDirectory.open(run_folder.parent)
+    with ConfinedDirectory.open(run_folder.parent.parent) as root:
+        return root.enter(run_folder.parent.name)
 
 
-def read_shard_stamps(root: Path) -> dict[str, int]:
+def read_shard_stamps(archive_root: Path) -> dict[str, int]:
     """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
     stamps_by_shard = {}
-    with os.scandir(root) as entries:
+    with os.scandir(archive_root) as entries:
         months = sorted(entry.name for entry in entries if _MONTH.fullmatch(entry.name) and _is_directory(entry))
     for shard in [ROOT, *months]:
         try:
-            stamps_by_shard[shard] = _read_stamp(locate_shard(root, shard))
+            stamps_by_shard[shard] = _read_shard_stamp(locate_shard_folder(archive_root, shard))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
     return stamps_by_shard
 
 
-def _read_stamp(path: Path) -> int:
+def _read_shard_stamp(shard_folder: Path) -> int:
     # Opened, not only looked at: a network file system then asks its server again.
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    folder = os.open(shard_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         return os.fstat(folder).st_mtime_ns
     finally:
         os.close(folder)
 
 
-def list_shard(root: Path, shard: str) -> Listing:
+def list_shard_contents(archive_root: Path, shard_name: str) -> Listing:
     """What is in a shard. Raises OSError when it cannot be read."""
-    folder = locate_shard(root, shard)
-    stamp = _read_stamp(folder)
-    return Listing(stamp, dict(_list_folders(folder, shard == ROOT)))
+    folder = locate_shard_folder(archive_root, shard_name)
+    stamp = _read_shard_stamp(folder)
+    return Listing(stamp, dict(_iterate_folders_with_stamps(folder, shard_name == ROOT)))
 
 
-def _is_directory(entry: os.DirEntry[str]) -> bool:
+def _is_directory(directory_entry: os.DirEntry[str]) -> bool:
     """Whether the entry is a directory, or a link to one that the caller or root made. A link that another user planted
     does not count: it could lead to runs that only the caller may read."""
-    return entry.is_dir(follow_symlinks=False) or (
-        entry.is_symlink() and is_trusted(entry.stat(follow_symlinks=False)) and entry.is_dir()
+    return directory_entry.is_dir(follow_symlinks=False) or (
+        directory_entry.is_symlink()
+        and is_trusted(directory_entry.stat(follow_symlinks=False))
+        and directory_entry.is_dir()
     )
 
 
-def _list_folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
-    with os.scandir(folder) as entries:
+def _iterate_folders_with_stamps(shard_folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
+    with os.scandir(shard_folder) as entries:
         for entry in entries:
             if entry.name.startswith(".") or (is_root and (entry.name in _NO_RUNS or _MONTH.fullmatch(entry.name))):
                 continue

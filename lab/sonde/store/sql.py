@@ -60,24 +60,24 @@ class Answer:
         return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
 
 
-def execute_query(catalog: Catalog, wanted: Selection, sql: str, allow_files: bool = False) -> Answer:
+def execute_query(catalog: Catalog, selection: Selection, sql_statement: str, allow_files: bool = False) -> Answer:
     """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason.
 
     `allow_files`: the statement may read and write any file that the caller may, and load extensions.
     """
     complaints: list[str] = []
     if not allow_files:
-        _refuse_copy(sql)
+        _refuse_copy_statement(sql_statement)
     try:
         try:
-            table = _run_statement(catalog, wanted, sql, complaints, allow_files)
+            table = _run_statement(catalog, selection, sql_statement, complaints, allow_files)
         except _MISTAKES:
             raise
         except duckdb.Error:
             # A file of the index was damaged or replaced while it was read; DuckDB has many words for that.
-            catalog.mend()
+            catalog.rebuild_damaged_files()
             complaints.clear()
-            table = _run_statement(catalog, wanted, sql, complaints, allow_files)
+            table = _run_statement(catalog, selection, sql_statement, complaints, allow_files)
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except RuntimeError as reason:  # what DuckDB says when it was interrupted while it handed over the answer
@@ -89,10 +89,10 @@ def execute_query(catalog: Catalog, wanted: Selection, sql: str, allow_files: bo
     return Answer(table, complaints)
 
 
-def _refuse_copy(sql: str) -> None:
+def _refuse_copy_statement(sql_statement: str) -> None:
     """Raises UserError for COPY: the tables lie in files that DuckDB may open, and COPY could replace these."""
     try:
-        kinds = {statement.type for statement in duckdb.extract_statements(sql)}
+        kinds = {statement.type for statement in duckdb.extract_statements(sql_statement)}
     except duckdb.Error:
         return  # its mistake is reported when it runs
     if {duckdb.StatementType.COPY, duckdb.StatementType.PREPARE} & kinds:
@@ -102,20 +102,22 @@ def _refuse_copy(sql: str) -> None:
         )
 
 
-def _run_statement(catalog: Catalog, wanted: Selection, sql: str, complaints: list[str], allow_files: bool) -> Any:
+def _run_statement(
+    catalog: Catalog, selection: Selection, sql_statement: str, complaints: list[str], allow_files: bool
+) -> Any:
     """The answer as an Arrow table; a statement without a result, like COPY … TO …, has one without columns."""
     # Without a place of its own DuckDB would spill into the current directory, which may be the storage under test.
     with tempfile.TemporaryDirectory(prefix="sonde-query-") as spill, duckdb.connect(":memory:") as connection:
         connection.execute(f"SET temp_directory = {_quote_sql(spill)}")
         connection.execute(f"SET memory_limit = '{_format_memory_limit()}'")
         connection.execute("SET max_temp_directory_size = '4GiB'")
-        files = _define_tables(connection, catalog, wanted, sql, complaints)
+        files = _define_tables(connection, catalog, selection, sql_statement, complaints)
         if not allow_files:
             # Only the files of the tables can be opened, and the statement cannot change that.
             connection.execute(f"SET allowed_paths = [{', '.join(map(_quote_sql, files))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
-        return _execute_interruptibly(connection, sql)
+        return _execute_interruptibly(connection, sql_statement)
 
 
 def _format_memory_limit() -> str:
@@ -126,12 +128,12 @@ def _format_memory_limit() -> str:
 def _execute_interruptibly(connection: Any, sql: str) -> Any:
     """Runs the statement in a thread: DuckDB itself does not look at signals while it computes."""
 
-    def work() -> Any:
+    def execute_in_thread() -> Any:
         relation = connection.sql(sql)
         return pa.table({}) if relation is None else relation.to_arrow_table()
 
     with ThreadPoolExecutor(max_workers=1) as pool:
-        answer = pool.submit(work)
+        answer = pool.submit(execute_in_thread)
         try:
             while not answer.done():
                 wait([answer], timeout=0.2)
@@ -143,24 +145,26 @@ def _execute_interruptibly(connection: Any, sql: str) -> Any:
             raise
 
 
-def _define_tables(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> list[str]:
+def _define_tables(
+    connection: Any, catalog: Catalog, selection: Selection, sql_statement: str, complaints: list[str]
+) -> list[str]:
     """Makes the tables that the statement names; the others cost nothing. Returns the files they lie in."""
     opened: list[str] = []
     named_tables = {
-        name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql, re.IGNORECASE)
+        name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql_statement, re.IGNORECASE)
     }
-    everything = wanted == Selection()
+    everything = selection == Selection()
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
     needed = bool(named_tables & set(_FILES)) or not everything
-    folders = catalog.runs(["run", "folder"], wanted) if needed else index.RUNS.empty_table()
+    folders = catalog.read_run_table(["run", "folder"], selection) if needed else index.RUNS.empty_table()
     connection.register("chosen_runs", folders.select(["run"]))
     for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
         if part in named_tables:
-            _define_part(connection, catalog, part, schema, everything)
-            opened += map(str, catalog.files(part))
+            _define_table_view(connection, catalog, part, schema, everything)
+            opened += map(str, catalog.list_index_files(part))
     for name in named_tables & set(_FILES):
         files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
-        present = [str(file) for file in files if _is_table(file, complaints)]
+        present = [str(file) for file in files if _is_readable_table(file, complaints)]
         if not present:
             if files and name == "targets":  # most runs have none: then it is empty, and no mistake
                 connection.register(name, tables.make_empty_table(_FILES[name]))
@@ -174,56 +178,60 @@ def _define_tables(connection: Any, catalog: Catalog, wanted: Selection, sql: st
     return opened
 
 
-def _is_table(file: Path, complaints: list[str]) -> bool:
+def _is_readable_table(table_file: Path, complaints: list[str]) -> bool:
     """Whether there is a table; a damaged one is a complaint."""
     try:
-        with open_file(file) as content:
+        with open_file(table_file) as content:
             parquet.read_metadata(content)
     except FileNotFoundError:
         return False
     except (OSError, pa.ArrowException) as reason:
-        complaints.append(f"{file} cannot be read ({' '.join(str(reason).split())[:200]}); it was skipped.")
+        complaints.append(f"{table_file} cannot be read ({' '.join(str(reason).split())[:200]}); it was skipped.")
         return False
     return True
 
 
-def _define_part(connection: Any, catalog: Catalog, part: str, schema: Any, everything: bool) -> None:
+def _define_table_view(
+    connection: Any, catalog: Catalog, table_name: str, schema: Any, include_foreign_runs: bool
+) -> None:
     """A view over the files of the index and what is not in them yet."""
     pieces = []
-    if files := catalog.files(part):
+    if files := catalog.list_index_files(table_name):
         names = ", ".join(_quote_sql(str(file)) for file in files)
         pieces.append(f"SELECT * FROM read_parquet([{names}])")  # nosec B608 # quoted
-    for number, table in enumerate(catalog.tables(part) or ([] if files else [schema.empty_table()])):
-        connection.register(f"{part}_{number}", table)
-        pieces.append(f"SELECT * FROM {part}_{number}")  # nosec B608 # a part and a number
-    hidden = "EXCLUDE (changed_ns, problem)" if part == "runs" else "EXCLUDE (key)"
-    conditions = ["problem IS NULL"] if part == "runs" else []
-    if everything:
-        conditions += ["role <> 'calibration'"] if part == "runs" else []
+    for number, table in enumerate(
+        catalog.list_tables_in_memory(table_name) or ([] if files else [schema.empty_table()])
+    ):
+        connection.register(f"{table_name}_{number}", table)
+        pieces.append(f"SELECT * FROM {table_name}_{number}")  # nosec B608 # a part and a number
+    hidden = "EXCLUDE (changed_ns, problem)" if table_name == "runs" else "EXCLUDE (key)"
+    conditions = ["problem IS NULL"] if table_name == "runs" else []
+    if include_foreign_runs:
+        conditions += ["role <> 'calibration'"] if table_name == "runs" else []
     else:
         conditions += ["run IN (SELECT run FROM chosen_runs)"]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     all_rows = " UNION ALL ".join(pieces)
-    connection.execute(f"CREATE VIEW {part} AS SELECT * {hidden} FROM ({all_rows}){where}")  # nosec B608 # as above
+    connection.execute(f"CREATE VIEW {table_name} AS SELECT * {hidden} FROM ({all_rows}){where}")  # nosec B608 # as above
 
 
-def list_columns(part: str) -> list[tuple[str, str]]:
+def list_table_columns(table_name: str) -> list[tuple[str, str]]:
     """Names and types of the columns of a table, for people."""
-    if part in _FILES:
-        return list(tables.list_file_columns(_FILES[part]).items())
-    schema = {"runs": index.RUNS, "phases": index.PHASES}[part]
+    if table_name in _FILES:
+        return list(tables.list_columns_of_table_file(_FILES[table_name]).items())
+    schema = {"runs": index.RUNS, "phases": index.PHASES}[table_name]
     return [(field.name, str(field.type)) for field in schema if field.name not in ("changed_ns", "problem", "key")]
 
 
-def _quote_sql(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _quote_sql(sql_text: str) -> str:
+    return "'" + sql_text.replace("'", "''") + "'"
 
 
-def _shorten_reason(reason: Exception) -> str:
-    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+def _shorten_reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = " ".join(line for line in lines if not re.fullmatch(r"[\^~ ]+|LINE \d+:.*", line))
     # what it proposes may be a table of our own making or of its own
-    if isinstance(reason, duckdb.PermissionException):
+    if isinstance(error, duckdb.PermissionException):
         text = f"{text.rstrip('.?!')}; --allow-files allows queries to read and write files"
     text = re.sub(r"(Table with name \S+ does not exist)!.*", r"\1; there are " + ", ".join(TABLES), text)
     return f"The query failed: {text.rstrip('.?!')}. `sonde query` without SQL lists the tables and their columns."

@@ -50,12 +50,16 @@ class Summary:
     document: Mapping[str, Any] = field(repr=False)
 
 
-def summarize(
-    reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str, folder: Path | None = None
+def build_summary_document(
+    reader: RecordReader,
+    facts: Mapping[str, Any],
+    exit_code: int | None,
+    stderr_text: str,
+    run_folder: Path | None = None,
 ) -> dict[str, Any]:
-    """The document run.json. `facts` are what the lab knows next to the record; they come first. `folder` has the
+    """The document run.json. `facts` are what the lab knows next to the record; they come first. `run_folder` has the
     telemetry of the run."""
-    run, end, recorded_run = reader.run, reader.end, to_recorded_run(reader, folder, facts)
+    run, end, recorded_run = reader.run, reader.end, to_recorded_run(reader, run_folder, facts)
     host = reader.nodes[0].host if reader.nodes else ""
     kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
@@ -64,7 +68,7 @@ def summarize(
         **{name: value for name, value in facts.items() if name != "parents"},
         "status": end.status if end and end.status and exit_code in (None, end.exit_code) else status,
         "exit_code": exit_code,
-        "text": text,
+        "text": stderr_text,
         "seconds": end.seconds if end and end.seconds is not None else _find_last_time(reader),
         "host": host,
         "file_system": kind,
@@ -149,10 +153,10 @@ def _phase_to_json(phase: PhaseRecord) -> dict[str, Any]:
     return row
 
 
-def read_summary(folder: Path) -> Summary:
+def read_summary(run_folder: Path) -> Summary:
     """Reads run.json. Raises RecordError with a sentence part when the folder is not a run of ours."""
     try:
-        with open_file(folder / NAME) as file:
+        with open_file(run_folder / NAME) as file:
             document = parse_json(file.read().decode("utf-8"))
     except FileNotFoundError:
         raise RecordError(f"has no {NAME}") from None
@@ -161,12 +165,12 @@ def read_summary(folder: Path) -> Summary:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         schema = document.get("schema") if isinstance(document, dict) else None
         raise RecordError(f"has a {NAME} of another kind ({schema or 'no schema'})")
-    document["phases"] = _reclassify_phases(document)
+    document["phases"] = _reclassify_simulated_phases(document)
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
     return Summary(
-        folder=folder,
-        id=_get_text(document, "id") or folder.name,
+        folder=run_folder,
+        id=_get_text(document, "id") or run_folder.name,
         status=_get_text(document, "status") or "lost",
         started=_get_text(document, "started"),
         seconds=_get_number(document, "seconds"),
@@ -174,8 +178,8 @@ def read_summary(folder: Path) -> Summary:
         title=_get_text(plan, "title"),
         target=_get_text(document, "target"),
         file_system=_get_text(document, "file_system"),
-        tasks=_to_whole_number(document, "tasks"),
-        nodes=_to_whole_number(document, "nodes"),
+        tasks=_get_whole_number(document, "tasks"),
+        nodes=_get_whole_number(document, "nodes"),
         role=_get_text(document, "role") or "run",
         group=_get_text(document, "group") or None,
         phases=tuple(document["phases"]),
@@ -183,12 +187,12 @@ def read_summary(folder: Path) -> Summary:
     )
 
 
-def _reclassify_phases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _reclassify_simulated_phases(summary_document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The phases of a run.json. Earlier versions classified simulated numbers as if they were measured: what these say
     is their classification within the model."""
-    phases = document.get("phases")
+    phases = summary_document.get("phases")
     rows = [row for row in phases if isinstance(row, dict)] if isinstance(phases, list) else []
-    if not is_simulated_document(document):
+    if not is_simulated_document(summary_document):
         return rows
     unchanged = (None, Classification.SIMULATED.value, Classification.FAILED.value, Classification.INVALID.value)
     return [
@@ -204,21 +208,21 @@ def _reclassify_phases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _get_table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = document.get(name)
+def _get_table(document: Mapping[str, Any], member_name: str) -> Mapping[str, Any]:
+    value = document.get(member_name)
     return value if isinstance(value, Mapping) else {}
 
 
-def _get_text(document: Mapping[str, Any], name: str) -> str:
-    value = document.get(name)
+def _get_text(document: Mapping[str, Any], member_name: str) -> str:
+    value = document.get(member_name)
     return value if isinstance(value, str) else ""
 
 
-def _get_number(document: Mapping[str, Any], name: str) -> float | None:
-    value = document.get(name)
+def _get_number(document: Mapping[str, Any], member_name: str) -> float | None:
+    value = document.get(member_name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _to_whole_number(document: Mapping[str, Any], name: str) -> int | None:
-    value = document.get(name)
+def _get_whole_number(document: Mapping[str, Any], member_name: str) -> int | None:
+    value = document.get(member_name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

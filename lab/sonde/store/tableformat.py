@@ -17,23 +17,23 @@ from sonde.model.confined_files import replace_file
 from sonde.model.errors import MachineError, UserError
 
 
-def write_table(table: Any, path: Path) -> None:
+def write_table(table: Any, table_file: Path) -> None:
     """Writes `table` in the format that the suffix names. Raises UserError for another suffix."""
     writers: Mapping[str, Callable[[Any, BinaryIO], None]] = {
         ".csv": _write_csv,
         ".json": _write_json,
         ".parquet": _write_parquet,
     }
-    if path.suffix not in writers:
-        raise UserError(f'"{path}" does not say its format: a table ends in {", ".join(writers)}.')
+    if table_file.suffix not in writers:
+        raise UserError(f'"{table_file}" does not say its format: a table ends in {", ".join(writers)}.')
     try:
-        with replace_file(path, create=True) as file:
-            writers[path.suffix](table, file)
+        with replace_file(table_file, create=True) as file:
+            writers[table_file.suffix](table, file)
     except OSError as reason:
-        raise MachineError(f"{path} cannot be written: {reason.strerror}.") from None
+        raise MachineError(f"{table_file} cannot be written: {reason.strerror}.") from None
 
 
-def flatten_lists(table: Any) -> Any:
+def convert_lists_to_text(table: Any) -> Any:
     """The table with lists as text, for formats without lists."""
     for position, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
@@ -43,22 +43,22 @@ def flatten_lists(table: Any) -> Any:
 
 
 def _write_csv(table: Any, file: BinaryIO) -> None:
-    csv.write_csv(flatten_lists(table), file)
+    csv.write_csv(convert_lists_to_text(table), file)
 
 
 def _write_json(table: Any, file: BinaryIO) -> None:
     file.write(b"[")
     for position, row in enumerate(table.to_pylist()):
         text = json.dumps(
-            {name: _replace_non_finite(value) for name, value in row.items()}, ensure_ascii=False, default=str
+            {name: _replace_non_finite_numbers(value) for name, value in row.items()}, ensure_ascii=False, default=str
         )
         file.write(f"{',' * bool(position)}\n {text}".encode())
     file.write(b"\n]\n")
 
 
-def _replace_non_finite(value: Any) -> Any:
+def _replace_non_finite_numbers(member: Any) -> Any:
     """JSON has no word for what is not a number."""
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+    return None if isinstance(member, float) and not abs(member) < float("inf") else member
 
 
 def _write_parquet(table: Any, file: BinaryIO) -> None:

@@ -38,18 +38,20 @@ def write_tables(
     run = to_recorded_run(reader, directory.path, facts)
     phases = run.phases
     rows = ([{**_make_phase_row(run_id, phase), **classify_for_tables(run, phase)}] for phase in phases)
-    _write_table(directory, PHASES, _define_phase_columns(), rows)
+    _write_parquet_table(directory, PHASES, _define_phase_columns(), rows)
     series = (line for phase in phases for line in phase.series)
-    _write_table(directory, SERIES, _define_series_columns(), (_make_series_rows(run_id, line) for line in series))
+    _write_parquet_table(
+        directory, SERIES, _define_series_columns(), (_make_series_rows(run_id, line) for line in series)
+    )
     tables = [table for phase in phases for table in phase.tasks]
     types = _define_task_columns(tables)
-    _write_table(directory, TASKS, types, (_make_task_rows(run_id, table, types) for table in tables))
+    _write_parquet_table(directory, TASKS, types, (_make_task_rows(run_id, table, types) for table in tables))
     targets = [_make_target_rows(run_id, run, phase) for phase in phases]
     if any(targets):
-        _write_table(directory, TARGETS, _define_target_columns(), targets)
+        _write_parquet_table(directory, TARGETS, _define_target_columns(), targets)
 
 
-def list_file_columns(file: str) -> dict[str, str]:
+def list_columns_of_table_file(table_file: str) -> dict[str, str]:
     """Names and kinds (text, int, float, bool) of the columns of one of the files; those of the tasks file are the ones
     that every run has, the rest depends on what its phases count."""
     types = {
@@ -58,52 +60,60 @@ def list_file_columns(file: str) -> dict[str, str]:
         TASKS: _define_task_columns([]),
         TARGETS: _define_target_columns(),
     }
-    return types[file]
+    return types[table_file]
 
 
-def make_empty_table(file: str) -> Any:
+def make_empty_table(table_file: str) -> Any:
     """One of the files without rows, as an Arrow table."""
-    return make_schema(list_file_columns(file)).empty_table()
+    return make_arrow_schema(list_columns_of_table_file(table_file)).empty_table()
 
 
-def make_schema(types: Mapping[str, str]) -> Any:
+def make_arrow_schema(column_types: Mapping[str, str]) -> Any:
     """Returns the Arrow schema of columns by name; kinds are text, int, float, bool, texts and time (UTC)."""
     # pyarrow takes longer to import than most commands take to run
     import pyarrow as pa
 
     kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
     kinds |= {"texts": pa.list_(pa.string()), "time": pa.timestamp("us", tz="UTC")}
-    return pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+    return pa.schema([(name, kinds[kind]) for name, kind in column_types.items()])
 
 
-def _write_table(
-    directory: ConfinedDirectory, name: str, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]
+def _write_parquet_table(
+    directory: ConfinedDirectory,
+    file_name: str,
+    column_types: dict[str, str],
+    row_groups: Iterable[Sequence[dict[str, Any]]],
 ) -> None:
     """One group of rows after the other, so that a run on thousands of nodes needs no more memory than one of them."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    schema = make_schema(types)
-    with directory.replace_file(name) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for rows in _join_small_groups(groups, _ROWS):
-            columns = {name: [_convert_value(kind, row.get(name)) for row in rows] for name, kind in types.items()}
+    schema = make_arrow_schema(column_types)
+    with directory.replace_file(file_name) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        for rows in _join_small_groups(row_groups, _ROWS):
+            columns = {
+                file_name: [_convert_cell_value(kind, row.get(file_name)) for row in rows]
+                for file_name, kind in column_types.items()
+            }
             writer.write_table(pa.Table.from_pydict(columns, schema=schema))
 
 
-def _join_small_groups(groups: Iterable[Sequence[dict[str, Any]]], count: int) -> Iterator[list[dict[str, Any]]]:
-    """Joins groups until they hold `count` rows: small groups would make a file of crumbs."""
+def _join_small_groups(
+    row_groups: Iterable[Sequence[dict[str, Any]]], least_rows: int
+) -> Iterator[list[dict[str, Any]]]:
+    """Joins groups until they hold `least_rows` rows: small groups would make a file of crumbs."""
     gathered: list[dict[str, Any]] = []
-    for rows in groups:
+    for rows in row_groups:
         gathered += rows
-        if len(gathered) >= count:
+        if len(gathered) >= least_rows:
             yield gathered
             gathered = []
     if gathered:
         yield gathered
 
 
-def _convert_value(kind: str, value: Any) -> Any:
-    return float(value) if kind == "float" and value is not None else value
+def _convert_cell_value(column_kind: str, value: Any) -> Any:
+    return float(value) if column_kind == "float" and value is not None else value
 
 
 def _define_phase_columns() -> dict[str, str]:
@@ -188,10 +198,12 @@ def _make_series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
         }
         row |= {"target": series.target, "kind": series.kind}
         for name in ("bytes", "ops", "active", "single_ops", "single_ns"):
-            row[name] = _get_or_none(getattr(series, name), position)
+            row[name] = _get_value_or_none(getattr(series, name), position)
         row["extreme"] = series.extreme
         for of in _SPREAD_OF:
-            row |= {f"{of}_{name}": _get_or_none(getattr(getattr(series, of), name), position) for name in _SPREAD}
+            row |= {
+                f"{of}_{name}": _get_value_or_none(getattr(getattr(series, of), name), position) for name in _SPREAD
+            }
         rows.append(row)
     return rows
 
@@ -212,41 +224,41 @@ def _make_target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list
     return rows
 
 
-def _get_or_none(values: Sequence[Any], position: int) -> Any:
-    return values[position] if position < len(values) else None
+def _get_value_or_none(row_values: Sequence[Any], position: int) -> Any:
+    return row_values[position] if position < len(row_values) else None
 
 
-def _define_task_columns(tables: Sequence[TableLine]) -> dict[str, str]:
+def _define_task_columns(task_tables: Sequence[TableLine]) -> dict[str, str]:
     """The columns are the record's own: whichever the engine wrote, in the order it first wrote them."""
     types: dict[str, str] = {"run": "text", "phase": "text", "task": "int"}
-    for table in tables:
+    for table in task_tables:
         for values in table.rows:
             for name, value in zip(table.columns, values, strict=False):
-                types[name] = _widen_type(types.get(name), value)
+                types[name] = _widen_column_kind(types.get(name), value)
     return {name: kind or "text" for name, kind in types.items()}
 
 
-def _make_task_rows(run_id: str, table: TableLine, types: dict[str, str]) -> list[dict[str, Any]]:
+def _make_task_rows(run_id: str, task_table: TableLine, column_types: dict[str, str]) -> list[dict[str, Any]]:
     rows = []
-    for number, values in enumerate(table.rows):
-        row: dict[str, Any] = {"run": run_id, "phase": table.phase, "task": table.first_task + number}
-        row |= dict(zip(table.columns, values, strict=False))
-        rows.append({name: _convert_to_column(types[name], value) for name, value in row.items()})
+    for number, values in enumerate(task_table.rows):
+        row: dict[str, Any] = {"run": run_id, "phase": task_table.phase, "task": task_table.first_task + number}
+        row |= dict(zip(task_table.columns, values, strict=False))
+        rows.append({name: _convert_to_column_value(column_types[name], value) for name, value in row.items()})
     return rows
 
 
-def _widen_type(kind: str | None, value: Any) -> str:
+def _widen_column_kind(kind_so_far: str | None, value: Any) -> str:
     """The narrowest type that holds what was seen so far and `value`; "" while only null was seen."""
     if value is None:
-        return kind or ""
+        return kind_so_far or ""
     kind_of_value = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
     kind_of_value = kind_of_value if isinstance(value, bool | int | float) else "text"
-    if not kind or kind == kind_of_value:
+    if not kind_so_far or kind_so_far == kind_of_value:
         return kind_of_value
-    return "float" if {kind, kind_of_value} == {"int", "float"} else "text"
+    return "float" if {kind_so_far, kind_of_value} == {"int", "float"} else "text"
 
 
-def _convert_to_column(kind: str, value: Any) -> Any:
-    if value is None or kind != "text":
+def _convert_to_column_value(column_kind: str, value: Any) -> Any:
+    if value is None or column_kind != "text":
         return value
     return value if isinstance(value, str) else str(value)

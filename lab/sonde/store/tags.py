@@ -17,34 +17,34 @@ from typing import Any
 
 from sonde.model.confined_files import format_json_file, read_json
 from sonde.model.errors import MachineError, UserError
-from sonde.store.shards import open_shard_of
+from sonde.store.shards import open_shard_of_run
 
 NAME = "tags.json"
 _WORD = re.compile(r"[^\W_][\w.+:@/=-]{0,63}")
 
 
-def check_tag(text: str) -> str:
+def check_tag(tag: str) -> str:
     """The tag, or a sentence about why it is none."""
-    if not _WORD.fullmatch(text):
+    if not _WORD.fullmatch(tag):
         raise UserError(
-            f'"{text}" cannot be a tag; a tag begins with a letter or digit and goes on with up to 63 of these'
+            f'"{tag}" cannot be a tag; a tag begins with a letter or digit and goes on with up to 63 of these'
             " and . _ + : @ / = -"
         )
-    return text
+    return tag
 
 
-def read_tags(folder: Path) -> list[str]:
+def read_tags(run_folder: Path) -> list[str]:
     """The tags of a run; none when the file is absent or is not ours."""
-    return _read_tags(read_json(folder / NAME))
+    return _read_tags(read_json(run_folder / NAME))
 
 
-def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = ()) -> list[str]:
+def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: Iterable[str] = ()) -> list[str]:
     """Adds and takes away tags. Returns those the run has then. Two who change one run at once: the last wins."""
     part = f".tags-{secrets.token_hex(6)}.part"
     try:
-        with open_shard_of(folder) as month, month.enter(folder.name) as run:
+        with open_shard_of_run(run_folder) as month, month.enter(run_folder.name) as run:
             before = _read_tags(run.read_json(NAME))
-            after = sorted((set(before) - set(remove)) | {check_tag(tag) for tag in add})
+            after = sorted((set(before) - set(removed_tags)) | {check_tag(tag) for tag in added_tags})
             if after == before:
                 return after
             try:
@@ -59,7 +59,7 @@ def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = (
                 raise
             run.sync()
     except OSError as reason:
-        raise MachineError(f"The tags of {folder} cannot be written: {reason.strerror}.") from None
+        raise MachineError(f"The tags of {run_folder} cannot be written: {reason.strerror}.") from None
     return after
 
 

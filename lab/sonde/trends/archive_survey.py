@@ -12,7 +12,7 @@ from sonde.model.errors import UserError
 from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
 from sonde.store.catalog import Catalog
-from sonde.store.history import Series, list_series_in_catalog
+from sonde.store.history import Series, list_histories_in_catalog
 from sonde.store.selection import Selection
 from sonde.trends.archive_histories import ProbeValue, join_repeats
 from sonde.trends.detectors import DetectorSettings
@@ -47,7 +47,7 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
     `needs_values`: the histories have all their values; otherwise a cached survey may have outlines of them.
     """
     cache = SurveyCache(catalog.find_cache_folder("trend"))
-    stamps = catalog.stamps()
+    stamps = catalog.list_index_stamps()
     if stamps is not None and not needs_values:
         remembered = cache.load_cached_survey(index_key(stamps, *request.settings))
         if remembered is not None:
@@ -75,7 +75,7 @@ def read_survey_and_histories(
 ) -> tuple[Survey, list[History]]:
     """The survey, whose histories have all their values, and all measured histories, also those too short for it."""
     cache = SurveyCache(catalog.find_cache_folder("trend"))
-    stamps = catalog.stamps()
+    stamps = catalog.list_index_stamps()
     measured, simulated = _select_measured(catalog, request)
     histories = join_repeats(measured, request.measure)
     key = make_histories_key(histories, *request.settings[1:])
@@ -90,13 +90,13 @@ def read_survey_and_histories(
         environment_events=_find_environment_events(cache, computed, request, catalog.root),
     )
     # The files of the index may have been replaced while they were read.
-    if stamps is not None and catalog.stamps() == stamps:
+    if stamps is not None and catalog.list_index_stamps() == stamps:
         cache.store(index_key(stamps, *request.settings), computed)
     return computed, histories
 
 
 def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[Series], int]:
-    selected = list_series_in_catalog(catalog, request.wanted)
+    selected = list_histories_in_catalog(catalog, request.wanted)
     measured = [history for history in selected if not is_simulated_key(history.key.system, history.key.file_system)]
     return measured, len(selected) - len(measured)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sonde.model.errors import RecordError
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 from sonde.store.summary import Summary, read_summary
 from sonde.trends.run_caveats import count_caveats, count_other_numbers
 from sonde.trends.survey import FRESH, Survey
@@ -35,7 +35,7 @@ def add_caveats(survey: Survey, root: Path) -> Survey:
 
 
 def _read_summary(root: Path, run: str) -> Summary | None:
-    for folder in (place_of(root, run), root / run):
+    for folder in (locate_run_folder(root, run), root / run):
         try:
             return read_summary(folder)
         except RecordError:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sonde.model.event import Event, Interval
 from sonde.model.plan_hash import hash_json
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 from sonde.trends.changes import Change
 from sonde.trends.environment import read_environment
 from sonde.trends.history import History
@@ -38,7 +38,7 @@ def find_environment_events(root: Path, survey: Survey, results: ResultCache) ->
 
     def read(run: str) -> dict[str, str]:
         if run not in environments:
-            sharded = place_of(root, run)
+            sharded = locate_run_folder(root, run)
             environments[run] = read_environment(sharded if sharded.exists() else root / run)
         return environments[run]
 

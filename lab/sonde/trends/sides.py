@@ -15,9 +15,9 @@ from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.rows import (
-    counts_in_histories,
+    is_counted_in_histories,
     make_history_key,
-    make_history_value,
+    make_history_key_and_value,
     parse_epoch_seconds,
     read_classification,
 )
@@ -84,9 +84,9 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
     wanted = _parse_selection(text)
     try:
         if wanted is None:
-            folders = archive.find(text)
+            folders = archive.find_run_folders(text)
         else:
-            result = Catalog(archive.root).runs(["folder", "problem"], wanted).to_pylist()
+            result = Catalog(archive.root).read_run_table(["folder", "problem"], wanted).to_pylist()
             folders = [archive.root / row["folder"] for row in result if not row["problem"]]
         runs = []
         for done, folder in enumerate(folders):
@@ -95,7 +95,7 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
                 step(done + 1, len(folders))
     except RecordError as reason:
         raise UserError(f"A run of {text} {reason}; it cannot be compared.") from None
-    runs = [run for run in runs if counts_in_histories(run) and make_history_key(run)]
+    runs = [run for run in runs if is_counted_in_histories(run) and make_history_key(run)]
     if not runs:
         raise UserError(f'"{text}" means no run with numbers that can be compared; `sonde list` shows what there is.')
     return ComparedSide(text, tuple(sorted(runs, key=lambda run: (parse_epoch_seconds(run.started), run.id))))
@@ -161,7 +161,7 @@ def collect_numbers(runs: Sequence[Summary]) -> list[SideValues]:
 def _iterate_history_values(run: Summary) -> Iterator[tuple[HistoryKey, float, str]]:
     key = make_history_key(run)
     for phase in run.phases if key else ():
-        result = make_history_value(key, phase) if key else None
+        result = make_history_key_and_value(key, phase) if key else None
         if result is not None:
             yield *result, read_classification(phase) or ""
 

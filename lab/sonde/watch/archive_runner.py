@@ -62,9 +62,9 @@ class ArchiveRunner:
 
     def find(self, group: str) -> list[ProbeRun]:
         """See `ProbeRunner`."""
-        self.archive.recover()
+        self.archive.recover_unfinished_runs()
         try:
-            folders = self.archive.find(group)
+            folders = self.archive.find_run_folders(group)
         except UserError:
             return []
         summaries = [read_summary(folder) for folder in folders]

@@ -35,7 +35,7 @@ def root(archive: Path) -> Path:
 
 
 def there(root: Path) -> list[str]:
-    return [str(run_name) for run_name in Catalog(root).runs(["run"])["run"].to_pylist()]
+    return [str(run_name) for run_name in Catalog(root).read_run_table(["run"])["run"].to_pylist()]
 
 
 def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
@@ -264,8 +264,8 @@ def test_run_removed_during_command_prints_sentence(
     honest = packing.pack_runs
 
     def too_late(folders: list[Path], *arguments: Any) -> Any:
-        Archive(root).remove(folders[0])
-        Archive(root).remove(folders[0])  # twice is no error
+        Archive(root).remove_run(folders[0])
+        Archive(root).remove_run(folders[0])  # twice is no error
         return honest(folders, *arguments)
 
     monkeypatch.setattr(export, "pack_runs", too_late)
@@ -364,5 +364,5 @@ def test_killed_import_leaves_no_files(root: Path) -> None:
     leftover = root / ".importing-abc"
     (leftover / A).mkdir(parents=True)
     (leftover / "owner.json").write_text(json.dumps({"host": __import__("socket").gethostname(), "processes": []}))
-    Archive(root).recover()
+    Archive(root).recover_unfinished_runs()
     assert not leftover.exists()

@@ -409,7 +409,7 @@ def test_internal_error_prints_sentence_and_details_file(
     def broken(self: object) -> None:
         raise RuntimeError("unthinkable")
 
-    monkeypatch.setattr("sonde.store.archive.Archive.recover", broken)
+    monkeypatch.setattr("sonde.store.archive.Archive.recover_unfinished_runs", broken)
     result = sonde("list")
     assert result.code == 1
     assert len(result.err.splitlines()) == 1
@@ -425,7 +425,7 @@ def test_interrupt_outside_run_exits_with_5(sonde: Any, monkeypatch: pytest.Monk
     def interrupted(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sonde.store.archive.Archive.recover", interrupted)
+    monkeypatch.setattr("sonde.store.archive.Archive.recover_unfinished_runs", interrupted)
     assert sonde("list").code == 5
 
 

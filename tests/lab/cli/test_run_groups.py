@@ -11,7 +11,7 @@ import run_builders
 
 from sonde.experiments.results import Results
 from sonde.model.experiment import make_experiment
-from sonde.store.groups import write_group
+from sonde.store.groups import write_group_request
 
 RUNS = 20
 
@@ -92,7 +92,7 @@ def test_report_of_a_group_uses_the_system_of_its_runs(
         "plan": {"data": {"access": {"volume": "1MiB"}}, "phases": [{"id": "write", "op": "write"}]},
     }
     request = {"origin": "x.toml", "profile": "", "settings": [], "document": document, "where": {"system": stored}}
-    write_group(archive, "mine", {**request, "document": make_experiment(document, "x.toml").document})
+    write_group_request(archive, "mine", {**request, "document": make_experiment(document, "x.toml").document})
     systems: list[Any] = []
 
     def write_page(results: Results, page: Path, system: Any, formats: Any) -> tuple[list[Path], list[Any]]:

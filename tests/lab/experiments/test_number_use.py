@@ -28,7 +28,7 @@ from sonde.experiments.shipped_experiments import list_shipped_experiments
 from sonde.model.experiment import read_experiment
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.record import read_record
-from sonde.store.summary import summarize
+from sonde.store.summary import build_summary_document
 
 LONG = Work("write", seconds=5.0)
 BRIEF = Work("write", seconds=0.2)
@@ -77,7 +77,7 @@ def build_results(folder: Path, works: Sequence[Work], **members: Any) -> Result
     for index, work in enumerate(works):
         run = write_run(folder / f"r{index}", Scene(works=[work]))
         facts = {"id": run.name, "target": "/scratch"}
-        document = summarize(read_record(run / "record.ndjson"), facts, 0, "")
+        document = build_summary_document(read_record(run / "record.ndjson"), facts, 0, "")
         (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
         runs.append(CellRun(tested.cells[0].id, {}, "", "", index, False, run))
     return Results(tested, "group", tuple(runs), {}, **members)

@@ -17,7 +17,7 @@ from sonde.launch.engine import find_engine
 from sonde.model.errors import UserError
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
-from sonde.store.groups import write_group
+from sonde.store.groups import write_group_request
 
 Fake = Callable[..., Path]
 
@@ -66,7 +66,7 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     fake()
     store = Archive(archive)
     request = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
-    write_group(archive, "g1", request | {"refusals": {"transfer=1MiB": "No space."}})
+    write_group_request(archive, "g1", request | {"refusals": {"transfer=1MiB": "No space."}})
     keep(store, "g1", 1, 0, 1, warm_up=True)
     keep(store, "g1", 1, 0, 3)
     keep(store, "g1", 0, 0, 2)
@@ -93,7 +93,7 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
 
 
 def test_missing_experiment_is_named(archive: Path) -> None:
-    write_group(archive, "20261122T100000Z-edison-ab", {"document": DOCUMENT})
+    write_group_request(archive, "20261122T100000Z-edison-ab", {"document": DOCUMENT})
     with pytest.raises(UserError, match='There is no experiment "cray" in the archive'):
         read_group_results(Archive(archive), "cray")
 
@@ -101,7 +101,7 @@ def test_missing_experiment_is_named(archive: Path) -> None:
 def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: Any) -> None:
     fake()
     for group in ("g1", "g2"):
-        write_group(archive, group, {"document": DOCUMENT, "origin": "x.toml", "profile": "", "settings": []})
+        write_group_request(archive, group, {"document": DOCUMENT, "origin": "x.toml", "profile": "", "settings": []})
         keep(Archive(archive), group, 0, 0, 0)
     assert sonde("rm", "g1", "--group", "--yes").code == 0
     assert [path.name for path in (archive / "experiments").iterdir()] == ["g2"]
@@ -109,11 +109,11 @@ def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: 
 
 def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None:
     store = Archive(archive)
-    draft = store.begin("p", "{}", {"group": "g1"})
+    draft = store.begin_run("p", "{}", {"group": "g1"})
     assert store.list_runs_under_way("g1") == [], "what we write ourselves is not somebody else's"
     engine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        draft.claim(engine.pid)
+        draft.claim_for_processes(engine.pid)
         assert store.list_runs_under_way("g1") == [draft.folder]
         assert store.list_runs_under_way("g2") == []
     finally:
@@ -123,7 +123,7 @@ def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None
 
 def test_repeat_run_twice_counts_once(fake: Fake, archive: Path) -> None:
     fake()
-    write_group(archive, "g1", {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": []})
+    write_group_request(archive, "g1", {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": []})
     for _ in range(2):
         keep(Archive(archive), "g1", 0, 0, 0)
     keep(Archive(archive), "g1", 0, 1, 1)

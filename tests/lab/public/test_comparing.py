@@ -12,7 +12,7 @@ import run_builders
 
 import sonde
 from sonde.findings.classification import Classification
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 from sonde.store.tags import change_tags
 
 DAYS, DROP_DAY = 40, 30
@@ -31,9 +31,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> sonde.ArchiveReader:
     for day in range(DAYS):
         rate = (2e9 if day < DROP_DAY else 1e9) * (1.01 if day % 2 else 0.99)
         run_builders.add_run(root, name_run(day), [run_builders.build_phase("read", rate, **members)])
-        change_tags(place_of(root, name_run(day)), ["old" if day < DROP_DAY else "new"])
+        change_tags(locate_run_folder(root, name_run(day)), ["old" if day < DROP_DAY else "new"])
     for day in range(10):
-        change_tags(place_of(root, name_run(day)), ["baseline:good"])
+        change_tags(locate_run_folder(root, name_run(day)), ["baseline:good"])
     run_builders.age_archive(root)
     return sonde.open(root)
 

@@ -13,7 +13,7 @@ from make_record import Scene, Work, write_run
 
 import sonde
 from sonde.report import render_report
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 
 RUN = "20260101T000000Z-known-0001"
 
@@ -22,7 +22,7 @@ RUN = "20260101T000000Z-known-0001"
 def archive(tmp_path_factory: pytest.TempPathFactory) -> sonde.ArchiveReader:
     """A run with a record, and twelve without, whose rate halves."""
     root = tmp_path_factory.mktemp("drawn") / "archive"
-    folder = write_run(place_of(root, RUN), Scene(works=[Work("write", seconds=2.0), Work("read", op="read")]))
+    folder = write_run(locate_run_folder(root, RUN), Scene(works=[Work("write", seconds=2.0), Work("read", op="read")]))
     phases = [run_builders.build_phase("write"), run_builders.build_phase("read")]
     (folder / "run.json").write_text(json.dumps(run_builders.build_run_document(RUN, phases)), encoding="utf-8")
     members = {"classification": "storage", "classification_text": "From storage.", "validity": "good"}

@@ -21,7 +21,7 @@ from sonde.launch.engine import Engine
 from sonde.model.errors import UserError
 from sonde.public.archive import ArchiveReader
 from sonde.public.runs import Phase, Run
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 from sonde.store.tags import change_tags
 
 A, B, C = (f"2026010{day}T000000Z-daily-000{day}" for day in (1, 2, 3))
@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
         root, B, [run_builders.build_phase("read", 2e9, **numbers), run_builders.build_phase("write", 1e9)]
     )
     run_builders.add_run(root, C, [run_builders.build_phase("read", 3e9, **(numbers | {"validity": "doubtful"}))])
-    change_tags(place_of(root, B), ["accepted"])
+    change_tags(locate_run_folder(root, B), ["accepted"])
     return root
 
 
@@ -132,7 +132,7 @@ def test_sql_makes_no_python_rows(root: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_run_of_an_older_version_is_judged_from_its_record(root: Path) -> None:
-    folder = write_run(place_of(root, A), Scene(works=[Work("write", seconds=2.0)]))
+    folder = write_run(locate_run_folder(root, A), Scene(works=[Work("write", seconds=2.0)]))
     (folder / "run.json").write_text(json.dumps(run_builders.build_run_document(A)), encoding="utf-8")
     run = package.open(root).run(A)
     assert run.phases[0].classification == "burst"

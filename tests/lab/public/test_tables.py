@@ -14,7 +14,7 @@ from make_record import Scene, Work, write_run
 import sonde
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.record import read_record
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 from sonde.store.tables import write_tables
 
 IDS = [f"2026010{day}T000000Z-daily-000{day}" for day in (1, 2, 3)]
@@ -36,7 +36,7 @@ def recorded(tmp_path: Path) -> sonde.Run:
     run_id = "20260101T000000Z-known-0001"
     finding = {"id": "cache_suspect", "severity": "warning", "phase": "write", "text": "cached", "advice": "write more"}
     work = Work("write", seconds=2.0, noise=0.0, slice_s=0.5, fsync=0.0, findings=[{**finding, "evidence": {"x": 1}}])
-    folder = write_run(place_of(root, run_id), Scene(works=[work], tasks=2))
+    folder = write_run(locate_run_folder(root, run_id), Scene(works=[work], tasks=2))
     document = run_builders.build_run_document(run_id, findings=[finding])
     (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
     with ConfinedDirectory.open(folder) as directory:

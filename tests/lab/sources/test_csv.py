@@ -15,7 +15,7 @@ from sonde.sources.column_guesses import guess_column_map
 from sonde.sources.columns import MEANINGS, read_column_map
 from sonde.sources.csv_rows import read_rows
 from sonde.store.archive import Archive
-from sonde.store.history import list_series
+from sonde.store.history import list_histories
 
 # The columns of a daily probe suite as a site publishes them; every figure is made up.
 ROWS = """\
@@ -54,7 +54,7 @@ def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: 
     answer = sonde("import", rows, "--columns", rows.with_name("map.toml"))
     assert answer.code == 0, answer.err
     assert "7 runs came into the archive" in answer.out
-    series = list_series(Archive(archive))
+    series = list_histories(Archive(archive))
     histories = {
         (history.key.system, history.key.file_system, history.plan, history.key.op, len(history)) for history in series
     }
@@ -107,7 +107,7 @@ def test_the_map_may_stand_on_the_command_line(sonde: Any, rows: Path, archive: 
     assert sonde("import", rows, *options, "--file-system", "scratch9", "--dry-run").code == 0
     assert not list(archive.glob("2*"))
     assert sonde("import", rows, *options, "--file-system", "scratch9").code == 0
-    assert {history.key.file_system for history in list_series(Archive(archive))} == {"scratch9"}
+    assert {history.key.file_system for history in list_histories(Archive(archive))} == {"scratch9"}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from sonde.sources.commands import select_work_arguments
 from sonde.sources.formats import FORMATS, read_results
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.archive import Archive
-from sonde.store.history import list_series
+from sonde.store.history import list_histories
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "results"
 MIB, GIB = 1 << 20, 1 << 30
@@ -264,7 +264,7 @@ def test_histories_never_mix_tools(sonde: Any, archive: Path) -> None:
     answer = sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json")
     assert answer.code == 0, answer.err
     assert len(answer.json["added"]) == 28
-    series = list_series(Archive(archive))
+    series = list_histories(Archive(archive))
     by_plan_hash: dict[str, set[str]] = {}
     for history in series:
         by_plan_hash.setdefault(history.key.plan_hash, set()).add(history.key.definition.split(" ")[0])

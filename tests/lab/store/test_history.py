@@ -15,7 +15,7 @@ from sonde.conduct.run import RunSetup, conduct_run
 from sonde.launch.engine import find_engine
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
-from sonde.store.history import Series, list_series
+from sonde.store.history import Series, list_histories
 from sonde.store.rows import parse_epoch_seconds
 
 Fake = Callable[..., Path]
@@ -35,11 +35,11 @@ def store_run_of(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Pa
 
 
 def by_phase(archive: Path) -> dict[str, Series]:
-    return {history.key.phase: history for history in list_series(Archive(archive))}
+    return {history.key.phase: history for history in list_histories(Archive(archive))}
 
 
 def test_an_empty_archive_has_no_series(archive: Path) -> None:
-    assert list_series(Archive(archive)) == []
+    assert list_histories(Archive(archive)) == []
 
 
 def test_runs_of_one_experiment_make_one_series_a_phase(fake: Fake, archive: Path) -> None:
@@ -66,7 +66,7 @@ def test_another_plan_target_or_file_system_is_another_series(fake: Fake, archiv
     store_run_of(archive, {**PLAN, "target": {"path": "/y"}})
     fake(type="xfs")
     store_run_of(archive)
-    histories = list_series(Archive(archive))
+    histories = list_histories(Archive(archive))
     assert len(histories) == 8
     assert {len(history) for history in histories} == {1}
     assert len({history.key.id for history in histories}) == 8
@@ -81,7 +81,7 @@ def test_what_failed_is_in_no_series(fake: Fake, archive: Path, mode: str, phase
 
 def test_calibrations_are_in_no_series(fake: Fake, archive: Path) -> None:
     store_run_of(archive, role="calibration")
-    assert list_series(Archive(archive)) == []
+    assert list_histories(Archive(archive)) == []
 
 
 def test_cached_reads_are_apart_from_cold_ones(fake: Fake, archive: Path) -> None:
@@ -89,7 +89,7 @@ def test_cached_reads_are_apart_from_cold_ones(fake: Fake, archive: Path) -> Non
     summary = json.loads((second / "run.json").read_text())
     summary["phases"][1]["findings"] = ["cache_suspect"]
     (second / "run.json").write_text(json.dumps(summary))
-    reads = {history.key.cache: history for history in list_series(Archive(archive)) if history.key.phase == "read"}
+    reads = {history.key.cache: history for history in list_histories(Archive(archive)) if history.key.phase == "read"}
     assert reads.pop("cached").runs == [second.name]
     assert [history.runs for history in reads.values()] == [[first.name]]
 

@@ -20,7 +20,7 @@ from sonde.model.plan_hash import HASH_VERSION
 from sonde.store import index, tags
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.history import list_series
+from sonde.store.history import list_histories
 from sonde.store.rows import read_folder_rows
 from sonde.store.selection import Selection
 from sonde.store.shards import ROOT
@@ -30,15 +30,15 @@ NAMES = [f"2026{month:02d}{day:02d}T1200{day:02d}Z-daily-{day:04x}" for month in
 
 def truth(root: Path) -> tuple[dict[str, Any], set[str]]:
     """What is in the archive, from the files alone: run -> (tags, value), and the folders that are no runs."""
-    runs, complaints = Archive(root).runs()
+    runs, complaints = Archive(root).read_all_summaries()
     rows_by_run = {run.id: (tuple(tags.read_tags(run.folder)), run.phases[0]["bytes_per_s"]) for run in runs}
     return rows_by_run, {complaint.split(" ")[0] for complaint in complaints}
 
 
 def read_index(catalog: Catalog) -> tuple[dict[str, Any], set[str]]:
-    rows = catalog.runs(["run", "tags", "write_bytes_per_s"]).to_pylist()
+    rows = catalog.read_run_table(["run", "tags", "write_bytes_per_s"]).to_pylist()
     rows_by_run = {row["run"]: (tuple(row["tags"]), row["write_bytes_per_s"]) for row in rows}
-    return rows_by_run, {complaint.split(" ")[0] for complaint in catalog.complaints()}
+    return rows_by_run, {complaint.split(" ")[0] for complaint in catalog.list_complaints()}
 
 
 def files(root: Path) -> list[Path]:
@@ -63,7 +63,7 @@ def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
         if act == "add" and absent:
             run_builders.add_run(root, pick.choice(absent), [run_builders.build_phase(rate=1e9 + step)])
         elif act == "remove" and present:
-            Archive(root).remove(pick.choice(present))
+            Archive(root).remove_run(pick.choice(present))
         elif act in ("tag", "untag") and present:
             folder = pick.choice(present)
             tags.change_tags(folder, ["x"] if act == "tag" else [], ["x"] if act == "untag" else [])
@@ -136,7 +136,7 @@ def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypa
         Catalog(archive, interrupt)
     read: list[Path] = []
     monkeypatch.setattr(index, "read_folder_rows", noting(read))
-    assert len(Catalog(archive).runs(["run"])) == 900
+    assert len(Catalog(archive).read_run_table(["run"])) == 900
     assert len(read) == 600, "the first month was done"
 
 
@@ -165,7 +165,7 @@ def test_a_single_wrong_bit_in_the_index_is_noticed(root: Path, seed: int) -> No
     content[pick.randrange(len(content))] ^= 1 << pick.randrange(8)
     file.write_bytes(content)
     assert read_index(Catalog(root)) == expected
-    assert [len(history) for history in list_series(Archive(root))] == [len(NAMES[::2])]
+    assert [len(history) for history in list_histories(Archive(root))] == [len(NAMES[::2])]
 
 
 def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
@@ -208,15 +208,15 @@ def test_index_of_unwritable_archive_is_in_the_user_cache(
     assert list((tmp_path / "cache").rglob("*.parquet"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / index.FOLDER))
     nowhere = Catalog(root)
-    assert nowhere.files("runs") == []
+    assert nowhere.list_index_files("runs") == []
     assert read_index(nowhere) == truth(root)
-    assert {len(history) for history in list_series(Archive(root))} == {len(NAMES[::2])}
+    assert {len(history) for history in list_histories(Archive(root))} == {len(NAMES[::2])}
 
 
 @pytest.mark.parametrize(("version", "is_in_history"), [(HASH_VERSION, True), (HASH_VERSION - 1, False)])
 def test_hash_of_another_version_is_in_no_history(archive: Path, version: int, is_in_history: bool) -> None:
     run_builders.add_run(archive, "20260101T000000Z-daily-0001", history={**run_builders.KEY, "version": version})
-    (plan_hash,) = Catalog(archive).runs(["plan_hash"])["plan_hash"].to_pylist()
+    (plan_hash,) = Catalog(archive).read_run_table(["plan_hash"])["plan_hash"].to_pylist()
     assert plan_hash == (run_builders.KEY["plan_hash"] if is_in_history else None)
 
 
@@ -253,8 +253,8 @@ def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, sente
     (odd / "run.json").write_text(text, encoding="latin-1")
     (root / "2026-01" / "a file").write_text("not a folder")
     catalog = Catalog(root)
-    complaints = catalog.complaints()
-    assert len(catalog.runs(["run"])) == len(NAMES[::2]) + (sentence is None)
+    complaints = catalog.list_complaints()
+    assert len(catalog.read_run_table(["run"])) == len(NAMES[::2]) + (sentence is None)
     assert [
         (sentence or "") in complaint and str(odd) in complaint and complaint.endswith("skipped.")
         for complaint in complaints
@@ -281,7 +281,7 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
     ]
     counts = []
     while any(writer.poll() is None for writer in writers):
-        counts.append(len(Catalog(root).runs(["run"])))
+        counts.append(len(Catalog(root).read_run_table(["run"])))
     assert [writer.communicate()[1].decode() for writer in writers] == [""] * 3
     assert counts == sorted(counts), "a run that was seen once stays"
     assert read_index(Catalog(root)) == truth(root)
@@ -338,7 +338,7 @@ def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expec
     for name, tag_names in (("a", ["keep"]), ("b", ["keep", "v2"])):
         (folder,) = archive.glob(f"*/*-{name}-0000")
         tags.change_tags(folder, tag_names)
-    run_ids = Catalog(archive).runs(["run"], wanted)["run"].to_pylist()
+    run_ids = Catalog(archive).read_run_table(["run"], wanted)["run"].to_pylist()
     assert {run_id.split("-")[1] for run_id in run_ids} == expected
     assert run_ids == sorted(run_ids), "in the order of their start"
 
@@ -356,16 +356,16 @@ def test_failed_run_without_a_finished_phase_has_no_validity(
     archive: Path, status: str, members: dict[str, Any], validity: str | None
 ) -> None:
     run_builders.add_run(archive, NAMES[0], [run_builders.build_phase(**members)], status=status)
-    (row,) = Catalog(archive).runs(["validity"]).to_pylist()
+    (row,) = Catalog(archive).read_run_table(["validity"]).to_pylist()
     assert row["validity"] == validity
-    assert len(Catalog(archive).runs(["run"], Selection(validity="good"))) == (validity == "good")
+    assert len(Catalog(archive).read_run_table(["run"], Selection(validity="good"))) == (validity == "good")
 
 
 def test_the_last_so_many(root: Path) -> None:
     catalog = Catalog(root)
-    everything = catalog.runs(["run"])["run"].to_pylist()
+    everything = catalog.read_run_table(["run"])["run"].to_pylist()
     for last in (0, 1, 5, len(everything), 99):
-        selection = catalog.find(["run"], last=last)
+        selection = catalog.find_runs(["run"], last_count=last)
         assert selection.table["run"].to_pylist() == (everything[-last:] if last else [])
         assert selection.count == len(everything)
 
@@ -375,7 +375,7 @@ def test_a_history_is_in_the_order_of_time_wherever_runs_lie(archive: Path) -> N
     for position, name in enumerate(names):
         run_builders.add_run(archive, name, [run_builders.build_phase(rate=1e9 + position)])
     (archive / "2026-01" / names[2]).rename(archive / names[2])
-    (series,) = list_series(Archive(archive))
+    (series,) = list_histories(Archive(archive))
     assert list(series.runs) == sorted(names)
     assert series.values.tolist() == [1e9 + 2, 1e9 + 1, 1e9]
     assert series.runs[-1] == names[0]

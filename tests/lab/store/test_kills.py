@@ -99,9 +99,9 @@ def test_two_writers_and_many_kills(template: Path, archive: Path, kills: int) -
         writers[kill % 2].stdout.readline()  # type: ignore[union-attr]  # it is past its start
         time.sleep(pick.uniform(0.0, 0.03))
         end(writers[kill % 2])
-        for run in store.runs()[0]:
+        for run in store.read_all_summaries()[0]:
             read_all_files(run.folder)
-        assert Catalog(archive).complaints() == []
+        assert Catalog(archive).list_complaints() == []
         writers[kill % 2] = start()
     while not stored_ids:  # on a busy machine each kill may come before the first commit
         assert writers[0].stdout is not None
@@ -109,12 +109,12 @@ def test_two_writers_and_many_kills(template: Path, archive: Path, kills: int) -
     for writer in writers:
         end(writer)
 
-    store.recover()
-    there = {run.folder.name: read_all_files(run.folder) for run in store.runs()[0]}
+    store.recover_unfinished_runs()
+    there = {run.folder.name: read_all_files(run.folder) for run in store.read_all_summaries()[0]}
     assert stored_ids <= set(there), "what the archive said it has, it has"
     assert began <= set(there), "what was measured to its end was brought in"
     assert all(there[name] for name in began | stored_ids)
-    assert store.recover() == []
+    assert store.recover_unfinished_runs() == []
     leftovers = list(archive.glob(".incoming-*"))
     assert [path for path in leftovers if (path / "record.ndjson").exists()] == [], "only what had not begun to measure"
     for (
@@ -122,9 +122,9 @@ def test_two_writers_and_many_kills(template: Path, archive: Path, kills: int) -
     ) in leftovers:  # killed before it could say who it is: it may be somebody's, until it has been silent for hours
         for old in (*path.iterdir(), path):
             os.utime(old, (time.time() - 7 * 3600,) * 2)
-    assert store.recover() == []
+    assert store.recover_unfinished_runs() == []
     assert not list(archive.glob(".incoming-*"))
-    assert set(Catalog(archive).runs(["run"])["run"].to_pylist()) == set(there)
+    assert set(Catalog(archive).read_run_table(["run"])["run"].to_pylist()) == set(there)
 
 
 @pytest.mark.parametrize("step", range(20))
@@ -135,7 +135,7 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
     from sonde.store import owner
 
     store = Archive(archive)
-    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
     changes = 0
 
@@ -156,11 +156,11 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
         for name in ("sync_file", "write_json", "sync", "remove_file", "rename", "share"):
             patched.setattr(ConfinedDirectory, name, counted(getattr(ConfinedDirectory, name)))
         try:
-            store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+            store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
         except KilledError:
             assert (list(archive.glob("2*/*")) == []) == (step < 18), step
     monkeypatch.setattr(owner, "may_have_live_writer", lambda folder: False)
-    store.recover()
+    store.recover_unfinished_runs()
     (folder,) = archive.glob("2*/*")
     assert read_all_files(folder)
     assert not list(archive.glob(".incoming-*"))
@@ -172,7 +172,7 @@ def test_a_dead_run_is_brought_in_by_one_of_many(
     import socket
 
     store = Archive(archive)
-    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
     recoverer = "import sys; from pathlib import Path; from sonde.store.archive import Archive;"
@@ -182,7 +182,7 @@ def test_a_dead_run_is_brought_in_by_one_of_many(
         for _ in range(4)
     ]
     assert sorted(int(process.communicate()[0]) for process in others) == [0, 0, 0, 1]
-    assert [read_all_files(run.folder) for run in store.runs()[0]] == [True]
+    assert [read_all_files(run.folder) for run in store.read_all_summaries()[0]] == [True]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
     from sonde.store import owner
 
     store = Archive(archive)
-    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
     second: list[Path] = []
@@ -208,7 +208,7 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
         def both(directory: ConfinedDirectory, *more: Any, **options: Any) -> Any:
             if when(directory, more):
                 monkeypatch.setattr(owner, name, original)
-                second.extend(Archive(archive).recover())
+                second.extend(Archive(archive).recover_unfinished_runs())
             return original(directory, *more, **options)
 
         monkeypatch.setattr(owner, name, both)
@@ -228,9 +228,9 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
         )
     else:
         at_that_moment(owner, "claim", lambda directory, more: "~" in directory.path.name)
-    first = store.recover()
+    first = store.recover_unfinished_runs()
     assert len(first) + len(second) == 1
-    assert [read_all_files(run.folder) for run in store.runs()[0]] == [True]
+    assert [read_all_files(run.folder) for run in store.read_all_summaries()[0]] == [True]
     assert not list(archive.glob(".incoming-*"))
 
 
@@ -238,27 +238,27 @@ def test_run_that_another_process_published_is_no_error(
     template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Archive(archive)
-    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
     original = ConfinedDirectory.sync
 
     def after_another(directory: ConfinedDirectory) -> None:
         if directory.path == draft.folder and not directory.has("owner.json"):
             monkeypatch.setattr(ConfinedDirectory, "sync", original)
-            assert len(Archive(archive).recover()) == 1
+            assert len(Archive(archive).recover_unfinished_runs()) == 1
         original(directory)
 
     monkeypatch.setattr(ConfinedDirectory, "sync", after_another)
-    folder = store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+    folder = store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
     assert read_all_files(folder)
 
 
 def test_a_removal_that_was_killed_is_finished(template: Path, archive: Path) -> None:
     store = Archive(archive)
-    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}})
+    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    folder = store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+    folder = store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
     folder.rename(archive / f".removed-{folder.name}-ab")
-    assert store.runs() == ([], [])
-    store.recover()
+    assert store.read_all_summaries() == ([], [])
+    store.recover_unfinished_runs()
     assert not list(archive.glob(".removed-*"))

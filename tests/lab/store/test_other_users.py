@@ -76,7 +76,7 @@ def test_links_in_a_planted_run_are_not_followed(sonde: Sonde, shared: Path, vic
 def test_links_in_an_own_unfinished_run_are_not_followed(shared: Path, victim: Path) -> None:
     """The caller's own folder, made under a umask that let others write into it."""
     plant_run(shared, victim)
-    (folder,) = Archive(shared).recover()
+    (folder,) = Archive(shared).recover_unfinished_runs()
     assert victim.read_text() == "precious"
     assert not (folder / "run.json").is_symlink()
 
@@ -92,7 +92,7 @@ def test_claim_of_another_user_does_not_count(shared: Path) -> None:
     old = time.time() - 7 * 3600
     for path in (*folder.iterdir(), folder):
         os.utime(path, (old, old))
-    assert [run.name for run in Archive(shared).recover()] == [RUN]
+    assert [run.name for run in Archive(shared).recover_unfinished_runs()] == [RUN]
 
 
 @pytest.mark.parametrize("prefix", [".removed-", ".importing-", ".incoming-"])
@@ -107,7 +107,7 @@ def test_directory_moved_into_the_archive_is_not_removed(shared: Path, tmp_path:
     old = time.time() - 7 * 3600
     os.utime(thesis, (old, old))
     as_neighbor(lambda: thesis.rename(shared / f"{prefix}{RUN}"))
-    Archive(shared).recover()
+    Archive(shared).recover_unfinished_runs()
     assert (shared / f"{prefix}{RUN}" / "private" / "chapter").read_text() == "precious"
 
 
@@ -118,7 +118,7 @@ def test_planted_link_to_a_directory_is_not_followed(shared: Path, tmp_path: Pat
     (home / "run.json").write_text("{}")
     (home / "owner.json").write_text(DEAD)
     as_neighbor(lambda: (shared / f"{prefix}{RUN}").symlink_to(home))
-    Archive(shared).recover()
+    Archive(shared).recover_unfinished_runs()
     assert sorted(path.name for path in home.iterdir()) == ["owner.json", "run.json"]
     assert (home / "owner.json").read_text() == DEAD
 
@@ -144,9 +144,9 @@ def test_completed_runs_of_colleagues_are_read(sonde: Sonde, shared: Path) -> No
 def test_unfinished_run_is_closed_to_others_until_it_is_complete(shared: Path) -> None:
     before = os.umask(0o000)
     try:
-        draft = Archive(shared).begin("open", "{}", {})
+        draft = Archive(shared).begin_run("open", "{}", {})
         assert draft.folder.stat().st_mode & 0o777 == 0o755
-        folder = Archive(shared).commit(draft, RecordReader(), 1, "")
+        folder = Archive(shared).commit_run(draft, RecordReader(), 1, "")
         assert folder.stat().st_mode & 0o777 == 0o777
     finally:
         os.umask(before)

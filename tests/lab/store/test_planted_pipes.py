@@ -16,7 +16,7 @@ from make_record import Scene, write_run
 from other_user import as_neighbor, needs_two_users
 
 from sonde.store.events import EVENTS_FILE
-from sonde.store.shards import JOBS, place_of
+from sonde.store.shards import JOBS, locate_run_folder
 
 RUN, OTHER = "20260101T000000Z-quick-00000000", "20260102T000000Z-quick-11111111"
 FILES = (
@@ -80,15 +80,15 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "shared"
     monkeypatch.setenv("SONDE_ARCHIVE", str(root))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    write_run(place_of(root, OTHER), Scene())
-    for folder in (root, place_of(root, OTHER).parent):
+    write_run(locate_run_folder(root, OTHER), Scene())
+    for folder in (root, locate_run_folder(root, OTHER).parent):
         folder.chmod(0o777)
     return root
 
 
 def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ...]) -> None:
     """A run and a job of the neighbor in which these files are pipes or links to the victim."""
-    run = write_run(place_of(root, RUN), Scene())
+    run = write_run(locate_run_folder(root, RUN), Scene())
     job = root / JOBS / JOB
     job.mkdir(parents=True)
     (job / "job.json").write_text(json.dumps({"id": JOB, "scheduler": "slurm", "arguments": ["run"]}))
@@ -124,4 +124,4 @@ def test_no_verb_waits_or_follows(sonde: Sonde, shared: Path, tmp_path: Path, pl
         assert "precious" not in result.out + result.err, verb
         assert victim.read_text() == "precious", verb
     assert b"precious" not in (tmp_path / "runs.tar").read_bytes()
-    assert (place_of(shared, OTHER) / "record.ndjson").is_file()
+    assert (locate_run_folder(shared, OTHER) / "record.ndjson").is_file()

@@ -141,26 +141,26 @@ def test_a_run_that_never_began_leaves_nothing(fake: Fake, store: Archive, mode:
 
 def test_run_of_dead_writer_is_finished_by_next_command(fake: Fake, store: Archive) -> None:
     source = store_run(store)
-    draft = store.begin("died", json.dumps(PLAN), {"plan": {"id": "died", "title": ""}, "target": "/x"})
+    draft = store.begin_run("died", json.dumps(PLAN), {"plan": {"id": "died", "title": ""}, "target": "/x"})
     cut = (source / "record.ndjson").read_bytes()
     (draft.folder / "record.ndjson").write_bytes(cut[: len(cut) // 2])
-    assert store.recover() == [], "its writer, this process, is alive"
+    assert store.recover_unfinished_runs() == [], "its writer, this process, is alive"
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     (draft.folder / "owner.json").write_text(
         json.dumps({"host": socket.gethostname(), "processes": [{"pid": dead.pid, "start": "1"}]})
     )
-    (folder,) = store.recover()
+    (folder,) = store.recover_unfinished_runs()
     assert folder.name == draft.id
-    runs, complaints = store.runs()
+    runs, complaints = store.read_all_summaries()
     assert complaints == []
     assert {run.id: run.status for run in runs}[draft.id] == "lost"
-    assert store.recover() == []
+    assert store.recover_unfinished_runs() == []
 
 
 def test_same_pid_with_another_start_time_is_not_the_owner(tmp_path: Path) -> None:
     directory = ConfinedDirectory.open(tmp_path)
-    owner.claim(directory, [os.getpid()])
+    owner.claim_directory(directory, [os.getpid()])
     assert owner.may_have_live_writer(directory)
     claimed = json.loads((tmp_path / "owner.json").read_text())
     claimed["processes"][0]["start"] = "1"
@@ -182,10 +182,10 @@ def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path
 
 def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
     record = (store_run(store) / "record.ndjson").read_bytes()
-    draft = store.begin("stages", json.dumps(PLAN), {})
+    draft = store.begin_run("stages", json.dumps(PLAN), {})
     (draft.folder / "stage-0.ndjson").write_bytes(record)
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
-    (folder,) = store.recover()
+    (folder,) = store.recover_unfinished_runs()
     assert read_record(folder / "record.ndjson").status == "done"
 
 
@@ -201,7 +201,7 @@ def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake,
     (store.root / "notes.txt").write_text("mine")
     for ours in ("reports", "jobs", "experiments"):
         (store.root / ours).mkdir()
-    runs, complaints = store.runs()
+    runs, complaints = store.read_all_summaries()
     assert [run.folder for run in runs] == [good]
     assert len(complaints) == 4
     assert all("skipped" in complaint for complaint in complaints)
@@ -210,16 +210,16 @@ def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake,
 def test_listing_reads_no_records(fake: Fake, store: Archive) -> None:
     folder = store_run(store)
     (folder / "record.ndjson").unlink()
-    runs, _ = store.runs()
+    runs, _ = store.read_all_summaries()
     assert [run.id for run in runs] == [folder.name]
 
 
 def test_exact_name_of_a_group_wins_over_longer_ones(fake: Fake, store: Archive) -> None:
     first, second = (store_run(store, group=group) for group in ("acc", "acc2"))
-    assert store.find("acc") == [first]
-    assert store.find("acc2") == [second]
+    assert store.find_run_folders("acc") == [first]
+    assert store.find_run_folders("acc2") == [second]
     with pytest.raises(UserError, match="could mean 2 runs"):
-        store.find("ac")
+        store.find_run_folders("ac")
 
 
 def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive) -> None:
@@ -227,15 +227,17 @@ def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive
     time.sleep(1.1)  # ids sort by seconds
     two = store_run(store, group="20991231T000000Z-check-aaaa", role="check")
     three = store_run(store, group="20991231T000000Z-check-aaaa", role="calibration")
-    assert store.find(folder.name) == [folder]
-    assert store.find(str(folder)) == [folder]
-    assert store.find("20991231T000000Z-check-aaaa") == [two], "calibrations are no part of what a check found"
-    assert store.find("20991231") == [two]
-    assert store.find("last") == [two]
+    assert store.find_run_folders(folder.name) == [folder]
+    assert store.find_run_folders(str(folder)) == [folder]
+    assert store.find_run_folders("20991231T000000Z-check-aaaa") == [two], (
+        "calibrations are no part of what a check found"
+    )
+    assert store.find_run_folders("20991231") == [two]
+    assert store.find_run_folders("last") == [two]
     with pytest.raises(UserError, match="could mean"):
-        store.find(folder.name[:6])
+        store.find_run_folders(folder.name[:6])
     with pytest.raises(UserError, match="no run"):
-        store.find("1999")
+        store.find_run_folders("1999")
     assert three.exists()
 
 
@@ -260,13 +262,13 @@ def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) ->
     run_counts: list[int] = []
 
     def watch(kind: str, line: object) -> None:
-        run_counts.append(len(store.runs()[0]))
+        run_counts.append(len(store.read_all_summaries()[0]))
 
     plan = Plan.from_document(PLAN, "test")
     conduct_run(plan, RunSetup(find_engine(), store), watch)
     assert run_counts
     assert set(run_counts) == {0}
-    assert len(store.runs()[0]) == 1
+    assert len(store.read_all_summaries()[0]) == 1
 
 
 def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

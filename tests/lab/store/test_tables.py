@@ -12,7 +12,7 @@ from make_record import Scene, Work, steady, write_run
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.lines import RateSpread, SeriesLine
 from sonde.model.record import read_record
-from sonde.store.summary import summarize
+from sonde.store.summary import build_summary_document
 from sonde.store.tables import SERIES, TARGETS, write_tables
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "schema" / "record" / "example.ndjson"
@@ -79,7 +79,7 @@ def test_target_rows_have_server_unit_and_slices(tmp_path: Path) -> None:
         for name in ("bytes", "ops", "single_ops", "single_ns"):
             assert sum(slice_row[name] for slice_row in own_slices) == row[name]
     # Of the described system run.json keeps what the record names.
-    parents = summarize(reader, facts, 0, "")["parents"]
+    parents = build_summary_document(reader, facts, 0, "")["parents"]
     assert parents == {"system": "site", "levels": {**levels, "SSU": {"ssu1": ["OST0002", "OST0003"]}}}
 
 
@@ -89,4 +89,4 @@ def test_a_run_without_targets_has_no_such_table(tmp_path: Path) -> None:
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", reader, {"parents": {"system": "site", "levels": {"OSS": {"a": ["OST0000"]}}}})
     assert not (tmp_path / TARGETS).exists()
-    assert "parents" not in summarize(reader, {}, 0, "")
+    assert "parents" not in build_summary_document(reader, {}, 0, "")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 
 FIRST = datetime(2026, 1, 1, 6, 0, tzinfo=UTC)
 AddRun = Callable[..., Path]
@@ -41,7 +41,7 @@ def add_run(archive: Path) -> AddRun:
     ) -> Path:
         started = FIRST + timedelta(days=day)
         run_id = f"{started:%Y%m%dT%H%M%SZ}-{plan}-{next(numbers):04x}"
-        folder = place_of(archive, run_id)
+        folder = locate_run_folder(archive, run_id)
         folder.mkdir(parents=True)
         phases = [_phase(phase, op, rate) for (phase, op), rate in rates.items()]
         summary = {

@@ -28,9 +28,9 @@ def runs(add_run: AddRun, archive: Path) -> Callable[..., None]:
     def add(busy: int, *findings: Mapping[str, Any]) -> None:
         for day in range(6):
             rates = {key: rate * (1 + day / 100) for key, rate in RATES.items()}
-            change_tags(add_run(day, rates), add=["old", "baseline:good"])
+            change_tags(add_run(day, rates), added_tags=["old", "baseline:good"])
             day_findings = findings if day < busy else ()
-            change_tags(add_run(day + 10, rates, findings=day_findings), add=["new"])
+            change_tags(add_run(day + 10, rates, findings=day_findings), added_tags=["new"])
 
     return add
 

@@ -24,8 +24,8 @@ KEY = HistoryKey("a", "fs1", "hash", "fat", "e", "p1", "read", "cold", "sonde to
 def test_runs_are_meant_by_tag_baseline_plan_or_time(add_run: AddRun, archive: Path) -> None:
     """Runs at 6:00 of the first five days of 2026, the later ones added first."""
     folders = {day: add_run(day - 1, READ, plan="a" if day < 4 else "b") for day in (5, 4, 3, 2, 1)}
-    change_tags(folders[2], add=["old", "baseline:good"])
-    change_tags(folders[4], add=["old"])
+    change_tags(folders[2], added_tags=["old", "baseline:good"])
+    change_tags(folders[4], added_tags=["old"])
 
     def days(text: str) -> list[int]:
         side = find_side(Archive(archive), text)
@@ -44,10 +44,10 @@ def test_runs_are_meant_by_tag_baseline_plan_or_time(add_run: AddRun, archive: P
 
 def test_runs_that_cannot_be_compared_are_left_out_or_named(add_run: AddRun, archive: Path) -> None:
     good = add_run(0, READ)
-    change_tags(good, add=["x"])
+    change_tags(good, added_tags=["x"])
     for day, text in ((1, '"role": "calibration"'), (2, '"role": "run", "status": "mismatch"')):
         folder = add_run(day, READ)
-        change_tags(folder, add=["x"])
+        change_tags(folder, added_tags=["x"])
         changed = (folder / "run.json").read_text(encoding="utf-8").replace('"status": "done"', '"stood": 0')
         (folder / "run.json").write_text(changed.replace('"role": "run"', text), encoding="utf-8")
     assert [run.id for run in find_side(Archive(archive), "tag:x").runs] == [good.name]

@@ -16,7 +16,7 @@ import pytest
 from archive_builders import store_run
 from make_record import Scene, Work
 
-from sonde.store.shards import place_of
+from sonde.store.shards import locate_run_folder
 
 MONTHS = ("2026-08", "2026-09", "2026-10")
 
@@ -37,7 +37,7 @@ def arrive(archive: Path, summary: dict[str, Any], run: tuple[str, float, float]
     name, *rates = run
     started = f"{name[:4]}-{name[4:6]}-{name[6:8]}T12:00:00Z"
     phases = [phase | {"bytes_per_s": rate} for phase, rate in zip(summary["phases"], rates, strict=True)]
-    folder = place_of(archive, name)
+    folder = locate_run_folder(archive, name)
     folder.mkdir(parents=True)
     document = summary | {"id": name, "started": started, "phases": phases}
     (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
@@ -105,7 +105,7 @@ def test_nothing_is_read_or_computed_while_nothing_is_new(
         raise AssertionError("this was known already")
 
     monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", never)
-    monkeypatch.setattr("sonde.trends.archive_survey.list_series_in_catalog", never)
+    monkeypatch.setattr("sonde.trends.archive_survey.list_histories_in_catalog", never)
     assert sonde("trend").out == before
     assert "AssertionError" in sonde("trend", "--smallest-change", "0.2").err, (
         "another question is not answered with this"

@@ -79,7 +79,7 @@ def slowed(add_run: AddRun) -> None:
     for day in range(10):
         folder = add_run(day, {("write", "write"): 1e9 * float(np.exp(random.normal(0, 0.02)))})
         with_targets(folder, random, 2.0 if day >= 5 else 1.0)
-        change_tags(folder, add=["new" if day >= 5 else "old"])
+        change_tags(folder, added_tags=["new" if day >= 5 else "old"])
 
 
 def test_slower_target_and_server_are_named_on_every_surface(
@@ -130,7 +130,7 @@ def test_targets_of_two_file_systems_are_not_held_against_each_other(
     for storage in ("fs1", "fs2"):
         folder = add_run(0, {("write", "write"): 1e9}, storage=f"lustre:{storage} /scratch")
         with_targets(folder, random, 1.0)
-        change_tags(folder, add=[storage])
+        change_tags(folder, added_tags=[storage])
     (number,) = sonde("compare", "tag:fs1", "tag:fs2", "--json").json["numbers"]
     sentence = "The sides are on different file systems, whose targets are not the same ones: they are not compared."
     assert number["targets"] == {"levels": [], "sentences": [sentence]}

@@ -72,8 +72,8 @@ def test_few_runs_give_a_ratio_and_no_verdict(sonde: Sonde, add_run: AddRun, arc
 
 def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     for day in range(6):
-        change_tags(add_run(day, {("read", "read"): 1e9 + day}, storage="lustre:fs1 /a"), add=["old"])
-        change_tags(add_run(day + 0.5, {("read", "read"): 5e8 + day}, storage="lustre:fs2 /b"), add=["new"])
+        change_tags(add_run(day, {("read", "read"): 1e9 + day}, storage="lustre:fs1 /a"), added_tags=["old"])
+        change_tags(add_run(day + 0.5, {("read", "read"): 5e8 + day}, storage="lustre:fs2 /b"), added_tags=["new"])
     completed = sonde("compare", "tag:old", "tag:new", "--json")
     assert completed.code == 0, completed.err
     (number,) = completed.json["numbers"]

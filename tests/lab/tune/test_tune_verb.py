@@ -126,7 +126,7 @@ def test_real_runs_find_the_larger_transfer(sonde: Any, target: Path, archive: P
     assert (setting["best"], setting["verdict"], setting["present"]) == ("1MiB", "better", "64KiB")
     expected = 128 * (1 + 0.065536) / (8 * (1 + 1.048576))  # ms of 8 MiB in operations of 64 KiB and of 1 MiB
     assert setting["ratio"] == pytest.approx(expected, rel=0.05)
-    runs, _ = Archive(archive).runs()
+    runs, _ = Archive(archive).read_all_summaries()
     assert [run.role for run in runs] == ["tune"] * (3 * 2 + 2 * 7)
     assert not find_journal_file().exists()
 

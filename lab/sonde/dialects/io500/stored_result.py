@@ -12,7 +12,7 @@ from sonde.model.record import RecordReader
 from sonde.sources.formats import read_results
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.archive import Archive
-from sonde.store.imports import add_imported
+from sonde.store.imports import add_imported_runs
 
 
 def store_result(archive: Archive, result: Path, target: str, record: RecordReader) -> Path | None:
@@ -29,7 +29,7 @@ def store_result(archive: Archive, result: Path, target: str, record: RecordRead
         host=record.nodes[0].host if record.nodes else "",
         nodes=record.run.nodes if record.run else None,
     )
-    added = add_imported(
+    added = add_imported_runs(
         archive, [imported], {"file": result.name, "format": "IO500 result"}, result, lambda done: None
     )
     return added.folders[0] if added.folders else None

@@ -18,7 +18,7 @@ from sonde.model.errors import MachineError, RunFailedError, UserError
 from sonde.model.lines import SeriesLine
 from sonde.model.parents import TargetParents
 from sonde.store.archive import Archive
-from sonde.store.imports import add_imported
+from sonde.store.imports import add_imported_runs
 
 DEVICES = """  0 UP osd-ldiskfs lustre-OST0000-osd lustre-OST0000-osd_UUID 5
   1 UP obdfilter lustre-OST0000 lustre-OST0000_UUID 7
@@ -177,7 +177,7 @@ def test_stored_run_has_total_servers_and_targets(tmp_path: Path) -> None:
     assert {phase.definition for phase in run.phases} == {
         "obdfilter-survey", "obdfilter-survey, one OSS", "obdfilter-survey, one OST"
     }  # fmt: skip
-    add_imported(Archive(tmp_path), [run], {"file": "lctl"}, None, lambda done: None)
+    add_imported_runs(Archive(tmp_path), [run], {"file": "lctl"}, None, lambda done: None)
     (folder,) = tmp_path.glob("20*/*")
     assert json.loads((folder / "run.json").read_text())["context"]["osts"]["OST0002"] == "oss2"
 

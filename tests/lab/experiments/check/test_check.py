@@ -243,7 +243,7 @@ def test_check_runs_all_parts(fake: Fake, target: Path, archive: Path) -> None:
     by_key = {figure.key: figure for figure in result.figures}
     assert by_key["write-storage-1"].value == pytest.approx(5e8), "fsync counts"
     assert by_key["write-cached-1"].value == pytest.approx(1e9), "fsync does not count"
-    runs, _ = Archive(archive).runs()
+    runs, _ = Archive(archive).read_all_summaries()
     assert {run.group for run in runs} == {result.group}
     assert {run.role for run in runs} == {"check", "calibration"}
 
@@ -356,7 +356,7 @@ def test_impossible_check_prints_one_sentence(
 def test_findings_are_kept_in_the_summary(fake: Fake, target: Path, archive: Path) -> None:
     fake(residency="0.5")
     check(target, archive)
-    runs, _ = Archive(archive).runs()
+    runs, _ = Archive(archive).read_all_summaries()
     findings = [finding for run in runs for finding in run.document["findings"]]
     assert any(finding["id"] == "cache_suspect" for finding in findings)
     assert Finding(id="x").severity == "info"

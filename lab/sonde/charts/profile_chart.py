@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis
 from sonde.charts.plot import Chart, Panel
-from sonde.stats.bins import rebin
+from sonde.stats.bins import sum_into_bins
 
 _BINS = 100
 
@@ -50,7 +50,7 @@ def _resample_rates(rates: Sequence[float]) -> list[float]:
     """`_BINS` rates whatever the number of slices."""
     values = np.asarray(rates, dtype=float)
     if values.size > _BINS:
-        return [value * _BINS / values.size for value in rebin(values.tolist(), _BINS)]
+        return [value * _BINS / values.size for value in sum_into_bins(values.tolist(), _BINS)]
     places = np.minimum((np.arange(_BINS) * values.size) // _BINS, values.size - 1)
     resampled: list[float] = values[places].tolist()
     return resampled

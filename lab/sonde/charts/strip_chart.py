@@ -19,7 +19,7 @@ from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_with_un
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_table
 from sonde.model import quantities
 from sonde.stats.density import estimate_log_density
-from sonde.stats.spread import compute_variation
+from sonde.stats.spread import estimate_coefficient_of_variation
 
 _HEIGHT = 170
 _MOST_PERIODS = 26
@@ -198,4 +198,4 @@ def _compute_variation_interval(values: Floats) -> str:
     """Standard deviation over mean, with its interval where there are values enough for one."""
     if values.size < 2 or values.mean() <= 0:
         return "-"
-    return compute_variation(values).text
+    return estimate_coefficient_of_variation(values).text

@@ -12,7 +12,7 @@ from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_o
 from sonde.model.errors import UserError
 from sonde.model.simulation import is_simulated_document
 from sonde.model.units import counted
-from sonde.stats.spread import compute_variation
+from sonde.stats.spread import estimate_coefficient_of_variation
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
@@ -201,7 +201,9 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")
     for number in numbers:
-        scatter = f"{100 * compute_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
+        scatter = (
+            f"{100 * estimate_coefficient_of_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
+        )
         value = _compute_gate_limit(number)
         limit = format_value(value, number.key.unit) if value is not None else _explain_missing_limit(number)
         middle = format_value(compute_limit(number.values)[0], number.key.unit)

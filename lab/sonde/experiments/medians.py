@@ -87,7 +87,7 @@ def compute_medians(results: Results) -> list[CellMedian]:
                     cell.plan,
                     phase,
                     unit,
-                    stopping.compute_interval(values),
+                    stopping.compute_median_interval(values),
                     stopping.classify_look(len(values)),
                     stopping.is_finished(values),
                     tuple(values),

@@ -109,7 +109,7 @@ class Schedule:
         phases = {phase for rates in all_rates for phase in rates}
         values_by_phase = [[rates[phase] for rates in all_rates if rates.get(phase, 0) > 0] for phase in phases]
         return max(
-            (self.stopping.estimate_runs(values) for values in values_by_phase if values),
+            (self.stopping.estimate_needed_runs(values) for values in values_by_phase if values),
             default=self.stopping.min_runs,
         )
 

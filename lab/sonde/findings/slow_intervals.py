@@ -14,7 +14,7 @@ from sonde.model import quantities
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.stats.bins import pad_with_zeros, rebin
+from sonde.stats.bins import pad_with_zeros, sum_into_bins
 from sonde.stats.imbalance import compute_straggler_threshold
 
 # A middle needs company.
@@ -68,7 +68,7 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     cells = _choose_cell_count(result, length)
     if cells < _FEWEST_CELLS:
         return []
-    moved = np.array([rebin(row, cells) for row in slices])
+    moved = np.array([sum_into_bins(row, cells) for row in slices])
     middle = (
         _compute_median_of_many_nodes(several, operations, length, result[0].slice_s, cells)
         if several
@@ -143,7 +143,7 @@ def _compute_median_of_many_nodes(
     ]
     joined = max(1, round(slice_s / spread_line.slice_s))
     wide = [sum(per_slice[index : index + joined]) for index in range(0, len(per_slice), joined)]
-    return np.array(rebin(pad_with_zeros(wide, slice_count)[:slice_count], cell_count))
+    return np.array(sum_into_bins(pad_with_zeros(wide, slice_count)[:slice_count], cell_count))
 
 
 def _find_costliest_slow_interval(

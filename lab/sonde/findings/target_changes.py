@@ -308,7 +308,7 @@ def _compute_change_figures(
     if all(means):
         # Latencies by their inverse: the rate at which one operation after the other is answered.
         old, new = ([1 / ns for ns in side] for side in means)
-        result = compare_rates(old, new, CONFIDENCE, test=False)
+        result = compare_rates(old, new, CONFIDENCE, with_p_value=False)
         change = [result.value, result.low, result.high]
     return [*change, *(statistics.median(side) if side else None for side in (*means, *moved))]
 

@@ -21,7 +21,7 @@ from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
-from sonde.stats.bins import pad_with_zeros, rebin
+from sonde.stats.bins import pad_with_zeros, sum_into_bins
 from sonde.stats.ratio import MIN_RUNS_PER_SIDE
 from sonde.stats.spread import compute_student_quantile
 
@@ -325,7 +325,7 @@ def describe_unknown_bytes(phase: PhaseRecord) -> str:
 
 
 def _sum_into_blocks(series_rows: Sequence[Sequence[float]], slice_count: int, block_count: int) -> NDArray[np.float64]:
-    return np.array([rebin(pad_with_zeros(row, slice_count), block_count) for row in series_rows])
+    return np.array([sum_into_bins(pad_with_zeros(row, slice_count), block_count) for row in series_rows])
 
 
 def _convert_to_number_or_none(table_value: Any) -> float | None:

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from sonde.stats.bins import find_steady_slices, rebin
-from sonde.stats.levels import Level, find_levels
+from sonde.stats.bins import find_steady_slices, sum_into_bins
+from sonde.stats.levels import Level, find_constant_levels
 
 VISIBLE = 1.25  # smallest ratio that is called a change
 DRIFTS = 0.8  # share of the variance that a straight line must explain to be the story
@@ -76,7 +76,7 @@ def analyze_rate_variation(
         return RateVariation("short")
     seconds = len(inside) * slice_s
     coarse, fine = (
-        [moved * len(bins) / seconds for moved in bins] for bins in (rebin(inside, n) for n in (COARSE, FINE))
+        [moved * len(bins) / seconds for moved in bins] for bins in (sum_into_bins(inside, n) for n in (COARSE, FINE))
     )
     return _classify_rate_variation(coarse, fine, seconds, first * slice_s)
 
@@ -87,7 +87,7 @@ def _classify_rate_variation(
     """The same for two series of rates that both cover `covered_s` from `start_s` on."""
     middle, mean = statistics.median(rates), sum(rates) / len(rates)
     low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
-    parts = find_levels(fine_rates)
+    parts = find_constant_levels(fine_rates)
     start, end, explained = _fit_rate_line(fine_rates)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
     if (

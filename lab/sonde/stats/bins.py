@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def rebin(values: Sequence[float], bins: int) -> list[float]:
-    """Returns the sums of `values` in `bins` equally wide bins; a slice on an edge is split between both bins.
+def sum_into_bins(values: Sequence[float], bin_count: int) -> list[float]:
+    """Returns the sums of `values` in `bin_count` equally wide bins; a slice on an edge is split between both bins.
 
     The total is preserved. With fewer values than bins, the values are returned unchanged.
     """
-    if bins < 1:
+    if bin_count < 1:
         raise ValueError("bins must be at least 1")
-    if len(values) <= bins:
+    if len(values) <= bin_count:
         return [float(value) for value in values]
-    edges = np.linspace(0.0, len(values), bins + 1)
+    edges = np.linspace(0.0, len(values), bin_count + 1)
     cumulative = np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=float))))
     cumulative_at_edges = np.interp(edges, np.arange(len(values) + 1), cumulative)
     return [float(bin_sum) for bin_sum in np.diff(cumulative_at_edges)]
@@ -28,13 +28,13 @@ def pad_with_zeros(values: Sequence[float], length: int) -> list[float]:
     return [*map(float, values), *[0.0] * (length - len(values))]
 
 
-def find_steady_slices(values: Sequence[float], active: Sequence[int]) -> tuple[int, int]:
+def find_steady_slices(values: Sequence[float], active_tasks: Sequence[int]) -> tuple[int, int]:
     """Returns the first and one past the last slice with the maximum number of active tasks.
 
     Slices outside contain starts and ends of tasks, which distort the rate. Without activity data, all slices count.
     """
-    if not active or len(active) != len(values):
+    if not active_tasks or len(active_tasks) != len(values):
         return 0, len(values)
-    full_count = max(active)
-    full_positions = [position for position, count in enumerate(active) if count == full_count]
+    full_count = max(active_tasks)
+    full_positions = [position for position, count in enumerate(active_tasks) if count == full_count]
     return full_positions[0], full_positions[-1] + 1

@@ -31,7 +31,7 @@ class BoundedValue:
     high: float | None
 
     @staticmethod
-    def exact(value: float) -> BoundedValue:
+    def from_exact_value(value: float) -> BoundedValue:
         """Returns an exact number, with an empty interval."""
         return BoundedValue(value, value, value)
 
@@ -80,24 +80,30 @@ def _combine_bounds(
     return BoundedValue(value, min(corners), max(corners))
 
 
-def bound_share(count: int, total: int, confidence: float = CONFIDENCE) -> BoundedValue:
+def compute_binomial_interval(successes: int, trials: int, confidence: float = CONFIDENCE) -> BoundedValue:
     """Returns a fraction of runs with its exact interval (Clopper, Pearson 1934). Raises ValueError."""
-    if not 0 <= count <= total or total < 1:
-        raise ValueError(f"{count} of {total} is no share")
+    if not 0 <= successes <= trials or trials < 1:
+        raise ValueError(f"{successes} of {trials} is no share")
     tail = (1 - confidence) / 2
 
-    def probability_at_least(p: float) -> float:
-        return sum(math.comb(total, k) * p**k * (1 - p) ** (total - k) for k in range(count, total + 1))
+    def probability_at_least(success_probability: float) -> float:
+        return sum(
+            math.comb(trials, k) * success_probability**k * (1 - success_probability) ** (trials - k)
+            for k in range(successes, trials + 1)
+        )
 
-    def probability_at_most(p: float) -> float:
-        return sum(math.comb(total, k) * p**k * (1 - p) ** (total - k) for k in range(count + 1))
+    def probability_at_most(success_probability: float) -> float:
+        return sum(
+            math.comb(trials, k) * success_probability**k * (1 - success_probability) ** (trials - k)
+            for k in range(successes + 1)
+        )
 
-    low = 0.0 if count == 0 else _find_root(lambda p: probability_at_least(p) - tail)
-    high = 1.0 if count == total else _find_root(lambda p: tail - probability_at_most(p))
-    return BoundedValue(count / total, low, high)
+    low = 0.0 if successes == 0 else _find_root_by_bisection(lambda p: probability_at_least(p) - tail)
+    high = 1.0 if successes == trials else _find_root_by_bisection(lambda p: tail - probability_at_most(p))
+    return BoundedValue(successes / trials, low, high)
 
 
-def _find_root(function: Callable[[float], float]) -> float:
+def _find_root_by_bisection(function: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -106,13 +112,13 @@ def _find_root(function: Callable[[float], float]) -> float:
 
 
 def bootstrap_statistic(
-    groups: Sequence[ArrayLike], statistic: Callable[[Floats], float], confidence: float = CONFIDENCE, seed: int = 1
+    run_groups: Sequence[ArrayLike], statistic: Callable[[Floats], float], confidence: float = CONFIDENCE, seed: int = 1
 ) -> BoundedValue:
     """Returns a statistic of the medians of several groups of runs, with its percentile-bootstrap interval.
 
     There is no interval when a group has fewer than `MIN_VALUES` values. The draws are deterministic.
     """
-    arrays = [np.asarray(group, dtype=float).ravel() for group in groups]
+    arrays = [np.asarray(group, dtype=float).ravel() for group in run_groups]
     value = statistic(np.array([np.median(array) for array in arrays]))
     if any(array.size < MIN_VALUES for array in arrays):
         return BoundedValue(value, None, None)

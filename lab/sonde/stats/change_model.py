@@ -54,13 +54,13 @@ def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int
     window = RankWindow(series, WINDOW)
     limits: list[float] = []
     for step in range(1, WINDOW + 10 + settling_steps):
-        window.push(random.random(window.filled.size))
+        window.append_values(random.random(window.filled.size))
         if step < MIN_RUNS:
             continue
-        strength = np.abs(window.strongest_split(MIN_SIDE_RUNS)[0])
+        strength = np.abs(window.find_strongest_split(MIN_SIDE_RUNS)[0])
         limit = float(np.quantile(strength, 1 - 1 / arl0))
         limits.append(limit)
-        window.keep_series(strength <= limit)
+        window.select_series(strength <= limit)
     growing_limits = np.array(limits[: WINDOW - MIN_RUNS])
     counts = np.arange(MIN_RUNS, WINDOW)
     smoothed = np.polyval(np.polyfit(counts, growing_limits, 2), counts)

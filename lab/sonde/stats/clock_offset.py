@@ -25,8 +25,8 @@ class ClockOffset:
 
 
 def estimate_clock_offset(
-    reference: Mapping[str, Sequence[float]],
-    observed: Mapping[str, Sequence[float]],
+    reference_events: Mapping[str, Sequence[float]],
+    observed_events: Mapping[str, Sequence[float]],
     match_tolerance_s: float = TOLERANCE_S,
     max_offset_s: float = MAX_OFFSET_S,
 ) -> ClockOffset | None:
@@ -36,9 +36,9 @@ def estimate_clock_offset(
     more than half as many: then the coincidences may be chance. Of each kind the first 300 times count.
     """
     pairs = [
-        (_sort(reference[kind]), _sort(observed[kind]))
-        for kind in reference.keys() & observed.keys()
-        if len(reference[kind]) and len(observed[kind])
+        (_sort_times(reference_events[kind]), _sort_times(observed_events[kind]))
+        for kind in reference_events.keys() & observed_events.keys()
+        if len(reference_events[kind]) and len(observed_events[kind])
     ]
     if not pairs:
         return None
@@ -48,7 +48,7 @@ def estimate_clock_offset(
         return None
     counts = np.array(
         [
-            sum(_match(times, observed_times, offset, match_tolerance_s).size for times, observed_times in pairs)
+            sum(_match_times(times, observed_times, offset, match_tolerance_s).size for times, observed_times in pairs)
             for offset in candidates
         ]
     )
@@ -58,23 +58,23 @@ def estimate_clock_offset(
     if matches < _FEWEST_MATCHES or (rivals.size and 2 * int(rivals.max()) > matches):
         return None
     residuals = np.concatenate(
-        [_match(times, observed_times, best, match_tolerance_s) for times, observed_times in pairs]
+        [_match_times(times, observed_times, best, match_tolerance_s) for times, observed_times in pairs]
     )
     spread = float(residuals.max() - residuals.min()) / 2
     return ClockOffset(float(np.median(residuals)), max(spread, match_tolerance_s / 2), matches)
 
 
-def _sort(times: Sequence[float]) -> NDArray[np.float64]:
+def _sort_times(times: Sequence[float]) -> NDArray[np.float64]:
     return np.sort(np.asarray(times, dtype=np.float64))[:_MOST_TIMES]
 
 
-def _match(
-    times: NDArray[np.float64], observed_times: NDArray[np.float64], offset: float, match_tolerance_s: float
+def _match_times(
+    reference_times: NDArray[np.float64], observed_times: NDArray[np.float64], offset: float, match_tolerance_s: float
 ) -> NDArray[np.float64]:
     """Differences of the pairs that coincide at this offset; each time is in one pair."""
     differences = []
     position = 0
-    for time in times:
+    for time in reference_times:
         while position < observed_times.size and observed_times[position] < time + offset - match_tolerance_s:
             position += 1
         if position < observed_times.size and observed_times[position] <= time + offset + match_tolerance_s:

@@ -62,16 +62,20 @@ def _find_best_box(folded: Floats, max_width: int) -> tuple[float, int, int]:
     return best
 
 
-def _describe_dips(logs: Floats, gain: float, period: float, phase: float, width: float) -> PeriodicDips | None:
-    n = logs.size
-    inside = ((np.arange(n) + 0.5 - (phase + 0.5)) % period) < width
+def _describe_dips(
+    log_rates: Floats, gain: float, period: float, phase_offset: float, dip_width: float
+) -> PeriodicDips | None:
+    n = log_rates.size
+    inside = ((np.arange(n) + 0.5 - (phase_offset + 0.5)) % period) < dip_width
     if not inside.any():
         return None
-    depth = float(np.median(logs[~inside]) - np.median(logs[inside]))
-    dip_numbers = np.floor((np.arange(n) - phase) / period).astype(int)
-    expected = [logs[inside & (dip_numbers == dip_number)] for dip_number in np.unique(dip_numbers[inside])]
-    present = [dip for dip in expected if np.mean(dip) < np.median(logs[~inside]) - depth / 2]
+    depth = float(np.median(log_rates[~inside]) - np.median(log_rates[inside]))
+    dip_numbers = np.floor((np.arange(n) - phase_offset) / period).astype(int)
+    expected = [log_rates[inside & (dip_numbers == dip_number)] for dip_number in np.unique(dip_numbers[inside])]
+    present = [dip for dip in expected if np.mean(dip) < np.median(log_rates[~inside]) - depth / 2]
     if len(present) < MIN_DIPS or len(present) < _MIN_PRESENT_SHARE * len(expected) or depth <= 0:
         return None
-    first = phase % period
-    return PeriodicDips(period, width, first, depth, len(present), float(np.sum((logs - logs.mean()) ** 2)) - gain)
+    first = phase_offset % period
+    return PeriodicDips(
+        period, dip_width, first, depth, len(present), float(np.sum((log_rates - log_rates.mean()) ** 2)) - gain
+    )

@@ -48,7 +48,7 @@ def find_stragglers(seconds: ArrayLike) -> Stragglers | None:
 
     The slowest member is replaced by the median, then the next, as long as each step shortens the run by 5 %.
     """
-    times = _to_times(seconds)
+    times = _convert_to_positive_times(seconds)
     middle = float(np.median(times))
     slow_limit = middle * compute_straggler_threshold(times)
     max_count = max(1, int(MAX_STRAGGLER_SHARE * times.size))
@@ -77,10 +77,12 @@ class StragglerAttribution:
     stragglers: Stragglers
 
 
-def attribute_slowness_to_nodes_or_tasks(seconds: ArrayLike, nodes: Sequence[int]) -> StragglerAttribution | None:
-    """Attributes a long run to slow nodes or to single slow tasks. `nodes` has the node of each task, from 0."""
-    times = _to_times(seconds)
-    node_of_task = np.asarray(nodes)
+def attribute_slowness_to_nodes_or_tasks(
+    task_seconds: ArrayLike, node_of_tasks: Sequence[int]
+) -> StragglerAttribution | None:
+    """Attributes a long run to slow nodes or to single slow tasks. `node_of_tasks` has the node of each task, from 0."""
+    times = _convert_to_positive_times(task_seconds)
+    node_of_task = np.asarray(node_of_tasks)
     if node_of_task.size != times.size:
         raise ValueError("each task needs its node")
     node_ids = np.unique(node_of_task)
@@ -99,17 +101,19 @@ def attribute_slowness_to_nodes_or_tasks(seconds: ArrayLike, nodes: Sequence[int
     return StragglerAttribution(False, by_task) if by_task else None
 
 
-def describe_stragglers(attribution: StragglerAttribution, names: Sequence[str]) -> str:
+def describe_stragglers(attribution: StragglerAttribution, node_names: Sequence[str]) -> str:
     """Returns a sentence like "Without node nid0123 the run would have been 38 % faster."."""
     kind = "node" if attribution.is_of_nodes else "task"
-    more_text = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    plural_ending = "s" if len(names) > 1 else ""
+    more_text = f" and {len(node_names) - 5} more" if len(node_names) > 5 else ""
+    plural_ending = "s" if len(node_names) > 1 else ""
     faster = f"{100 * attribution.stragglers.speedup:.0f} %"
-    return f"Without {kind}{plural_ending} {', '.join(names[:5])}{more_text} the run would have been {faster} faster."
+    return (
+        f"Without {kind}{plural_ending} {', '.join(node_names[:5])}{more_text} the run would have been {faster} faster."
+    )
 
 
-def _to_times(seconds: ArrayLike) -> Floats:
-    times = np.asarray(seconds, dtype=float).ravel()
+def _convert_to_positive_times(task_seconds: ArrayLike) -> Floats:
+    times = np.asarray(task_seconds, dtype=float).ravel()
     if times.size == 0 or not np.all(np.isfinite(times)) or np.any(times <= 0):
         raise ValueError("imbalance needs times above 0")
     return times

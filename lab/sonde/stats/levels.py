@@ -31,53 +31,55 @@ class Level:
     median: float
 
 
-def find_levels(values: Sequence[float], threshold: float = THRESHOLD, change: float = MIN_CHANGE) -> list[Level]:
+def find_constant_levels(
+    values: Sequence[float], threshold: float = THRESHOLD, least_change: float = MIN_CHANGE
+) -> list[Level]:
     """Returns the levels of `values`: one when it is constant, none with too few values."""
     array = np.asarray(values, dtype=float)
     if array.size < 2 * MIN_LEVEL_VALUES:
         return []
-    cuts = _find_cuts(array, 0, threshold, change)
+    cuts = _find_cuts(array, 0, threshold, least_change)
     borders = [0, *cuts, array.size]
     parts = [Level(a, b, float(np.median(array[a:b]))) for a, b in itertools.pairwise(borders)]
-    return _merge_similar_levels(parts, array, change)
+    return _merge_similar_levels(parts, array, least_change)
 
 
-def _find_cuts(values: Floats, start: int, threshold: float, change: float) -> list[int]:
+def _find_cuts(values: Floats, segment_start: int, threshold: float, least_change: float) -> list[int]:
     """Returns the cuts of one segment, recursively on both sides of the best cut."""
-    cut = _find_strongest_cut(values, threshold, change)
+    cut = _find_strongest_cut(values, threshold, least_change)
     if cut is None:
         return []
     return [
-        *_find_cuts(values[:cut], start, threshold, change),
-        start + cut,
-        *_find_cuts(values[cut:], start + cut, threshold, change),
+        *_find_cuts(values[:cut], segment_start, threshold, least_change),
+        segment_start + cut,
+        *_find_cuts(values[cut:], segment_start + cut, threshold, least_change),
     ]
 
 
-def _find_strongest_cut(values: Floats, threshold: float, change: float) -> int | None:
+def _find_strongest_cut(values: Floats, threshold: float, least_change: float) -> int | None:
     """Returns the best cut in any window: a stall with equal rates before and after shows only in a smaller window."""
     best: tuple[float, int] | None = None
-    for first, end in _list_windows(values.size):
+    for first, end in _list_overlapping_windows(values.size):
         window = values[first:end]
         cut, strength = _find_best_cut(window)
         left_median, right_median = float(np.median(window[:cut])), float(np.median(window[cut:]))
         if (
             strength >= threshold
-            and _relative_difference(left_median, right_median) >= change
+            and _compute_relative_difference(left_median, right_median) >= least_change
             and (best is None or strength > best[0])
         ):
             best = strength, first + cut
     return best[1] if best else None
 
 
-def _list_windows(size: int) -> list[tuple[int, int]]:
+def _list_overlapping_windows(value_count: int) -> list[tuple[int, int]]:
     """Returns the whole range and ever shorter windows that overlap by half (seeded binary segmentation)."""
     windows: list[tuple[int, int]] = []
-    length = float(size)
+    length = float(value_count)
     while length >= 2 * MIN_LEVEL_VALUES:
         width = int(length)
-        count = 1 if width == size else int(np.ceil((size - width) / (width / 2))) + 1
-        windows += [(int(first), int(first) + width) for first in np.linspace(0, size - width, count)]
+        count = 1 if width == value_count else int(np.ceil((value_count - width) / (width / 2))) + 1
+        windows += [(int(first), int(first) + width) for first in np.linspace(0, value_count - width, count)]
         length /= np.sqrt(2)
     return windows
 
@@ -96,17 +98,17 @@ def _find_best_cut(values: Floats) -> tuple[int, float]:
     return MIN_LEVEL_VALUES + best, float(score[best])
 
 
-def _relative_difference(first: float, second: float) -> float:
-    larger = max(abs(first), abs(second))
-    return abs(first - second) / larger if larger > 0 else 0.0
+def _compute_relative_difference(first_level: float, second_level: float) -> float:
+    larger = max(abs(first_level), abs(second_level))
+    return abs(first_level - second_level) / larger if larger > 0 else 0.0
 
 
-def _merge_similar_levels(parts: list[Level], values: Floats, change: float) -> list[Level]:
+def _merge_similar_levels(levels: list[Level], values: Floats, least_change: float) -> list[Level]:
     """Merges neighboring levels that are similar after all cuts."""
-    merged = parts[:1]
-    for part in parts[1:]:
+    merged = levels[:1]
+    for part in levels[1:]:
         last = merged[-1]
-        if _relative_difference(last.median, part.median) < change:
+        if _compute_relative_difference(last.median, part.median) < least_change:
             merged[-1] = Level(last.first, part.end, float(np.median(values[last.first : part.end])))
         else:
             merged.append(part)

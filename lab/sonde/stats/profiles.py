@@ -25,12 +25,12 @@ _FALSE_ALARM_PROBABILITY = 0.002
 _DRAWS = 2000
 
 
-def compute_progress(rates: ArrayLike) -> Floats:
+def compute_progress_curve(slice_rates: ArrayLike) -> Floats:
     """Share of the volume moved by each of `POINTS` equal shares of the time, from rates over equal slices.
 
     Raises ValueError when nothing moved or a rate is negative.
     """
-    amounts = np.asarray(rates, dtype=float)
+    amounts = np.asarray(slice_rates, dtype=float)
     if amounts.size == 0 or not np.all(np.isfinite(amounts)) or np.any(amounts < 0) or amounts.sum() <= 0:
         raise ValueError("a profile needs rates from 0 up, and one above it")
     cumulative = np.concatenate([[0.0], np.cumsum(amounts)]) / amounts.sum()
@@ -38,9 +38,9 @@ def compute_progress(rates: ArrayLike) -> Floats:
     return curve
 
 
-def compute_area(first: Floats, second: Floats) -> float:
+def compute_area_between_curves(first_curve: Floats, second_curve: Floats) -> float:
     """Area between two curves of `progress`."""
-    return float(np.mean(np.abs(first - second)))
+    return float(np.mean(np.abs(first_curve - second_curve)))
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,16 @@ def build_reference_band(references: Sequence[ArrayLike], seed: int = 1) -> Refe
     """The band of reference runs (rates over equal slices each). Raises ValueError when there is none."""
     if not references:
         raise ValueError("a band needs a reference run")
-    curves = np.array([compute_progress(rates) for rates in references])
+    curves = np.array([compute_progress_curve(rates) for rates in references])
     middle = np.median(curves, axis=0)
     limit = None
     if len(references) >= MIN_REFERENCES:
         random = np.random.default_rng(seed)
         distances = np.array(
-            [compute_area(curves[i], np.median(np.delete(curves, i, axis=0), axis=0)) for i in range(len(curves))]
+            [
+                compute_area_between_curves(curves[i], np.median(np.delete(curves, i, axis=0), axis=0))
+                for i in range(len(curves))
+            ]
         )
         # Eight distances have no such percentile: a smoothed bootstrap on their logarithms gives them one.
         logs = np.log(np.maximum(distances, 1e-6))
@@ -87,6 +90,8 @@ class BandDistance:
         return None if self.limit is None else self.area > self.limit
 
 
-def measure_band_distance(rates: ArrayLike, references: ReferenceBand) -> BandDistance:
+def measure_band_distance(slice_rates: ArrayLike, reference_band: ReferenceBand) -> BandDistance:
     """Compares one run with the band."""
-    return BandDistance(compute_area(compute_progress(rates), references.curve), references.limit)
+    return BandDistance(
+        compute_area_between_curves(compute_progress_curve(slice_rates), reference_band.curve), reference_band.limit
+    )

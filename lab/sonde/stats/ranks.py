@@ -28,53 +28,68 @@ def compute_midranks(values: ArrayLike) -> Floats:
     return ranks
 
 
-def count_pairs_below(low: ArrayLike, high: ArrayLike) -> float:
-    """Mann and Whitney's U: in how many of the pairs the value of `low` is the smaller one (equal ones count half)."""
-    a, b = np.sort(np.asarray(low, dtype=float)), np.asarray(high, dtype=float)
+def compute_mann_whitney_u(low_sample: ArrayLike, high_sample: ArrayLike) -> float:
+    """Mann and Whitney's U: in how many of the pairs the value of `low_sample` is the smaller one (equal ones count half)."""
+    a, b = np.sort(np.asarray(low_sample, dtype=float)), np.asarray(high_sample, dtype=float)
     below, up_to = np.searchsorted(a, b, side="left"), np.searchsorted(a, b, side="right")
     return float(np.sum(below + up_to) / 2)
 
 
 @cache
-def compute_rank_sum_tail(m: int, n: int) -> Floats:
-    """P(U <= u), u = 0 … m·n, when `m` and `n` values come from one distribution without ties (Mann, Whitney 1947)."""
-    if m * n > _MAX_EXACT_PAIRS:
+def compute_rank_sum_tail(first_count: int, second_count: int) -> Floats:
+    """P(U <= u), u = 0 … m·n, when `first_count` and `second_count` values come from one distribution without ties (Mann, Whitney 1947)."""
+    if first_count * second_count > _MAX_EXACT_PAIRS:
         raise ValueError("so many arrangements are not counted out")
     # Gaussian binomial coefficient: multiply by (1 - q^(n+i)) and divide by (1 - q^i), for i = 1 … m
-    counts = np.zeros(m * n + 1)
+    counts = np.zeros(first_count * second_count + 1)
     counts[0] = 1.0
-    for i in range(1, m + 1):
-        for u in range(m * n, n + i - 1, -1):
-            counts[u] -= counts[u - n - i]
-        for u in range(i, m * n + 1):
+    for i in range(1, first_count + 1):
+        for u in range(first_count * second_count, second_count + i - 1, -1):
+            counts[u] -= counts[u - second_count - i]
+        for u in range(i, first_count * second_count + 1):
             counts[u] += counts[u - i]
     tail: Floats = np.cumsum(counts) / np.sum(counts)
     return tail
 
 
-def compute_rank_sum_p(a: ArrayLike, b: ArrayLike) -> float:
-    """Two-sided p that `a` and `b` come from one distribution."""
-    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+def compute_rank_sum_p(first_sample: ArrayLike, second_sample: ArrayLike) -> float:
+    """Two-sided p that `first_sample` and `second_sample` come from one distribution."""
+    first, second = np.asarray(first_sample, dtype=float), np.asarray(second_sample, dtype=float)
     m, n = first.size, second.size
     if m == 0 or n == 0:
         raise ValueError("both sides need a value")
-    u = count_pairs_below(first, second)
+    u = compute_mann_whitney_u(first, second)
     smaller_u = float(np.ceil(min(u, m * n - u)))
     if m * n <= _MAX_EXACT_PAIRS:
         return float(min(1.0, 2 * compute_rank_sum_tail(min(m, n), max(m, n))[int(smaller_u)]))
-    return min(1.0, 2 * NormalDist().cdf((smaller_u + 0.5 - m * n / 2) / _rank_sum_deviation(m, n)))
+    return min(1.0, 2 * NormalDist().cdf((smaller_u + 0.5 - m * n / 2) / _compute_rank_sum_sd(m, n)))
 
 
-def find_rank_sum_cut(m: int, n: int, level: float) -> int:
+def find_rank_sum_cut(first_count: int, second_count: int, level: float) -> int:
     """How many of the smallest U are together no more likely than `level`: 0 … cut - 1. 0 where even U = 0 is."""
-    if m * n <= _MAX_EXACT_PAIRS:
-        return int(np.searchsorted(compute_rank_sum_tail(min(m, n), max(m, n)), level, side="right"))
-    return max(0, int(np.floor(m * n / 2 + 0.5 + NormalDist().inv_cdf(level) * _rank_sum_deviation(m, n))))
+    if first_count * second_count <= _MAX_EXACT_PAIRS:
+        return int(
+            np.searchsorted(
+                compute_rank_sum_tail(min(first_count, second_count), max(first_count, second_count)),
+                level,
+                side="right",
+            )
+        )
+    return max(
+        0,
+        int(
+            np.floor(
+                first_count * second_count / 2
+                + 0.5
+                + NormalDist().inv_cdf(level) * _compute_rank_sum_sd(first_count, second_count)
+            )
+        ),
+    )
 
 
-def _rank_sum_deviation(m: int, n: int) -> float:
+def _compute_rank_sum_sd(first_count: int, second_count: int) -> float:
     """Standard deviation of U."""
-    return float(np.sqrt(m * n * (m + n + 1.0) / 12))
+    return float(np.sqrt(first_count * second_count * (first_count + second_count + 1.0) / 12))
 
 
 class RankWindow:
@@ -84,20 +99,20 @@ class RankWindow:
     are watched at the cost of one.
     """
 
-    def __init__(self, series: int, width: int) -> None:
-        self.width = width
-        self.values: Floats = np.full((series, width), np.nan)  # the newest last
-        self.ranks: Floats = np.zeros((series, width))  # among the values present, from 1
-        self.filled = np.zeros(series, dtype=np.int64)
+    def __init__(self, series_count: int, window_width: int) -> None:
+        self.width = window_width
+        self.values: Floats = np.full((series_count, window_width), np.nan)  # the newest last
+        self.ranks: Floats = np.zeros((series_count, window_width))  # among the values present, from 1
+        self.filled = np.zeros(series_count, dtype=np.int64)
 
-    def push(self, new: Floats) -> None:
+    def append_values(self, newest_values: Floats) -> None:
         """Adds one value to each series; where it is NaN (a gap) that series stays as it is."""
-        has_value = ~np.isnan(new)
+        has_value = ~np.isnan(newest_values)
         updates_all = bool(has_value.all())
         values = self.values if updates_all else self.values[has_value]
         ranks = self.ranks if updates_all else self.ranks[has_value]
         filled = self.filled[has_value]
-        newest, oldest, remaining = new[has_value, None], values[:, :1], values[:, 1:]
+        newest, oldest, remaining = newest_values[has_value, None], values[:, :1], values[:, 1:]
         # Comparisons with NaN are false, so places that are not filled yet count for nothing. A value equal to another
         # counts half, so strict and lax comparisons add up to twice the change of a rank, in numbers of one byte.
         above, at_least = newest < remaining, newest <= remaining
@@ -117,26 +132,28 @@ class RankWindow:
             self.values[has_value], self.ranks[has_value] = new_values, new_ranks
         self.filled[has_value] = np.minimum(filled + 1, self.width)
 
-    def keep_last(self, series: int, count: int) -> None:
-        """Forgets all but the last `count` values of one series."""
-        count = min(count, int(self.filled[series]))
-        self.values[series, : self.width - count] = np.nan
-        self.ranks[series] = 0.0
-        if count:
-            self.ranks[series, self.width - count :] = compute_midranks(self.values[series, self.width - count :])
-        self.filled[series] = count
+    def keep_last_values(self, series_index: int, kept_count: int) -> None:
+        """Forgets all but the last `kept_count` values of one series."""
+        kept_count = min(kept_count, int(self.filled[series_index]))
+        self.values[series_index, : self.width - kept_count] = np.nan
+        self.ranks[series_index] = 0.0
+        if kept_count:
+            self.ranks[series_index, self.width - kept_count :] = compute_midranks(
+                self.values[series_index, self.width - kept_count :]
+            )
+        self.filled[series_index] = kept_count
 
-    def fill(self, series: int, values: Floats) -> None:
+    def replace_values(self, series_index: int, values: Floats) -> None:
         """Makes these, at most `width`, the last values of one series."""
-        self.values[series, self.width - values.size :] = values
-        self.filled[series] = values.size
-        self.keep_last(series, values.size)
+        self.values[series_index, self.width - values.size :] = values
+        self.filled[series_index] = values.size
+        self.keep_last_values(series_index, values.size)
 
-    def keep_series(self, keep: NDArray[np.bool_]) -> None:
+    def select_series(self, kept_mask: NDArray[np.bool_]) -> None:
         """Goes on with these series only."""
-        self.values, self.ranks, self.filled = self.values[keep], self.ranks[keep], self.filled[keep]
+        self.values, self.ranks, self.filled = self.values[kept_mask], self.ranks[kept_mask], self.filled[kept_mask]
 
-    def strongest_split(self, min_side: int) -> tuple[Floats, NDArray[np.int64]]:
+    def find_strongest_split(self, min_side: int) -> tuple[Floats, NDArray[np.int64]]:
         """Of each series: how far the two sides of the best split differ, and how many values lie after it.
 
         The difference is the rank sum of the newer side in standard deviations of chance, its sign that of the change;
@@ -154,11 +171,11 @@ class RankWindow:
 
 
 @cache
-def _compute_split_weights(width: int, min_side: int) -> Floats:
+def _compute_split_weights(window_width: int, min_side: int) -> Floats:
     """Of `count` values (rows) and so many newer ones (columns, from 1): by what the excess of the ranks of
     the newer side is multiplied to compare splits; 0 where a side would be shorter than `shortest`."""
-    count = np.arange(width + 1, dtype=float)[:, None]
-    newer = np.arange(1, width + 1, dtype=float)[None, :]
+    count = np.arange(window_width + 1, dtype=float)[:, None]
+    newer = np.arange(1, window_width + 1, dtype=float)[None, :]
     older = count - newer
     with np.errstate(divide="ignore", invalid="ignore"):
         weights: Floats = np.sqrt(count * (count - 1) / (newer * older))

@@ -44,15 +44,17 @@ class RateRatio:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
-def compare_rates(before: ArrayLike, after: ArrayLike, confidence: float = CONFIDENCE, test: bool = True) -> RateRatio:
-    """The ratio of `after` to `before` (rates, all above 0) with its interval, and without its p where no `test` is
+def compare_rates(
+    rates_before: ArrayLike, rates_after: ArrayLike, confidence: float = CONFIDENCE, with_p_value: bool = True
+) -> RateRatio:
+    """The ratio of `rates_after` to `rates_before` (rates, all above 0) with its interval, and without its p where no `with_p_value` is
     asked for.
 
     Raises ValueError for an empty group and for values that have no logarithm.
     """
-    old, new = _to_logarithms(before), _to_logarithms(after)
+    old, new = _convert_to_logarithms(rates_before), _convert_to_logarithms(rates_after)
     m, n = old.size, new.size
-    differences = _compute_differences(old, new)
+    differences = _compute_pairwise_differences(old, new)
     value = float(np.exp(np.median(differences)))
     if min(m, n) < MIN_RUNS_PER_SIDE:
         reason = f"an interval needs {MIN_RUNS_PER_SIDE} runs on each side; here are {m} and {n}"
@@ -61,38 +63,40 @@ def compare_rates(before: ArrayLike, after: ArrayLike, confidence: float = CONFI
     cut = find_rank_sum_cut(m, n, (1 - confidence) / 2)
     if cut == 0:
         reason = f"{m} and {n} runs cannot give {100 * confidence:g} % confidence"
-        return RateRatio(value, None, None, compute_rank_sum_p(old, new) if test else None, m, n, confidence, reason)
+        return RateRatio(
+            value, None, None, compute_rank_sum_p(old, new) if with_p_value else None, m, n, confidence, reason
+        )
     if differences.size < m * n:
         cut = max(1, round(cut / (m * n) * differences.size))
     low, high = float(np.exp(differences[cut - 1])), float(np.exp(differences[-cut]))
-    return RateRatio(value, low, high, compute_rank_sum_p(old, new) if test else None, m, n, confidence)
+    return RateRatio(value, low, high, compute_rank_sum_p(old, new) if with_p_value else None, m, n, confidence)
 
 
-def estimate_levels(before: ArrayLike, after: ArrayLike, ratio: float) -> tuple[float, float]:
+def estimate_levels_of_ratio(rates_before: ArrayLike, rates_after: ArrayLike, ratio: float) -> tuple[float, float]:
     """The level of each group when the second is the first times `ratio`: both follow from all values together.
 
     The medians of the two groups need not have the ratio of Hodges and Lehmann, and can even differ the other way. The
     level is the median of the first group and of the second divided by the ratio; that of the second is `ratio` times
     it.
     """
-    before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    level = float(np.median(np.concatenate([before.ravel(), after.ravel() / ratio])))
+    rates_before, rates_after = np.asarray(rates_before, dtype=float), np.asarray(rates_after, dtype=float)
+    level = float(np.median(np.concatenate([rates_before.ravel(), rates_after.ravel() / ratio])))
     return level, level * ratio
 
 
-def _compute_differences(old: Floats, new: Floats) -> Floats:
+def _compute_pairwise_differences(old_logarithms: Floats, new_logarithms: Floats) -> Floats:
     """All differences between the two sides, sorted; of large sides those between evenly chosen order statistics."""
     thinned = [
         np.sort(side)[np.linspace(0, side.size - 1, _MAX_PAIRED_VALUES).round().astype(int)]
         if side.size > _MAX_PAIRED_VALUES
         else side
-        for side in (old, new)
+        for side in (old_logarithms, new_logarithms)
     ]
     ordered: Floats = np.sort((thinned[1][:, None] - thinned[0][None, :]).ravel())
     return ordered
 
 
-def _to_logarithms(rates: ArrayLike) -> Floats:
+def _convert_to_logarithms(rates: ArrayLike) -> Floats:
     array = np.asarray(rates, dtype=float).ravel()
     if array.size == 0:
         raise ValueError("a group without runs has no ratio")
@@ -102,7 +106,7 @@ def _to_logarithms(rates: ArrayLike) -> Floats:
     return logarithms
 
 
-def estimate_detectable_drop(before: ArrayLike, after: ArrayLike) -> float | None:
+def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) -> float | None:
     """The smallest drop that so many runs with such noise show four times in five (one-sided level 0.01), as a share.
 
     0.2 means: a drop of less than 20 % would probably not have been seen. None where even the strongest difference
@@ -115,8 +119,8 @@ def estimate_detectable_drop(before: ArrayLike, after: ArrayLike) -> float | Non
     shape 0.5 and 1). Five or six runs a side cannot tell these kinds apart: there it lies between 0.72 (the most
     one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
     """
-    old, new = _to_logarithms(before), _to_logarithms(after)
-    if 1.0 / _count_divisions(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
+    old, new = _convert_to_logarithms(rates_before), _convert_to_logarithms(rates_after)
+    if 1.0 / _count_divisions_into_groups(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
         return None
     residuals = np.concatenate([old - np.median(old), new - np.median(new)])
     if not np.any(residuals):
@@ -124,7 +128,7 @@ def estimate_detectable_drop(before: ArrayLike, after: ArrayLike) -> float | Non
     sizes = [min(side.size, _MAX_DRAWN_VALUES) for side in (old, new)]
     random = np.random.default_rng(1)
     drawn_sides = [random.choice(residuals, (_DRAWS, size)) for size in sizes]
-    needed_shifts = _find_needed_shifts(drawn_sides[0], drawn_sides[1], _LEVEL)
+    needed_shifts = _find_detectable_shifts(drawn_sides[0], drawn_sides[1], _LEVEL)
     size_correction = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
     shift = (
         np.quantile(needed_shifts, _POWER) * _correct_for_small_sample(old.size + new.size) * np.sqrt(size_correction)
@@ -132,10 +136,10 @@ def estimate_detectable_drop(before: ArrayLike, after: ArrayLike) -> float | Non
     return float(1 - np.exp(-shift)) if shift > 0 else None
 
 
-def _find_needed_shifts(old: Floats, new: Floats, level: float) -> Floats:
-    """Of each row of two samples without a difference: by how much `new` must fall for the rank test to see it."""
-    cut = find_rank_sum_cut(old.shape[1], new.shape[1], level)
-    differences = (new[:, :, None] - old[:, None, :]).reshape(len(old), -1)
+def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, level: float) -> Floats:
+    """Of each row of two samples without a difference: by how much `new_samples` must fall for the rank test to see it."""
+    cut = find_rank_sum_cut(old_samples.shape[1], new_samples.shape[1], level)
+    differences = (new_samples[:, :, None] - old_samples[:, None, :]).reshape(len(old_samples), -1)
     position = differences.shape[1] - cut
     shifts: Floats = np.partition(differences, position, axis=1)[:, position]
     return shifts
@@ -147,36 +151,36 @@ def _correct_for_small_sample(runs: int) -> float:
 
 
 def simulate_detectable_drop(
-    residuals: ArrayLike, before: int, after: int, draws: int = 1000, seed: int = 1
+    residuals: ArrayLike, runs_before: int, runs_after: int, draw_count: int = 1000, seed: int = 1
 ) -> float | None:
     """The same by drawing from `residuals` (logarithms without their level), whatever shape their noise has."""
     noise = np.asarray(residuals, dtype=float)
-    if noise.size < 20 or 1.0 / _count_divisions(before, after) > _LEVEL:
+    if noise.size < 20 or 1.0 / _count_divisions_into_groups(runs_before, runs_after) > _LEVEL:
         return None
     random = np.random.default_rng(seed)
-    old, new = random.choice(noise, (draws, before)), random.choice(noise, (draws, after))
-    max_significant_u = find_rank_sum_cut(before, after, _LEVEL) - 1  # U up to this is significant
+    old, new = random.choice(noise, (draw_count, runs_before)), random.choice(noise, (draw_count, runs_after))
+    max_significant_u = find_rank_sum_cut(runs_before, runs_after, _LEVEL) - 1  # U up to this is significant
 
     # U counts the pairs in which the new value is the higher one: it is small enough as long as no more than `most` of
     # the differences are below the shift
-    differences = (old[:, None, :] - new[:, :, None]).reshape(draws, -1)
+    differences = (old[:, None, :] - new[:, :, None]).reshape(draw_count, -1)
     detectable_shifts = np.partition(differences, max_significant_u, axis=1)[:, max_significant_u]
 
-    def power(drop: float) -> float:
+    def compute_power(drop: float) -> float:
         return float(np.mean(detectable_shifts >= np.log(1 - drop)))
 
     low, high = 0.0, 0.99
-    if power(high) < _POWER:
+    if compute_power(high) < _POWER:
         return None
     for _ in range(12):
         middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= _POWER else (middle, high)
+        low, high = (low, middle) if compute_power(middle) >= _POWER else (middle, high)
     return high
 
 
-def _count_divisions(m: int, n: int) -> float:
+def _count_divisions_into_groups(first_count: int, second_count: int) -> float:
     """Ways to divide m + n runs into groups of m and n."""
     count = 1.0
-    for i in range(1, min(m, n) + 1):
-        count *= (m + n - i + 1) / i
+    for i in range(1, min(first_count, second_count) + 1):
+        count *= (first_count + second_count - i + 1) / i
     return count

@@ -42,22 +42,22 @@ def find_segments(rates: ArrayLike, penalty: float = CUT_PENALTY, min_change: fl
     cuts: list[int] = []
     if values.size >= 2 * MIN_SEGMENT_RUNS:
         noise = max(MAD_TO_SD * float(np.median(np.abs(np.diff(values)))) / np.sqrt(2), 1e-3)
-        cuts = _find_cuts(_clip_outliers(values, noise) / noise, penalty * np.log(values.size))
+        cuts = _find_segment_borders(_clip_outliers(values, noise) / noise, penalty * np.log(values.size))
     return _merge_similar_segments(values, [0, *cuts, values.size], -float(np.log(1 - min_change)))
 
 
-def _clip_outliers(values: Floats, noise: float) -> Floats:
+def _clip_outliers(values: Floats, noise_sd: float) -> Floats:
     """Values no further than three standard deviations from the median of their neighborhood."""
     half = _MEDIAN_WINDOW // 2
     padded = np.pad(values, half, mode="reflect")
     local_median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _MEDIAN_WINDOW), axis=1)
     cleaned: Floats = np.clip(
-        values, local_median - _OUTLIER_DEVIATIONS * noise, local_median + _OUTLIER_DEVIATIONS * noise
+        values, local_median - _OUTLIER_DEVIATIONS * noise_sd, local_median + _OUTLIER_DEVIATIONS * noise_sd
     )
     return cleaned
 
 
-def _find_cuts(values: Floats, penalty: float) -> list[int]:
+def _find_segment_borders(values: Floats, penalty: float) -> list[int]:
     n = values.size
     sums = np.concatenate([[0.0], np.cumsum(values)])
     squares = np.concatenate([[0.0], np.cumsum(values * values)])

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sonde.stats.bins import rebin
+from sonde.stats.bins import sum_into_bins
 from sonde.stats.dips import PeriodicDips, find_dips
 from sonde.stats.ranks import Floats
 
@@ -53,7 +53,7 @@ class _Fit:
     shape: RateShape | None
 
 
-def find_rate_shape(rates: ArrayLike, reference: ArrayLike | None = None) -> RateShape | None:
+def find_rate_shape(rates: ArrayLike, reference_rates: ArrayLike | None = None) -> RateShape | None:
     """The name of the curve `rates` (equal slices), or None when it is flat, or of no shape that is known here.
 
     With `usual`, the median of reference runs in any number of slices, it is what differs from them that is named.
@@ -62,13 +62,13 @@ def find_rate_shape(rates: ArrayLike, reference: ArrayLike | None = None) -> Rat
     values = np.asarray(rates, dtype=float)
     if values.size < MIN_SLICES or values.max() <= 0:
         return None
-    values = np.asarray(rebin(values.tolist(), _MAX_SLICES))
-    logs = _to_logarithms(values)
-    if reference is not None:
+    values = np.asarray(sum_into_bins(values.tolist(), _MAX_SLICES))
+    logs = _convert_to_logarithms(values)
+    if reference_rates is not None:
         logs = logs - np.interp(
             _compute_slice_centers(values.size),
-            _compute_slice_centers(np.size(reference)),
-            _to_logarithms(np.asarray(reference, dtype=float)),
+            _compute_slice_centers(np.size(reference_rates)),
+            _convert_to_logarithms(np.asarray(reference_rates, dtype=float)),
         )
     dips = find_dips(logs)
     fits = [
@@ -80,16 +80,19 @@ def find_rate_shape(rates: ArrayLike, reference: ArrayLike | None = None) -> Rat
     ]
     flat = _Fit(float(np.sum((logs - logs.mean()) ** 2)), 0, None)
     # also one without a name: what it is like best is not called by what it is like less
-    best = min(fits, key=lambda fit: _compute_criterion(fit, logs.size))
-    is_significant = _compute_criterion(best, logs.size) < _compute_criterion(flat, logs.size) - _MIN_CRITERION_GAIN
+    best = min(fits, key=lambda fit: _compute_information_criterion(fit, logs.size))
+    is_significant = (
+        _compute_information_criterion(best, logs.size)
+        < _compute_information_criterion(flat, logs.size) - _MIN_CRITERION_GAIN
+    )
     return best.shape if is_significant and best.shape and best.shape.depth >= _MIN_DEPTH else None
 
 
-def _compute_slice_centers(count: int) -> Floats:
-    return (np.arange(count) + 0.5) / count
+def _compute_slice_centers(slice_count: int) -> Floats:
+    return (np.arange(slice_count) + 0.5) / slice_count
 
 
-def _to_logarithms(values: Floats) -> Floats:
+def _convert_to_logarithms(values: Floats) -> Floats:
     usual_rate = float(np.median(values[values >= np.median(values)]))
     logs: Floats = (
         np.log(np.maximum(values / usual_rate, _MIN_RELATIVE_RATE)) if usual_rate > 0 else np.zeros(values.size)
@@ -97,13 +100,15 @@ def _to_logarithms(values: Floats) -> Floats:
     return logs
 
 
-def _compute_criterion(fit: _Fit, count: int) -> float:
-    return count * float(np.log(max(fit.cost, 1e-9) / count)) + _FREEDOM_PENALTY * fit.freedoms * float(np.log(count))
+def _compute_information_criterion(fit: _Fit, value_count: int) -> float:
+    return value_count * float(np.log(max(fit.cost, 1e-9) / value_count)) + _FREEDOM_PENALTY * fit.freedoms * float(
+        np.log(value_count)
+    )
 
 
-def _to_lost_share(difference: float) -> float:
+def _convert_to_lost_share(log_difference: float) -> float:
     """Share of the rate that a difference of logarithms, above 0, takes away."""
-    return 1.0 - float(np.exp(-difference))
+    return 1.0 - float(np.exp(-log_difference))
 
 
 def _fit_decline(logs: Floats) -> _Fit:
@@ -154,7 +159,9 @@ def _fit_slow_start(logs: Floats) -> _Fit:
     if step_cost < cost:
         cost, bend, low = step_cost, cut, difference
     shape = (
-        RateShape("slow start", 0.0, bend / n, _to_lost_share(low)) if np.isfinite(cost) and bend <= 0.7 * n else None
+        RateShape("slow start", 0.0, bend / n, _convert_to_lost_share(low))
+        if np.isfinite(cost) and bend <= 0.7 * n
+        else None
     )
     return _Fit(cost, 2, shape)
 
@@ -173,10 +180,12 @@ def _fit_fall(logs: Floats) -> _Fit:
     level = float(np.median(amounts[position:]) / np.median(amounts[:position]))
     is_tail = share <= _TAIL_BYTES and level <= _TAIL_LEVEL and (n - position) / n >= _TAIL_TIME
     if step_cost <= ramp_cost:
-        return _Fit(cost, 2, RateShape("long tail" if is_tail else "cliff", position / n, 1.0, _to_lost_share(depth)))
-    if _to_lost_share(depth) >= 1 - _TAIL_LEVEL and share <= _RAMP_BYTES:
-        return _Fit(cost, 2, RateShape("long tail", position / n, 1.0, _to_lost_share(depth)))
-    return _Fit(cost, 2, RateShape("steady decline", position / n, 1.0, _to_lost_share(depth)))
+        return _Fit(
+            cost, 2, RateShape("long tail" if is_tail else "cliff", position / n, 1.0, _convert_to_lost_share(depth))
+        )
+    if _convert_to_lost_share(depth) >= 1 - _TAIL_LEVEL and share <= _RAMP_BYTES:
+        return _Fit(cost, 2, RateShape("long tail", position / n, 1.0, _convert_to_lost_share(depth)))
+    return _Fit(cost, 2, RateShape("steady decline", position / n, 1.0, _convert_to_lost_share(depth)))
 
 
 def _fit_stall(logs: Floats) -> _Fit:
@@ -194,11 +203,13 @@ def _fit_stall(logs: Floats) -> _Fit:
     best = int(np.argmin(costs))
     if not np.isfinite(costs[best]):
         return _Fit(float("inf"), 3, None)
-    depth = _to_lost_share(float(rest_level[best] - level[best]))
+    depth = _convert_to_lost_share(float(rest_level[best] - level[best]))
     return _Fit(float(costs[best]), 3, RateShape("stall", int(start[best]) / n, int(end[best]) / n, depth))
 
 
 def _fit_dips(logs: Floats, dips: PeriodicDips) -> _Fit:
     n = logs.size
-    shape = RateShape("periodic dips", dips.first / n, 1.0, _to_lost_share(dips.depth), dips.period / n, dips.count)
+    shape = RateShape(
+        "periodic dips", dips.first / n, 1.0, _convert_to_lost_share(dips.depth), dips.period / n, dips.count
+    )
     return _Fit(dips.cost, 4, shape)

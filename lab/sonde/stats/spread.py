@@ -53,7 +53,7 @@ COVERAGE_STATEMENT = (
 )
 
 
-def compute_variation(values: ArrayLike, confidence: float = 0.95) -> CoefficientOfVariation:
+def estimate_coefficient_of_variation(values: ArrayLike, confidence: float = 0.95) -> CoefficientOfVariation:
     """The coefficient of variation with its interval: all that two methods allow. That of Vangel (1996), which is exact
     enough for normal noise from three values on and too narrow for long tails; and that of Bonett (2006), which looks
     at the tails and needs four values. `COVERS` says how often both together cover the truth. Raises ValueError for
@@ -61,28 +61,31 @@ def compute_variation(values: ArrayLike, confidence: float = 0.95) -> Coefficien
     array = np.asarray(values, dtype=float)
     if array.size < 2 or float(np.mean(array)) <= 0:
         raise ValueError("a coefficient of variation needs two values with a mean above 0")
-    value = _compute_coefficient(array)
+    value = _compute_coefficient_of_variation(array)
     if array.size < MIN_VALUES or value == 0:
         return CoefficientOfVariation(value, None, None, array.size)
-    bounds = [_bound_normal(value, array.size, confidence), _bound_any_distribution(array, value, confidence)]
+    bounds = [
+        _compute_vangel_interval(value, array.size, confidence),
+        _compute_bonett_interval(array, value, confidence),
+    ]
     available_bounds = [candidate for candidate in bounds if candidate is not None]
     return CoefficientOfVariation(
         value, min(low for low, _ in available_bounds), max(high for _, high in available_bounds), array.size
     )
 
 
-def _bound_normal(value: float, count: int, confidence: float) -> tuple[float, float]:
+def _compute_vangel_interval(value: float, value_count: int, confidence: float) -> tuple[float, float]:
     """Ends for normal noise (Vangel 1996, "Confidence intervals for a normal coefficient of variation"); the upper one
     is infinite where the scatter is too large for one."""
     ends = []
     for p in ((1 + confidence) / 2, (1 - confidence) / 2):
-        u = compute_chi_square_quantile(p, count - 1)
-        square = ((u + 2) / count - 1) * value**2 + u / (count - 1)
+        u = compute_chi_square_quantile(p, value_count - 1)
+        square = ((u + 2) / value_count - 1) * value**2 + u / (value_count - 1)
         ends.append(value / float(np.sqrt(square)) if square > 0 else float("inf"))
     return ends[0], ends[1]
 
 
-def _bound_any_distribution(array: Floats, value: float, confidence: float) -> tuple[float, float] | None:
+def _compute_bonett_interval(array: Floats, value: float, confidence: float) -> tuple[float, float] | None:
     """Ends for noise of any form with a fourth moment (Bonett 2006, "Approximate confidence interval for standard
     deviation of nonnormal distributions"), whose kurtosis is taken about a trimmed mean; None below four values."""
     n = array.size
@@ -100,29 +103,29 @@ def _bound_any_distribution(array: Floats, value: float, confidence: float) -> t
     )
 
 
-def _compute_coefficient(values: Floats) -> float:
+def _compute_coefficient_of_variation(values: Floats) -> float:
     return float(np.std(values, ddof=1) / np.mean(values))
 
 
 @cache
-def compute_chi_square_quantile(p: float, freedom: int) -> float:
+def compute_chi_square_quantile(probability: float, degrees_of_freedom: int) -> float:
     """Quantile of the chi-square distribution for p from 0.0005 to 0.9995, by adding up the density of its root."""
-    roots = np.linspace(0.0, float(np.sqrt(freedom)) + 8, 100_001)
-    logs = (freedom - 1) * np.log(np.maximum(roots, 1e-300)) - roots**2 / 2
+    roots = np.linspace(0.0, float(np.sqrt(degrees_of_freedom)) + 8, 100_001)
+    logs = (degrees_of_freedom - 1) * np.log(np.maximum(roots, 1e-300)) - roots**2 / 2
     density = np.exp(logs - logs.max())
     steps = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    return float(np.interp(p, steps / steps[-1], roots)) ** 2
+    return float(np.interp(probability, steps / steps[-1], roots)) ** 2
 
 
 @cache
-def compute_student_quantile(p: float, freedom: int) -> float:
+def compute_student_quantile(probability: float, degrees_of_freedom: int) -> float:
     """Quantile of Student's t for p from 0.5 to 0.999995, by adding up its density: within 1e-6 of it."""
     # t = sqrt(freedom) * tan(angle) makes the density cos(angle)^(freedom - 1) on a finite interval
     angles = np.linspace(0.0, np.pi / 2, 200_001)
-    density = np.cos(angles) ** (freedom - 1)
+    density = np.cos(angles) ** (degrees_of_freedom - 1)
     steps = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    angle = float(np.interp((p - 0.5) * 2, steps / steps[-1], angles))
-    return float(np.sqrt(freedom) * np.tan(angle))
+    angle = float(np.interp((probability - 0.5) * 2, steps / steps[-1], angles))
+    return float(np.sqrt(degrees_of_freedom) * np.tan(angle))
 
 
 @dataclass(frozen=True)

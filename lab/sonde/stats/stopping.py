@@ -93,16 +93,20 @@ class StopRule:
     max_runs: int
     max_half_width: float | None = None  # half the interval over the median; None: `least` repeats, whatever they give
 
-    def classify_look(self, count: int) -> InterimLook:
+    def classify_look(self, run_count: int) -> InterimLook:
         """Which look it is after so many runs."""
         if self.max_half_width is None or self.min_runs >= self.max_runs:
             return InterimLook.ONLY
         first = max(self.min_runs, MIN_RUNS)
         return (
-            InterimLook.FIRST if count <= first else InterimLook.LAST if count >= self.max_runs else InterimLook.BETWEEN
+            InterimLook.FIRST
+            if run_count <= first
+            else InterimLook.LAST
+            if run_count >= self.max_runs
+            else InterimLook.BETWEEN
         )
 
-    def compute_interval(self, values: ArrayLike) -> MedianInterval:
+    def compute_median_interval(self, values: ArrayLike) -> MedianInterval:
         """The interval to state after these runs (in the order they were run)."""
         array = np.asarray(values, dtype=float).ravel()
         return compute_median_interval(array, self.classify_look(array.size))
@@ -112,13 +116,13 @@ class StopRule:
         array = np.asarray(values, dtype=float).ravel()
         if array.size < self.min_runs or self.max_half_width is None:
             return array.size >= self.min_runs
-        half = self.compute_interval(array).relative_half_width
+        half = self.compute_median_interval(array).relative_half_width
         return array.size >= self.max_runs or (half is not None and half <= self.max_half_width)
 
-    def estimate_runs(self, values: ArrayLike) -> int:
+    def estimate_needed_runs(self, values: ArrayLike) -> int:
         """How many runs it will probably take: intervals shrink with the square root of the number of runs."""
         array = np.asarray(values, dtype=float).ravel()
-        half = self.compute_interval(array).relative_half_width if array.size else None
+        half = self.compute_median_interval(array).relative_half_width if array.size else None
         if self.max_half_width is None or half is None or self.is_finished(array):
             return max(self.min_runs, array.size)
         needed = int(np.ceil(array.size * (half / self.max_half_width) ** 2))
@@ -126,7 +130,7 @@ class StopRule:
 
 
 def compute_median_interval(
-    values: ArrayLike, look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
+    values: ArrayLike, interim_look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
 ) -> MedianInterval:
     """The median of values in the order they were measured, and its interval. Values that are all above 0 are taken by
     their logarithms, others (a share that may be 0, a difference) as they are.
@@ -140,51 +144,53 @@ def compute_median_interval(
     if array.size < MIN_RUNS:
         return MedianInterval(middle, None, None, array.size)
     is_positive = bool(np.all(array > 0))
-    ends = compute_median_intervals((np.log(array) if is_positive else array)[None, :], look, confidence)
+    ends = compute_intervals_of_samples((np.log(array) if is_positive else array)[None, :], interim_look, confidence)
     low, high = (float(np.exp(end[0]) if is_positive else end[0]) for end in ends)
     return MedianInterval(middle, min(middle, low), max(middle, high), array.size)
 
 
-def compute_median_intervals(
-    rows: Floats, look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
+def compute_intervals_of_samples(
+    samples: Floats, interim_look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
 ) -> tuple[Floats, Floats]:
     """Low and high end for each row of values, mostly logarithms (one sample a row, `LEAST` values and more)."""
-    count = rows.shape[1]
-    ordered = np.sort(rows, axis=1)
+    count = samples.shape[1]
+    ordered = np.sort(samples, axis=1)
     middle: Floats = np.median(ordered, axis=1)
-    rank, interpolation, stretch = _choose_order_statistics(count, 1 - (1 - confidence) * _ONE_MEDIAN_FACTORS[look])
+    rank, interpolation, stretch = _choose_order_statistics(
+        count, 1 - (1 - confidence) * _ONE_MEDIAN_FACTORS[interim_look]
+    )
     low = (1 - interpolation) * ordered[:, rank - 1] + interpolation * ordered[:, rank]
     high = (1 - interpolation) * ordered[:, count - rank] + interpolation * ordered[:, count - rank - 1]
-    correlation = _estimate_correlation(rows)
+    correlation = _estimate_rank_autocorrelation(samples)
     factor = stretch * np.sqrt((1 + correlation) / (1 - correlation))
     return middle - (middle - low) * factor, middle + (high - middle) * factor
 
 
 @cache
-def _choose_order_statistics(count: int, level: float) -> tuple[int, float, float]:
+def _choose_order_statistics(value_count: int, level: float) -> tuple[int, float, float]:
     """Which pair of order statistics (from 1), how far on the way to the next pair inwards, and what stretches it.
 
     Where even the range covers too rarely it is stretched, as if the noise were normal.
     """
 
     def compute_coverage(rank: int) -> float:
-        return 1 - sum(comb(count, i) for i in range(rank)) / 2.0 ** (count - 1)
+        return 1 - sum(comb(value_count, i) for i in range(rank)) / 2.0 ** (value_count - 1)
 
     if compute_coverage(1) < level:
         return 1, 0.0, _NORMAL.inv_cdf((1 + level) / 2) / _NORMAL.inv_cdf((1 + compute_coverage(1)) / 2)
     rank = 1
-    while rank + 1 <= count // 2 and compute_coverage(rank + 1) >= level:
+    while rank + 1 <= value_count // 2 and compute_coverage(rank + 1) >= level:
         rank += 1
-    if rank + 1 > count // 2:
+    if rank + 1 > value_count // 2:
         return rank, 0.0, 1.0
     fraction = (compute_coverage(rank) - level) / (compute_coverage(rank) - compute_coverage(rank + 1))
-    return rank, (count - rank) * fraction / (rank + (count - 2 * rank) * fraction), 1.0
+    return rank, (value_count - rank) * fraction / (rank + (value_count - 2 * rank) * fraction), 1.0
 
 
-def _estimate_correlation(rows: Floats) -> Floats:
+def _estimate_rank_autocorrelation(samples: Floats) -> Floats:
     """Lag-1 correlation of ranks, its bias taken off (Kendall 1954), drawn towards none where there are few values."""
-    count = rows.shape[1]
-    ranks = np.argsort(np.argsort(rows, axis=1), axis=1) - (count - 1) / 2
+    count = samples.shape[1]
+    ranks = np.argsort(np.argsort(samples, axis=1), axis=1) - (count - 1) / 2
     raw = np.sum(ranks[:, 1:] * ranks[:, :-1], axis=1) / np.sum(ranks * ranks, axis=1)
     corrected = (raw + (1 + 3 * np.maximum(raw, 0)) / count) * count / (count + _PRIOR_RUNS)
     correlation: Floats = np.clip(np.maximum(corrected, _MIN_CORRELATION), 0, _MAX_CORRELATION)

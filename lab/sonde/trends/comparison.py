@@ -11,8 +11,8 @@ from typing import Literal
 from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
 from sonde.stats.multiple import adjust_for_false_discoveries
-from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels
-from sonde.stats.spread import CoefficientOfVariation, compute_variation
+from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels_of_ratio
+from sonde.stats.spread import CoefficientOfVariation, estimate_coefficient_of_variation
 from sonde.trends.environment import compare_plans
 from sonde.trends.run_caveats import CaveatCount, count_caveats
 from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_numbers
@@ -47,7 +47,7 @@ class NumberComparison:
     @property
     def levels(self) -> tuple[float, float]:
         """The values before and after that are shown: their ratio is `ratio.value`."""
-        return estimate_levels(self.before, self.after, self.ratio.value)
+        return estimate_levels_of_ratio(self.before, self.after, self.ratio.value)
 
     @property
     def about(self) -> str:
@@ -201,4 +201,4 @@ def _decide_verdict(change: RateRatio, p: float | None, smallest_change: float) 
 
 
 def _compute_scatter(values: Sequence[float]) -> CoefficientOfVariation | None:
-    return compute_variation(values) if len(values) >= 2 else None
+    return estimate_coefficient_of_variation(values) if len(values) >= 2 else None

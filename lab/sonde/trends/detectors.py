@@ -112,14 +112,14 @@ class DetectorBank:
 
     def resume(self, index: int, state: DetectorState, values: Floats) -> None:
         """Resumes one history from a state; `values` are its runs, at least those before the state."""
-        self.window.fill(index, values[state.runs - state.filled : state.runs])
+        self.window.replace_values(index, values[state.runs - state.filled : state.runs])
         self._run_numbers[index, WINDOW - state.filled :] = np.arange(state.runs - state.filled, state.runs)
         self._runs[index] = state.runs
         self._reference[index] = state.reference or np.nan
 
     def select_histories(self, keep: NDArray[np.bool_]) -> None:
         """Drops all other histories and renumbers those that remain."""
-        self.window.keep_series(keep)
+        self.window.select_series(keep)
         self._runs, self._run_numbers, self._reference = (
             self._runs[keep],
             self._run_numbers[keep],
@@ -129,7 +129,7 @@ class DetectorBank:
     def push(self, values: Floats) -> list[Alarm]:
         """Adds one run of each history, NaN for none. Returns the alarms, at most one for each history."""
         measured = ~np.isnan(values)
-        self.window.push(values)
+        self.window.append_values(values)
         rows = slice(None) if measured.all() else measured
         self._run_numbers[rows, :-1] = self._run_numbers[rows, 1:]
         self._run_numbers[rows, -1] = self._runs[rows]
@@ -191,7 +191,7 @@ class DetectorBank:
         ready = measured & (window.filled >= MIN_RUNS)
         if not ready.any():
             return []
-        strength, newer = window.strongest_split(MIN_SIDE_RUNS)
+        strength, newer = window.find_strongest_split(MIN_SIDE_RUNS)
         alarms = []
         for index in np.flatnonzero(ready & (np.abs(strength) > self._limits[window.filled])):
             count, split = int(window.filled[index]), int(newer[index])
@@ -218,7 +218,7 @@ class DetectorBank:
             self._reference[index] = (min(median, alarm.after), spread)
         elif not np.isnan(self._reference[index, 0]):
             self._reference[index, 0] = min(self._reference[index, 0], alarm.after)
-        self.window.keep_last(index, int(np.sum(places >= alarm.first)))
+        self.window.keep_last_values(index, int(np.sum(places >= alarm.first)))
 
 
 def _compute_row_medians(values: Floats, counts: NDArray[np.int64]) -> Floats:

@@ -73,7 +73,7 @@ class ResultCache:
         """The cached `sonde.stats.ratio.ratio` of two sides."""
         return self.answer(
             f"ratio {compute_digest(before, after)} {test:d}",
-            lambda: compare_rates(before, after, test=test),
+            lambda: compare_rates(before, after, with_p_value=test),
             lambda stored: RateRatio(*stored),
             lambda item: [item.value, item.low, item.high, item.p, item.before, item.after, item.confidence, item.why],
         )

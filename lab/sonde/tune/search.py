@@ -140,7 +140,7 @@ def _compare(best: str, measure: Measure, rule: SearchRule, order: random.Random
         if block + 1 < MIN_RUNS_PER_SIDE:
             continue
         ratio = compare_rates(present, changed, CONFIDENCE)
-        verdict = decide(ratio, compare_rates(present, changed, STRICT_CONFIDENCE, test=False), rule.worth)
+        verdict = decide(ratio, compare_rates(present, changed, STRICT_CONFIDENCE, with_p_value=False), rule.worth)
         if verdict != UNDECIDED:
             break
     return SearchResult(best, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)

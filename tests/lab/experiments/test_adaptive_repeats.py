@@ -20,7 +20,7 @@ from sonde.experiments.claims.verdicts import evaluate_claims
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.experiment import Cell, Experiment
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
-from sonde.stats.stopping import InterimLook, StopRule, adjust_level_for_looks, compute_median_intervals
+from sonde.stats.stopping import InterimLook, StopRule, adjust_level_for_looks, compute_intervals_of_samples
 
 TRIALS, LEAST, MOST = 1000, 6, 30
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}
@@ -75,7 +75,7 @@ def ended(
         enough = np.ones(open_.size, dtype=bool)
         for side in logs:
             running = side[open_, :count]
-            low, high = compute_median_intervals(running, rule.classify_look(count))
+            low, high = compute_intervals_of_samples(running, rule.classify_look(count))
             half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(running, axis=1))
             enough &= (half <= share) | (count == MOST)
         samples += [(np.exp(logs[:, row, :count]), rule.classify_look(count)) for row in open_[enough]]

@@ -274,7 +274,7 @@ def test_simulated_experiment_is_marked_first() -> None:
 def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
     experiment = build_experiment(expect=[claim("bandwidth(write) > 1")])
     verdict = evaluate_claims(experiment, measured(experiment, {"base": [record([Made(rate=2.0)])] * 6}))[0]
-    close = ComparisonResult(verdict.outcome, ">", BoundedValue.exact(1.00000004), 1.0)
+    close = ComparisonResult(verdict.outcome, ">", BoundedValue.from_exact_value(1.00000004), 1.0)
     same = replace(verdict, contexts=(replace(verdict.contexts[0], comparisons=(close,)),))
     assert describe_verdict(same) == "1 > 1, by 4e-08."
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sonde.stats.bounds import BoundedValue, bootstrap_statistic, bound_share, estimate_more_runs
+from sonde.stats.bounds import BoundedValue, bootstrap_statistic, compute_binomial_interval, estimate_more_runs
 
 near: Any = pytest.approx  # as a member of what is compared whole
 
@@ -37,7 +37,7 @@ def test_intervals_are_added_and_divided_by_their_corners() -> None:
     ("count", "of", "low", "high"), [(6, 6, 0.5407, 1.0), (0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129)]
 )
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
-    share = bound_share(count, of)
+    share = compute_binomial_interval(count, of)
     assert share.value == count / of
     assert share.limits == pytest.approx((low, high), abs=5e-4)
 
@@ -45,7 +45,7 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: 
 @pytest.mark.parametrize(("count", "of"), [(-1, 3), (4, 3), (0, 0)])
 def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
     with pytest.raises(ValueError, match=f"{count} of {of} is no share"):
-        bound_share(count, of)
+        compute_binomial_interval(count, of)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
 )
 def test_one_run_says_little_about_a_share(count: int, confidence: float, low: float, high: float) -> None:
     """With one run in which it happened, a share below a fortieth would be an accident of less than 2.5 %."""
-    share = bound_share(count, 1, confidence)
+    share = compute_binomial_interval(count, 1, confidence)
     assert share.value == count
     assert share.limits == pytest.approx((low, high))
 
@@ -101,9 +101,9 @@ def test_half_an_interval_is_a_share_of_the_size_of_its_value() -> None:
 
 
 def test_an_interval_is_known_when_both_its_ends_are() -> None:
-    assert BoundedValue.exact(3.0) == BoundedValue(3.0, 3.0, 3.0)
-    assert BoundedValue.exact(3.0).has_interval
-    assert BoundedValue.exact(3.0).relative_half_width == 0
+    assert BoundedValue.from_exact_value(3.0) == BoundedValue(3.0, 3.0, 3.0)
+    assert BoundedValue.from_exact_value(3.0).has_interval
+    assert BoundedValue.from_exact_value(3.0).relative_half_width == 0
     assert BoundedValue(3.0, 1.0, 4.0).limits == (1.0, 4.0)
     assert BoundedValue(3.0, None, None).limits == (-np.inf, np.inf)
     assert not any(

@@ -48,12 +48,12 @@ def test_mean_time_to_false_alarm_holds_for_any_noise(draw: str) -> None:
     limits = interpolate_thresholds(100)
     window, alarms, watched = RankWindow(6000, WINDOW), 0, 0
     for _ in range(90):
-        window.push(getattr(random, draw)(size=window.filled.size))
-        strength = np.abs(window.strongest_split(MIN_SIDE_RUNS)[0])
+        window.append_values(getattr(random, draw)(size=window.filled.size))
+        strength = np.abs(window.find_strongest_split(MIN_SIDE_RUNS)[0])
         over = strength > limits[window.filled]
         alarms += int(over.sum())
         watched += window.filled.size if window.filled[0] >= MIN_RUNS else 0
-        window.keep_series(~over)
+        window.select_series(~over)
     assert watched / alarms == pytest.approx(100, rel=0.1)
 
 

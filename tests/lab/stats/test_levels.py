@@ -11,25 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.bins import find_steady_slices, pad_with_zeros, rebin
-from sonde.stats.levels import MIN_LEVEL_VALUES, _find_best_cut, _list_windows, find_levels
+from sonde.stats.bins import find_steady_slices, pad_with_zeros, sum_into_bins
+from sonde.stats.levels import MIN_LEVEL_VALUES, _find_best_cut, _list_overlapping_windows, find_constant_levels
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=300), st.integers(1, 80))
 def test_rebinning_loses_nothing(values: list[float], bins: int) -> None:
-    bins_filled = rebin(values, bins)
+    bins_filled = sum_into_bins(values, bins)
     assert len(bins_filled) == min(bins, len(values))
     assert math.isclose(sum(bins_filled), sum(values), rel_tol=1e-9, abs_tol=1e-6)
 
 
 def test_rebinning_divides_a_slice_on_a_border() -> None:
-    assert rebin([1.0, 1.0, 1.0], 2) == pytest.approx([1.5, 1.5])
-    assert rebin([6.0, 0.0, 0.0], 2) == pytest.approx([6.0, 0.0])
+    assert sum_into_bins([1.0, 1.0, 1.0], 2) == pytest.approx([1.5, 1.5])
+    assert sum_into_bins([6.0, 0.0, 0.0], 2) == pytest.approx([6.0, 0.0])
 
 
 def test_rebinning_into_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        rebin([1.0], 0)
+        sum_into_bins([1.0], 0)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_window_in_which_all_tasks_are_active(active: list[int], window: tup
 
 def test_a_steady_noisy_rate_does_not_move() -> None:
     random = np.random.default_rng(1)
-    alarms = sum(len(find_levels((1e9 * np.exp(random.normal(0, 0.2, 60))).tolist())) > 1 for _ in range(300))
+    alarms = sum(len(find_constant_levels((1e9 * np.exp(random.normal(0, 0.2, 60))).tolist())) > 1 for _ in range(300))
     assert alarms <= 1
 
 
@@ -54,14 +54,14 @@ def test_a_step_is_found_where_it_is() -> None:
         cut = int(random.integers(12, 48))
         values = np.exp(random.normal(0, 0.15, 60))
         values[cut:] *= 0.6
-        parts = find_levels(values.tolist())
+        parts = find_constant_levels(values.tolist())
         hits += len(parts) == 2 and abs(parts[0].end - cut) <= 2
     assert hits >= 190
 
 
 def test_a_stall_in_the_middle_is_two_moves() -> None:
     values = [10.0] * 20 + [1.0] * 20 + [10.0] * 20
-    assert [(part.first, part.end, part.median) for part in find_levels(values)] == [
+    assert [(part.first, part.end, part.median) for part in find_constant_levels(values)] == [
         (0, 20, 10.0),
         (20, 40, 1.0),
         (40, 60, 10.0),
@@ -72,21 +72,21 @@ def test_single_outliers_are_no_level() -> None:
     values = [10.0 + 0.1 * (i % 3) for i in range(60)]
     for position in (7, 23, 40, 55):
         values[position] = 0.5
-    assert len(find_levels(values)) == 1
+    assert len(find_constant_levels(values)) == 1
 
 
 def test_a_change_too_small_to_matter_is_none() -> None:
-    assert len(find_levels([100.0] * 30 + [85.0] * 30)) == 1
+    assert len(find_constant_levels([100.0] * 30 + [85.0] * 30)) == 1
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 11])
 def test_too_few_values_say_nothing(values: list[float]) -> None:
-    assert find_levels(values) == []
+    assert find_constant_levels(values) == []
 
 
 @given(st.lists(st.floats(0, 1e15), max_size=120))
 def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
-    parts = find_levels(values)
+    parts = find_constant_levels(values)
     if parts:
         assert parts[0].first == 0
         assert parts[-1].end == len(values)
@@ -94,13 +94,13 @@ def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
 
 
 def test_twelve_values_are_enough_to_say_something() -> None:
-    assert [(part.first, part.end, part.median) for part in find_levels([3.0] * 12)] == [(0, 12, 3.0)]
+    assert [(part.first, part.end, part.median) for part in find_constant_levels([3.0] * 12)] == [(0, 12, 3.0)]
 
 
 def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
-    assert _list_windows(2 * MIN_LEVEL_VALUES - 1) == []
-    assert _list_windows(2 * MIN_LEVEL_VALUES) == [(0, 2 * MIN_LEVEL_VALUES)]
-    windows = _list_windows(100)
+    assert _list_overlapping_windows(2 * MIN_LEVEL_VALUES - 1) == []
+    assert _list_overlapping_windows(2 * MIN_LEVEL_VALUES) == [(0, 2 * MIN_LEVEL_VALUES)]
+    windows = _list_overlapping_windows(100)
     assert windows[0] == (0, 100)
     assert min(end - first for first, end in windows) in (
         2 * MIN_LEVEL_VALUES,
@@ -119,7 +119,7 @@ def test_of_counts_that_belong_to_other_slices_nothing_is_trimmed() -> None:
 
 
 def test_as_many_slices_as_bins_are_returned_to_the_last_digit() -> None:
-    assert rebin([1e16, 1.0, 3.0], 3) == rebin([1e16, 1.0, 3.0], 9) == [1e16, 1.0, 3.0]
+    assert sum_into_bins([1e16, 1.0, 3.0], 3) == sum_into_bins([1e16, 1.0, 3.0], 9) == [1e16, 1.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -149,19 +149,22 @@ def test_a_cut_that_is_just_strong_enough_counts() -> None:
     values = [5.0] * 9 + [2.0] * 11
     _, strength = _find_best_cut(np.array(values))
     assert strength == pytest.approx(19**0.5)  # sides that do not overlap, nearly all tied: no cut is stronger
-    assert len(find_levels(values, threshold=strength)) == 2
-    assert len(find_levels(values, threshold=strength * 1.000001)) == 1
+    assert len(find_constant_levels(values, threshold=strength)) == 2
+    assert len(find_constant_levels(values, threshold=strength * 1.000001)) == 1
 
 
 def test_level_change_counts_from_a_quarter() -> None:
     for before, after, parts in ((4.0, 3.0, 2), (3.0, 4.0, 2), (4.0, 3.01, 1), (3.01, 4.0, 1)):
-        assert len(find_levels([before] * 30 + [after] * 30)) == parts
-    assert len(find_levels([4.0] * 30 + [3.5] * 30, change=0.1)) == 2
+        assert len(find_constant_levels([before] * 30 + [after] * 30)) == parts
+    assert len(find_constant_levels([4.0] * 30 + [3.5] * 30, least_change=0.1)) == 2
 
 
 def test_a_series_whose_median_stays_nothing_has_not_moved() -> None:
-    assert len(find_levels([0.0] * 100 + [0.0, 0.0, 5.0, 0.0, 5.0] * 20)) == 1
+    assert len(find_constant_levels([0.0] * 100 + [0.0, 0.0, 5.0, 0.0, 5.0] * 20)) == 1
 
 
 def test_each_level_has_the_median_of_its_values() -> None:
-    assert [part.median for part in find_levels([8.0, 10.0, 12.0, 10.0] * 6 + [1.0, 2.0, 3.0] * 8)] == [10.0, 2.0]
+    assert [part.median for part in find_constant_levels([8.0, 10.0, 12.0, 10.0] * 6 + [1.0, 2.0, 3.0] * 8)] == [
+        10.0,
+        2.0,
+    ]

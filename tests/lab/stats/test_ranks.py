@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from sonde.stats.ranks import (
     RankWindow,
+    compute_mann_whitney_u,
     compute_midranks,
     compute_rank_sum_p,
     compute_rank_sum_tail,
-    count_pairs_below,
     find_rank_sum_cut,
 )
 
@@ -32,7 +32,7 @@ def test_rank_counts_smaller_values_and_half_the_ties(values: list[float]) -> No
 @given(few, few)
 def test_pairs_are_counted(low: list[float], high: list[float]) -> None:
     by_hand = sum((a < b) + 0.5 * (a == b) for a, b in itertools.product(low, high))
-    assert count_pairs_below(low, high) == by_hand
+    assert compute_mann_whitney_u(low, high) == by_hand
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (3, 3), (4, 5)])
@@ -60,7 +60,7 @@ def test_p_of_many_runs_is_that_of_the_printed_normal_form() -> None:
     """U = 1000 of 60 x 60: z = (1000.5 - 1800) / 190.5 = -4.197, p = 2.7e-5."""
     new = np.arange(60) + 1000.5
     old = np.array([0.0] * 43 + [1040.0] + [2000.0] * 16)
-    u = min(count_pairs_below(old, new), 3600 - count_pairs_below(old, new))
+    u = min(compute_mann_whitney_u(old, new), 3600 - compute_mann_whitney_u(old, new))
     assert u == 60 * 16 + 40
     assert compute_rank_sum_p(old, new) == pytest.approx(2.7e-5, rel=0.03)
 
@@ -118,7 +118,7 @@ steps = st.lists(
 def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, float]], width: int) -> None:
     window = RankWindow(2, width)
     for row in rows:
-        window.push(np.array(row))
+        window.append_values(np.array(row))
     for series in range(2):
         last = [row[series] for row in rows if not np.isnan(row[series])][-width:]
         assert window.filled[series] == len(last)
@@ -131,8 +131,8 @@ def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, flo
 def test_the_strongest_split_is_the_best_of_all(values: list[float], shortest: int, room: int) -> None:
     window = RankWindow(1, len(values) + room)
     for value in values:
-        window.push(np.array([value]))
-    strength, newer = window.strongest_split(shortest)
+        window.append_values(np.array([value]))
+    strength, newer = window.find_strongest_split(shortest)
     ranks = compute_midranks(values)
     n, spread = len(values), float(np.var(ranks))
     best = 0.0
@@ -150,9 +150,9 @@ def test_the_strongest_split_is_the_best_of_all(values: list[float], shortest: i
 def test_a_window_can_forget_and_go_on() -> None:
     window = RankWindow(2, 6)
     for value in range(6):
-        window.push(np.array([float(value), float(-value)]))
-    window.keep_last(0, 2)
-    window.push(np.array([4.5, 9.0]))
+        window.append_values(np.array([float(value), float(-value)]))
+    window.keep_last_values(0, 2)
+    window.append_values(np.array([4.5, 9.0]))
     assert list(window.ranks[0, -3:]) == [1.0, 3.0, 2.0]
     assert list(window.filled) == [3, 6]
     assert window.ranks[1, -1] == 6.0
@@ -160,20 +160,20 @@ def test_a_window_can_forget_and_go_on() -> None:
 
 def test_a_window_forgets_what_it_is_told_to_and_no_more_than_it_has() -> None:
     window = RankWindow(2, 4)
-    window.fill(0, np.array([7.0, 5.0, 9.0]))
-    window.fill(1, np.array([1.0, 1.0, 2.0, 0.0]))
+    window.replace_values(0, np.array([7.0, 5.0, 9.0]))
+    window.replace_values(1, np.array([1.0, 1.0, 2.0, 0.0]))
     assert list(window.filled) == [3, 4]
     assert window.ranks.tolist() == [[0.0, 2.0, 1.0, 3.0], [2.5, 2.5, 4.0, 1.0]]
     assert np.isnan(window.values[0, 0])
-    window.keep_last(0, 9)
+    window.keep_last_values(0, 9)
     assert (window.filled[0], window.ranks[0].tolist()) == (3, [0.0, 2.0, 1.0, 3.0])
-    window.keep_last(0, 1)
+    window.keep_last_values(0, 1)
     assert (window.filled[0], window.ranks[0].tolist()) == (1, [0.0, 0.0, 0.0, 1.0])
-    window.keep_last(0, 0)
+    window.keep_last_values(0, 0)
     assert (window.filled[0], window.ranks[0].tolist()) == (0, [0.0] * 4)
     assert np.isnan(window.values[0]).all()
     assert window.values[1].tolist() == [1.0, 1.0, 2.0, 0.0]
-    window.keep_series(np.array([False, True]))
+    window.select_series(np.array([False, True]))
     assert (window.values.tolist(), window.filled.tolist()) == ([[1.0, 1.0, 2.0, 0.0]], [4])
     assert window.ranks.tolist() == [[2.5, 2.5, 4.0, 1.0]]
 
@@ -181,8 +181,8 @@ def test_a_window_forgets_what_it_is_told_to_and_no_more_than_it_has() -> None:
 def test_series_of_different_lengths_are_split_separately() -> None:
     """Four and four values that do not overlap differ by 16 ranks less 8, in standard deviations of sqrt(12)."""
     window = RankWindow(3, 8)
-    window.fill(0, np.array([1.0, 2.0, 3.0, 4.0, 15.0, 16.0, 17.0, 18.0]))
-    window.fill(1, np.array([9.0, 8.0, 2.0, 1.0]))
-    strength, newer = window.strongest_split(2)
+    window.replace_values(0, np.array([1.0, 2.0, 3.0, 4.0, 15.0, 16.0, 17.0, 18.0]))
+    window.replace_values(1, np.array([9.0, 8.0, 2.0, 1.0]))
+    strength, newer = window.find_strongest_split(2)
     assert strength == pytest.approx([8 / 12**0.5, -2 / (5 / 3) ** 0.5, 0.0])
     assert list(newer) == [4, 2, 0]

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from sonde.stats.ranks import find_rank_sum_cut
 from sonde.stats.ratio import (
     RateRatio,
-    _compute_differences,
+    _compute_pairwise_differences,
     _correct_for_small_sample,
-    _count_divisions,
+    _count_divisions_into_groups,
     compare_rates,
     estimate_detectable_drop,
-    estimate_levels,
+    estimate_levels_of_ratio,
     simulate_detectable_drop,
 )
 
@@ -42,7 +42,7 @@ def test_levels_have_the_ratio_although_medians_differ_the_other_way() -> None:
     ratio = compare_rates(before, after).value
     assert np.median(after) < np.median(before)
     assert ratio > 1
-    first, second = estimate_levels(before, after, ratio)
+    first, second = estimate_levels_of_ratio(before, after, ratio)
     assert second / first == pytest.approx(ratio)
     assert min(before) <= first <= max(before)
 
@@ -72,7 +72,7 @@ def test_fewer_than_five_runs_give_no_interval_and_say_so() -> None:
     assert (comparison.value, comparison.low, comparison.high) == (near(2.0), None, None)
     assert comparison.p == near(2 / 462)
     assert comparison.why == "5 and 6 runs cannot give 99.9 % confidence"
-    assert compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999, test=False).p is None
+    assert compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999, with_p_value=False).p is None
 
 
 def test_five_runs_a_side_use_the_third_ratios_as_limits() -> None:
@@ -83,7 +83,7 @@ def test_five_runs_a_side_use_the_third_ratios_as_limits() -> None:
     assert (comparison.low, comparison.value, comparison.high) == pytest.approx((2.0**3, 2.0**13, 2.0**23))
     assert (comparison.before, comparison.after, comparison.confidence, comparison.why) == (5, 5, 0.95, "")
     assert comparison.p == pytest.approx(2 / 252)
-    assert compare_rates(before, after, test=False).p is None
+    assert compare_rates(before, after, with_p_value=False).p is None
     assert compare_rates(before, after, confidence=0.9).low == pytest.approx(2.0**5)  # 4 or less in 12 (4.8 %)
     assert compare_rates(before[:4], after, confidence=0.5).low is None
     assert compare_rates(before, after[:4], confidence=0.5).low is None
@@ -198,7 +198,7 @@ def test_a_ratio_differs_when_its_interval_leaves_out_one(low: float, high: floa
 
 def test_sides_that_are_thinned_keep_their_extremes() -> None:
     old, new = np.arange(5000.0), np.array([1.0, 2.0])
-    differences = _compute_differences(old, new)
+    differences = _compute_pairwise_differences(old, new)
     assert (differences[0], differences[-1]) == (1.0 - 4999.0, 2.0)
     assert differences.size < old.size * new.size
     assert np.all(np.diff(differences) >= 0)
@@ -206,8 +206,8 @@ def test_sides_that_are_thinned_keep_their_extremes() -> None:
 
 def test_what_few_runs_lack_is_the_factor_that_was_simulated() -> None:
     assert _correct_for_small_sample(10) == pytest.approx(1 + 0.16 + 0.09)
-    assert _count_divisions(5, 5) == 252
-    assert _count_divisions(3, 7) == _count_divisions(7, 3) == 120
+    assert _count_divisions_into_groups(5, 5) == 252
+    assert _count_divisions_into_groups(3, 7) == _count_divisions_into_groups(7, 3) == 120
 
 
 def test_detectable_drop_grows_with_noise_as_in_normal_theory() -> None:
@@ -232,7 +232,7 @@ def test_a_drop_that_is_just_as_large_as_the_noise_shows() -> None:
 def test_detectable_drop_is_found_four_times_in_five(before: int, after: int) -> None:
     random = np.random.default_rng(21)
     noise = random.normal(0, 0.1, 4000)
-    drop = simulate_detectable_drop(noise, before, after, draws=4000)
+    drop = simulate_detectable_drop(noise, before, after, draw_count=4000)
     assert drop is not None
     old, new = random.choice(noise, (4000, before)), random.choice(noise, (4000, after)) + np.log(1 - drop)
     above = (new[:, :, None] > old[:, None, :]).sum(axis=(1, 2))
@@ -241,7 +241,7 @@ def test_detectable_drop_is_found_four_times_in_five(before: int, after: int) ->
 
 def test_a_plan_asks_the_same_noise_with_the_same_draws() -> None:
     noise = np.random.default_rng(22).normal(0, 0.1, 300)
-    assert simulate_detectable_drop(noise, 8, 8) == simulate_detectable_drop(noise, 8, 8, draws=1000, seed=1)
+    assert simulate_detectable_drop(noise, 8, 8) == simulate_detectable_drop(noise, 8, 8, draw_count=1000, seed=1)
 
 
 def test_more_runs_than_are_drawn_see_as_much_as_their_number_allows() -> None:
@@ -254,10 +254,10 @@ def test_more_runs_than_are_drawn_see_as_much_as_their_number_allows() -> None:
 
 def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
     old, new = np.arange(1500.0), np.arange(3.0)
-    assert _compute_differences(old, new).size == 4500
-    assert _compute_differences(np.arange(1501.0), new).size == 4500
+    assert _compute_pairwise_differences(old, new).size == 4500
+    assert _compute_pairwise_differences(np.arange(1501.0), new).size == 4500
     values = np.random.default_rng(24).permutation(np.arange(3001.0))
-    thinned = _compute_differences(np.array([0.0]), values)
+    thinned = _compute_pairwise_differences(np.array([0.0]), values)
     assert (thinned.size, thinned[0], thinned[-1]) == (1500, 0.0, 3000.0)
     assert set(np.diff(thinned)) == {2.0, 3.0}
 

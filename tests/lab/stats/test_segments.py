@@ -15,7 +15,7 @@ from sonde.stats.segments import (
     MIN_SEGMENT_RUNS,
     Segment,
     _clip_outliers,
-    _find_cuts,
+    _find_segment_borders,
     _merge_similar_segments,
     find_segments,
 )
@@ -91,7 +91,7 @@ def test_no_other_cuts_are_cheaper(numbers: list[float], price: float) -> None:
             best[begin] + squares_left(values[begin:end], []) + (price if begin else 0.0)
             for begin in range(end - MIN_SEGMENT_RUNS + 1)
         )
-    cuts = _find_cuts(values, price)
+    cuts = _find_segment_borders(values, price)
     assert all(b - a >= MIN_SEGMENT_RUNS for a, b in itertools.pairwise([0, *cuts, len(numbers)]))
     assert squares_left(values, cuts) + price * len(cuts) == pytest.approx(best[-1])
 

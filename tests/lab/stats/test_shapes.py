@@ -13,13 +13,13 @@ from sonde.stats.dips import PeriodicDips
 from sonde.stats.profiles import (
     BandDistance,
     build_reference_band,
-    compute_area,
-    compute_progress,
+    compute_area_between_curves,
+    compute_progress_curve,
     measure_band_distance,
 )
 from sonde.stats.shapes import (
     RateShape,
-    _compute_criterion,
+    _compute_information_criterion,
     _Fit,
     _fit_decline,
     _fit_dips,
@@ -96,9 +96,11 @@ def test_what_is_too_short_empty_or_constant_has_no_shape(values: list[float]) -
 
 def test_the_area_between_curves_is_the_known_one() -> None:
     """All bytes in the first half against an even flow: a triangle of height one half over the whole time."""
-    early = compute_progress([2.0] * 50 + [0.0] * 50)
-    assert compute_area(early, compute_progress([1.0] * 100)) == pytest.approx(0.25, abs=0.002)
-    assert compute_area(compute_progress([3.0] * 7), compute_progress([1.0] * 100)) == pytest.approx(0.0, abs=1e-9)
+    early = compute_progress_curve([2.0] * 50 + [0.0] * 50)
+    assert compute_area_between_curves(early, compute_progress_curve([1.0] * 100)) == pytest.approx(0.25, abs=0.002)
+    assert compute_area_between_curves(
+        compute_progress_curve([3.0] * 7), compute_progress_curve([1.0] * 100)
+    ) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_band_accepts_its_own_kind_and_flags_declining_curves() -> None:
@@ -120,7 +122,7 @@ def test_a_band_of_few_runs_has_no_limit_and_a_profile_needs_bytes() -> None:
     assert measure_band_distance([1.0], few).differs is None
     for wrong in ([], [0.0], [-1.0, 2.0], [float("nan")]):
         with pytest.raises(ValueError, match="profile"):
-            compute_progress(wrong)
+            compute_progress_curve(wrong)
     with pytest.raises(ValueError, match="reference"):
         build_reference_band([])
 
@@ -206,7 +208,7 @@ def test_sixteen_slices_may_have_a_shape_and_fifteen_none() -> None:
 def test_a_band_is_what_its_references_are() -> None:
     references = [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
     band = build_reference_band(references)
-    curves = np.array([compute_progress(reference) for reference in references])
+    curves = np.array([compute_progress_curve(reference) for reference in references])
     assert band.runs == 3
     assert np.array_equal(band.low, curves.min(axis=0))
     assert np.array_equal(band.high, curves.max(axis=0))
@@ -238,17 +240,17 @@ def test_a_stall_is_at_most_half_of_the_time() -> None:
 def test_one_freedom_more_costs_three_logarithms_of_the_slices() -> None:
     """The cost that a fit must save to be worth it; half of it in BIC (Schwarz 1978), dearer here against noise that
     neighbors share."""
-    single, two = (_compute_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
+    single, two = (_compute_information_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
     assert two - single == pytest.approx(3 * np.log(100))
-    assert _compute_criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))
+    assert _compute_information_criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))
 
 
 def test_a_profile_has_a_value_each_half_percent_of_the_time() -> None:
-    curve = compute_progress([1.0, 3.0])
+    curve = compute_progress_curve([1.0, 3.0])
     assert curve.size == 201
     assert (curve[0], curve[50], curve[100], curve[150], curve[200]) == pytest.approx((0, 0.125, 0.25, 0.625, 1))
     with pytest.raises(ValueError, match="a profile needs rates from 0 up, and one above it"):
-        compute_progress([1.0, float("inf")])
+        compute_progress_curve([1.0, float("inf")])
 
 
 def test_band_limit_needs_eight_references() -> None:
@@ -269,7 +271,9 @@ def test_each_reference_is_held_against_the_others_of_its_band() -> None:
     """Of the shares 0.5, 0.51 … 0.57 in the first half each lies so far from the median of the other seven."""
     shares = np.array([0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57])
     band = build_reference_band([[share, 1 - share] for share in shares])
-    triangle = float(compute_area(compute_progress([1.0, 0.0]), compute_progress([0.0, 1.0])))
+    triangle = float(
+        compute_area_between_curves(compute_progress_curve([1.0, 0.0]), compute_progress_curve([0.0, 1.0]))
+    )
     logs = np.log([abs(share - np.median(np.delete(shares, index))) * triangle for index, share in enumerate(shares)])
     random = np.random.default_rng(1)
     resampled = random.choice(logs, 2000) + random.normal(0, float(np.std(logs, ddof=1)) * 8**-0.2, 2000)

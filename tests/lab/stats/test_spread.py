@@ -17,12 +17,12 @@ from sonde.stats.spread import (
     COVERAGE_STATEMENT,
     CoefficientOfVariation,
     ProbeSummary,
-    _bound_any_distribution,
-    _bound_normal,
+    _compute_bonett_interval,
+    _compute_vangel_interval,
     compute_chi_square_quantile,
     compute_robust_sd,
     compute_student_quantile,
-    compute_variation,
+    estimate_coefficient_of_variation,
     summarize_probe,
 )
 
@@ -85,7 +85,7 @@ def covered(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
     """Share of samples whose interval covers the truth."""
     random, inside = np.random.default_rng(count), 0
     for _ in range(times):
-        variation = compute_variation(noise(random, count))
+        variation = estimate_coefficient_of_variation(noise(random, count))
         if variation.low is not None and variation.high is not None:
             inside += variation.low <= truth <= variation.high
     return inside / times
@@ -117,7 +117,10 @@ def test_rare_slow_runs_are_not_covered_by_few_runs_as_the_page_says() -> None:
 
 
 def test_interval_of_three_values_is_wider_than_of_many() -> None:
-    three, of_many = compute_variation([0.95, 1.0, 1.05]), compute_variation([0.95, 1.0, 1.05] * 6)
+    three, of_many = (
+        estimate_coefficient_of_variation([0.95, 1.0, 1.05]),
+        estimate_coefficient_of_variation([0.95, 1.0, 1.05] * 6),
+    )
     widths = [
         variation.high / variation.low
         for variation in (three, of_many)
@@ -128,12 +131,15 @@ def test_interval_of_three_values_is_wider_than_of_many() -> None:
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=30), st.floats(0.1, 1e3))
 def test_the_variation_has_no_unit(values: list[float], unit: float) -> None:
-    variation, other = compute_variation(values), compute_variation(np.array(values) * unit)
+    variation, other = (
+        estimate_coefficient_of_variation(values),
+        estimate_coefficient_of_variation(np.array(values) * unit),
+    )
     assert other.value == pytest.approx(variation.value, rel=1e-6, abs=1e-9)
 
 
 def test_few_values_have_a_variation_without_an_interval() -> None:
-    variation = compute_variation([1.0, 3.0])
+    variation = estimate_coefficient_of_variation([1.0, 3.0])
     assert variation.value == pytest.approx(0.7071, abs=0.001)
     assert variation.low is None
 
@@ -159,18 +165,18 @@ def test_the_robust_deviation_of_known_values() -> None:
 
 def test_the_interval_of_three_values_is_that_of_vangel() -> None:
     """With u of the printed chi-square quantiles for two degrees of freedom, 7.3778 and 0.050636."""
-    variation = compute_variation([9.5, 10.0, 10.5])
+    variation = estimate_coefficient_of_variation([9.5, 10.0, 10.5])
     ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (7.3778, 0.050636)]
     assert (variation.value, variation.low, variation.high, variation.count) == pytest.approx(
         (0.05, *ends, 3), rel=1e-3
     )
-    narrower = compute_variation([9.5, 10.0, 10.5], confidence=0.9)
+    narrower = estimate_coefficient_of_variation([9.5, 10.0, 10.5], confidence=0.9)
     ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (5.9915, 0.10259)]
     assert (narrower.low, narrower.high) == pytest.approx(ends, rel=1e-3)
 
 
 def test_few_values_that_scatter_widely_have_no_upper_end() -> None:
-    variation = compute_variation([0.1, 1.0, 9.0])
+    variation = estimate_coefficient_of_variation([0.1, 1.0, 9.0])
     assert variation.high == float("inf")
     assert variation.low is not None
     assert 0 < variation.low < variation.value
@@ -190,17 +196,17 @@ def test_values_with_long_tails_have_the_interval_of_bonett(values: list[float],
     small = n / (n - 1.95996)
     half = 1.95996 * small * ((kurtosis - (n - 3) / n) / (n - 1)) ** 0.5
     scale = (squares / (n - 1)) ** 0.5 / mean
-    bounds = _bound_any_distribution(np.array(values), scale, 0.95)
+    bounds = _compute_bonett_interval(np.array(values), scale, 0.95)
     assert bounds == pytest.approx([scale * (small * np.exp(end)) ** 0.5 for end in (-half, half)], rel=1e-4)
-    assert _bound_any_distribution(np.array(values[:3]), scale, 0.95) is None
+    assert _compute_bonett_interval(np.array(values[:3]), scale, 0.95) is None
 
 
 def test_of_both_intervals_the_wider_end_counts() -> None:
     for values in ([9.0, 10.0, 10.0, 11.0, 10.5, 9.5], [10.0] * 9 + [10.1, 4.0]):
-        variation = compute_variation(values)
+        variation = estimate_coefficient_of_variation(values)
         both = [
-            _bound_normal(variation.value, len(values), 0.95),
-            _bound_any_distribution(np.array(values), variation.value, 0.95),
+            _compute_vangel_interval(variation.value, len(values), 0.95),
+            _compute_bonett_interval(np.array(values), variation.value, 0.95),
         ]
         lows, highs = zip(*[interval for interval in both if interval is not None], strict=True)
         assert len(lows) == 2
@@ -210,11 +216,11 @@ def test_of_both_intervals_the_wider_end_counts() -> None:
 @pytest.mark.parametrize("wrong", [[], [1.0], [-1.0, 1.0], [-3.0, 1.0]])
 def test_what_has_no_variation_is_refused(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="a coefficient of variation needs two values with a mean above 0"):
-        compute_variation(wrong)
+        estimate_coefficient_of_variation(wrong)
 
 
 def test_equal_values_do_not_vary_and_have_no_interval() -> None:
-    assert compute_variation([5.0] * 6) == CoefficientOfVariation(0.0, None, None, 6)
+    assert estimate_coefficient_of_variation([5.0] * 6) == CoefficientOfVariation(0.0, None, None, 6)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from sonde.stats.stopping import (
     MedianInterval,
     StopRule,
     _choose_order_statistics,
-    _estimate_correlation,
+    _estimate_rank_autocorrelation,
     adjust_level_for_looks,
+    compute_intervals_of_samples,
     compute_median_interval,
-    compute_median_intervals,
 )
 
 Rows = NDArray[np.float64]
@@ -50,7 +50,7 @@ def covered(values: Rows, share: float) -> tuple[float, float]:
     open_ = np.ones(len(values), dtype=bool)
     hits, runs = 0, 0
     for count in range(LEAST, MOST + 1):
-        low, high = compute_median_intervals(values[open_, :count], rule.classify_look(count))
+        low, high = compute_intervals_of_samples(values[open_, :count], rule.classify_look(count))
         half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(values[open_, :count], axis=1))
         ends = (half <= share) | (count == MOST)
         hits += int(np.sum(ends & (low <= 0) & (high >= 0)))
@@ -89,7 +89,7 @@ def test_a_plain_interval_would_not_cover() -> None:
 @pytest.mark.parametrize("count", [6, 8, 9, 12, 25])
 @pytest.mark.parametrize("kind", KINDS)
 def test_fixed_number_of_runs_covers_at_the_stated_level(kind: str, count: int) -> None:
-    low, high = compute_median_intervals(KINDS[kind](correlated(TRIALS, count, 0.0, seed=29)))
+    low, high = compute_intervals_of_samples(KINDS[kind](correlated(TRIALS, count, 0.0, seed=29)))
     assert LOW <= float(np.mean((low <= 0) & (high >= 0))) <= HIGH
 
 
@@ -99,7 +99,7 @@ def test_other_confidences_are_near_too(confidence: float, within: float) -> Non
     for kind, make in KINDS.items():
         values = make(correlated(4000, MOST, 0.0, seed=31))
         for count, look in ((6, InterimLook.FIRST), (MOST, InterimLook.LAST)):
-            low, high = compute_median_intervals(values[:, :count], look, confidence)
+            low, high = compute_intervals_of_samples(values[:, :count], look, confidence)
             coverage = float(np.mean((low <= 0) & (high >= 0)))
             assert abs(coverage - confidence) <= within, f"{kind}, {count} runs: {coverage:.3f}"
 
@@ -119,7 +119,7 @@ def test_values_that_may_be_nothing_have_an_interval_as_they_are() -> None:
 def test_one_sample_gives_the_row_of_many() -> None:
     rates = np.exp(KINDS["normal"](correlated(1, 9, 0.0, seed=5)))[0] * 2e9
     interval = compute_median_interval(rates, InterimLook.BETWEEN)
-    low, high = compute_median_intervals(np.log(rates)[None, :], InterimLook.BETWEEN)
+    low, high = compute_intervals_of_samples(np.log(rates)[None, :], InterimLook.BETWEEN)
     assert interval.low == pytest.approx(np.exp(low[0]))
     assert interval.high == pytest.approx(np.exp(high[0]))
     assert interval.value == np.median(rates)
@@ -143,10 +143,10 @@ def test_repeats_end_at_the_limit_of_runs_or_of_the_interval() -> None:
 
 def test_estimated_runs_grow_with_the_square_of_the_width() -> None:
     values = np.exp(0.05 * np.random.default_rng(2).standard_normal(20))
-    half = StopRule(6, 1000, 1e-9).compute_interval(values).relative_half_width
+    half = StopRule(6, 1000, 1e-9).compute_median_interval(values).relative_half_width
     assert half is not None
-    assert StopRule(6, 1000, half / 2).estimate_runs(values) == pytest.approx(80, abs=1)
-    assert StopRule(6, 30, half / 2).estimate_runs(values) == 30
+    assert StopRule(6, 1000, half / 2).estimate_needed_runs(values) == pytest.approx(80, abs=1)
+    assert StopRule(6, 30, half / 2).estimate_needed_runs(values) == 30
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_a_rule_states_the_interval_of_its_look() -> None:
     values = [1.0, 2.0, 1.1, 3.0, 0.5, 1.7, 2.2, 0.9]
     rule = StopRule(6, 9, 0.05)
     for count, look in ((6, InterimLook.FIRST), (7, InterimLook.BETWEEN), (8, InterimLook.BETWEEN)):
-        assert rule.compute_interval(values[:count]) == compute_median_interval(values[:count], look)
-    assert rule.compute_interval([*values, 1.3]) == compute_median_interval([*values, 1.3], InterimLook.LAST)
+        assert rule.compute_median_interval(values[:count]) == compute_median_interval(values[:count], look)
+    assert rule.compute_median_interval([*values, 1.3]) == compute_median_interval([*values, 1.3], InterimLook.LAST)
     between, last, only = (
         compute_median_interval(values, look).relative_half_width or 0.0
         for look in (InterimLook.BETWEEN, InterimLook.LAST, InterimLook.ONLY)
@@ -228,15 +228,15 @@ def test_the_expected_runs_are_those_that_are_left_at_least() -> None:
     values = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
     half = compute_median_interval(values, InterimLook.FIRST).relative_half_width
     assert half is not None
-    assert StopRule(6, 90, 0.05).estimate_runs([]) == 6
-    assert StopRule(6, 90).estimate_runs([]) == 6
-    assert StopRule(6, 90).estimate_runs(values + values) == 12
-    assert StopRule(6, 90, 0.05).estimate_runs(values[:4]) == 6  # nothing is known yet
-    assert StopRule(6, 90, 2 * half).estimate_runs(values) == 6  # it is enough
-    assert StopRule(6, 90, half * 0.99).estimate_runs(values) == 7
-    assert StopRule(6, 90, half / 1.9).estimate_runs(values) == 22  # 6 * 1.9^2 = 21.66
-    assert StopRule(30, 90, half / 1.9).estimate_runs(values) == 30
-    assert StopRule(6, 12, half / 1.9).estimate_runs(values) == 12
+    assert StopRule(6, 90, 0.05).estimate_needed_runs([]) == 6
+    assert StopRule(6, 90).estimate_needed_runs([]) == 6
+    assert StopRule(6, 90).estimate_needed_runs(values + values) == 12
+    assert StopRule(6, 90, 0.05).estimate_needed_runs(values[:4]) == 6  # nothing is known yet
+    assert StopRule(6, 90, 2 * half).estimate_needed_runs(values) == 6  # it is enough
+    assert StopRule(6, 90, half * 0.99).estimate_needed_runs(values) == 7
+    assert StopRule(6, 90, half / 1.9).estimate_needed_runs(values) == 22  # 6 * 1.9^2 = 21.66
+    assert StopRule(30, 90, half / 1.9).estimate_needed_runs(values) == 30
+    assert StopRule(6, 12, half / 1.9).estimate_needed_runs(values) == 12
 
 
 def test_half_an_interval_is_a_share_of_its_median() -> None:
@@ -259,13 +259,13 @@ def test_interval_widens_with_the_correlation_of_neighbors() -> None:
         # up and down in turn: neighbors are unlike
         values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
         factor = (1.075 / 0.925) ** 0.5
-        low, high = compute_median_intervals(values[None, :], look)
+        low, high = compute_intervals_of_samples(values[None, :], look)
         assert low[0] == pytest.approx(6.5 - (3.5 - share) * factor)
         assert high[0] == pytest.approx(6.5 + (3.5 - share) * factor)
     # less may be missed between the looks: the second and the eleventh, 4070 of 4096, on the way to the third
     weight = (1 - 2 * 13 / 4096 - (1 - 0.05 * 0.46)) / (1 - 2 * 13 / 4096 - outer)
     share = 10 * weight / (2 + 8 * weight)
-    low, _ = compute_median_intervals(values[None, :], InterimLook.BETWEEN)
+    low, _ = compute_intervals_of_samples(values[None, :], InterimLook.BETWEEN)
     assert low[0] == pytest.approx(6.5 - (4.5 - share) * factor)
 
 
@@ -278,8 +278,8 @@ def test_correlation_of_neighbors_is_corrected_for_small_samples() -> None:
     raw = float(np.sum(ranks[1:] * ranks[:-1]) / np.sum(ranks**2))
     assert raw == pytest.approx(0.85)
     rows = np.stack([order, 3.0**order, np.where(order % 2, order, -order)])
-    assert _estimate_correlation(rows) == pytest.approx([(raw + (1 + 3 * raw) / 20) / 2] * 2 + [0.075])
-    assert _estimate_correlation(np.arange(100.0)[None, :]) == pytest.approx([0.6])
+    assert _estimate_rank_autocorrelation(rows) == pytest.approx([(raw + (1 + 3 * raw) / 20) / 2] * 2 + [0.075])
+    assert _estimate_rank_autocorrelation(np.arange(100.0)[None, :]) == pytest.approx([0.6])
 
 
 def test_five_values_have_an_interval_that_holds_their_median() -> None:
@@ -297,7 +297,7 @@ def test_five_values_have_an_interval_that_holds_their_median() -> None:
 def test_values_below_nothing_are_taken_as_they_are() -> None:
     """The same values further up have the same interval further up: no logarithm was taken."""
     values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
-    low, high = (float(interval[0]) for interval in compute_median_intervals(values[None, :]))
+    low, high = (float(interval[0]) for interval in compute_intervals_of_samples(values[None, :]))
     shifted = compute_median_interval(values - 12)
     assert (shifted.low, shifted.high) == pytest.approx((low - 12, high - 12))
     nothing = compute_median_interval(values - 1)

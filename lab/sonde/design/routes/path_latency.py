@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sonde.design.routes.health import Pinger, WatchedRoutes
 from sonde.model.units import format_seconds
-from sonde.stats.bounds import bound_share
+from sonde.stats.bounds import compute_binomial_interval
 from sonde.stats.stopping import MIN_RUNS, InterimLook, MedianInterval, compute_median_interval
 
 # All intervals of one measurement together include the truth this often.
@@ -117,7 +117,7 @@ def summarize_paths(paths: Sequence[tuple[str, str]], times: NDArray[np.float64]
                 float(np.median(answered)) if answered.size else None,
                 float(np.quantile(answered, 0.99)) if answered.size else None,
                 _compare_with_peers(row, times[peers], confidence),
-                bound_share(lost, row.size, confidence).limits[0],
+                compute_binomial_interval(lost, row.size, confidence).limits[0],
             )
         )
     return results

@@ -8,7 +8,7 @@ from sonde.experiments.claims.samples import MissingError, Samples
 from sonde.experiments.claims.values import ClaimEvaluator
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.claims import Claim, ClaimComparison, MetricFunctionCall
-from sonde.stats.spread import MIN_VALUES, compute_variation
+from sonde.stats.spread import MIN_VALUES, estimate_coefficient_of_variation
 
 # A place belongs to the plateau if its interval reaches this fraction of the largest median.
 PLATEAU = 0.9
@@ -88,7 +88,7 @@ def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: Context) 
                 else [evaluator.collect_samples_of_metric(metric, context)]
             )
             scatters += [
-                (compute_variation(samples.values).value, f"{cell} ({metric.phase or metric.name})")
+                (estimate_coefficient_of_variation(samples.values).value, f"{cell} ({metric.phase or metric.name})")
                 for cell, samples in samples_by_cell
                 if samples.count >= MIN_VALUES and not samples.is_exact
             ]

@@ -38,7 +38,7 @@ class Samples:
     def compute_median_bounds(self, confidence: float = CONFIDENCE) -> BoundedValue:
         """Returns the median with its confidence interval."""
         if self.is_exact:
-            return BoundedValue.exact(float(np.median(self.values)))
+            return BoundedValue.from_exact_value(float(np.median(self.values)))
         return compute_median_bounds(self.values, self.look, confidence)
 
 

@@ -30,12 +30,12 @@ from sonde.model.experiment.claims import (
 from sonde.model.experiment.experiment import Cell
 from sonde.model.units import parse_bytes
 from sonde.stats.bins import find_steady_slices
-from sonde.stats.bounds import MIN_VALUES, BoundedValue, bootstrap_statistic, bound_share
+from sonde.stats.bounds import MIN_VALUES, BoundedValue, bootstrap_statistic, compute_binomial_interval
 from sonde.stats.ranks import Floats, compute_midranks
 from sonde.stats.ratio import MIN_RUNS_PER_SIDE as LEAST_OF_SIDE
 from sonde.stats.ratio import compare_rates
 from sonde.stats.shapes import MIN_SLICES, find_rate_shape
-from sonde.stats.spread import compute_variation
+from sonde.stats.spread import estimate_coefficient_of_variation
 from sonde.stats.stopping import MIN_RUNS as LEAST_OF_MEDIAN
 from sonde.stats.stopping import InterimLook, adjust_level_for_looks
 
@@ -70,7 +70,7 @@ class ClaimEvaluator:
         """Returns the value in a context. Raises MissingError."""
         match expression:
             case NumberLiteral():
-                return EvaluatedValue(BoundedValue.exact(expression.value), _EXACT_RUNS)
+                return EvaluatedValue(BoundedValue.from_exact_value(expression.value), _EXACT_RUNS)
             case Metric():
                 samples = self._get_samples(expression, context)
                 return EvaluatedValue(
@@ -117,8 +117,8 @@ class ClaimEvaluator:
         """
         counts = self.count_forms_of_runs(function_call, context)
         if self._source.is_deterministic:
-            return BoundedValue.exact(counts[form] / counts.total()), counts
-        return bound_share(counts[form], counts.total(), self._confidence), counts
+            return BoundedValue.from_exact_value(counts[form] / counts.total()), counts
+        return compute_binomial_interval(counts[form], counts.total(), self._confidence), counts
 
     def _get_samples(self, metric: Metric, context: Context) -> Samples:
         cell = self._grid.find_cell(metric, context)
@@ -132,7 +132,7 @@ class ClaimEvaluator:
             )
             if left_scaled is not None and right_scaled is not None:
                 evaluated = self._evaluate_ratio(left_scaled[1], right_scaled[1], context)
-                scale = BoundedValue.exact(left_scaled[0] / right_scaled[0])
+                scale = BoundedValue.from_exact_value(left_scaled[0] / right_scaled[0])
                 return EvaluatedValue(evaluated.bounds * scale, evaluated.runs, evaluated.runs_needed)
         left_value, right_value = (
             self.evaluate_expression(expression.left_operand, context),
@@ -167,7 +167,9 @@ class ClaimEvaluator:
             return EvaluatedValue(numerator.compute_median_bounds(self._confidence) / denominator_median, runs)
         if numerator.is_exact and denominator.is_exact:
             return EvaluatedValue(
-                BoundedValue.exact(numerator.compute_median_bounds().value / denominator.compute_median_bounds().value),
+                BoundedValue.from_exact_value(
+                    numerator.compute_median_bounds().value / denominator.compute_median_bounds().value
+                ),
                 _EXACT_RUNS,
             )
         if is_paired:
@@ -201,10 +203,14 @@ class ClaimEvaluator:
         samples = self._get_samples(function_call.metric, context)
         if samples.count < 2:
             raise MissingError("more than one run of the cell")
-        scatter = compute_variation(samples.values, adjust_level_for_looks([samples.look], self._confidence))
+        scatter = estimate_coefficient_of_variation(
+            samples.values, adjust_level_for_looks([samples.look], self._confidence)
+        )
         bounds = BoundedValue(scatter.value, scatter.low, scatter.high)
         return EvaluatedValue(
-            BoundedValue.exact(scatter.value) if samples.is_exact else bounds, _run_count(samples), LEAST_OF_SIDE
+            BoundedValue.from_exact_value(scatter.value) if samples.is_exact else bounds,
+            _run_count(samples),
+            LEAST_OF_SIDE,
         )
 
     def _evaluate_imbalance(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
@@ -227,7 +233,7 @@ class ClaimEvaluator:
         if not values:
             raise MissingError("a run with a rate above 0")
         if self._source.is_deterministic:
-            return EvaluatedValue(BoundedValue.exact(float(np.median(values))), _EXACT_RUNS)
+            return EvaluatedValue(BoundedValue.from_exact_value(float(np.median(values))), _EXACT_RUNS)
         return EvaluatedValue(
             compute_median_bounds(values, interim_look, self._confidence), len(values), LEAST_OF_MEDIAN
         )
@@ -257,7 +263,9 @@ class ClaimEvaluator:
             first_place[0], first_place[1]
         )
         evaluated = self._compute_ratio(named_place[2], first_place[2], is_paired=False)
-        return EvaluatedValue(evaluated.bounds / BoundedValue.exact(growth), evaluated.runs, evaluated.runs_needed)
+        return EvaluatedValue(
+            evaluated.bounds / BoundedValue.from_exact_value(growth), evaluated.runs, evaluated.runs_needed
+        )
 
     def _find_first_and_named_place(
         self, function_call: MetricFunctionCall, context: Context
@@ -291,7 +299,8 @@ class ClaimEvaluator:
             raise MissingError("values above 0, which have a logarithm")
         if exact:
             return EvaluatedValue(
-                BoundedValue.exact(statistic(np.array([float(np.median(group)) for group in groups]))), _EXACT_RUNS
+                BoundedValue.from_exact_value(statistic(np.array([float(np.median(group)) for group in groups]))),
+                _EXACT_RUNS,
             )
         confidence = adjust_level_for_looks([samples.look for _, _, samples in places], self._confidence)
         return EvaluatedValue(bootstrap_statistic(groups, statistic, confidence), runs)

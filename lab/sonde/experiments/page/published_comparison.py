@@ -60,7 +60,7 @@ class PublishedComparison:
         """Measured / published; None without a measured value, for a published range, and for zero."""
         if self.measured is None or self.upper is not None or self.value == 0:
             return None
-        return self.measured / BoundedValue.exact(self.value)
+        return self.measured / BoundedValue.from_exact_value(self.value)
 
 
 def compare_published(runs: MeasuredRuns, most_places: int | None = MOST_PLACES) -> list[PublishedComparison]:

@@ -23,7 +23,7 @@ EXPLANATION = "S(k): rate / rate at the smallest size. E(k): S(k) / growth of th
 def compute_scaling_ratio(smallest_size_point: Point, point: Point) -> BoundedValue | None:
     """Returns S(k): the rate / the rate at the smallest size; None if a rate is not positive."""
     if point is smallest_size_point:
-        return BoundedValue.exact(1.0)
+        return BoundedValue.from_exact_value(1.0)
     growth = compute_point_ratio(smallest_size_point, point)
     return None if growth is None else BoundedValue(growth.value, growth.low, growth.high)
 
@@ -43,7 +43,9 @@ def make_scaling_table(
             size = sizes_by_place[str(point.coordinates.get(figure.x))]
             growth = compute_scaling_ratio(points[0], point)
             rate = point.samples.compute_median_bounds()
-            efficiency = "–" if growth is None else format_interval(growth / BoundedValue.exact(size / smallest))
+            efficiency = (
+                "–" if growth is None else format_interval(growth / BoundedValue.from_exact_value(size / smallest))
+            )
             rows.append(
                 [
                     name,

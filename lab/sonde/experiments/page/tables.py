@@ -21,7 +21,7 @@ from sonde.experiments.page.sentences import format_amount
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import TableDescription
 from sonde.model.experiment.experiment import Cell
-from sonde.stats.spread import COVERAGE_STATEMENT, compute_variation
+from sonde.stats.spread import COVERAGE_STATEMENT, estimate_coefficient_of_variation
 
 # Maximum rows of a table on the page; the export has all rows.
 MOST_ROWS = 200
@@ -80,7 +80,7 @@ def _format_metric_cells(points_by_metric: dict[str, Point], metrics: Sequence[s
 
 def _format_scatter(point: Point) -> str:
     try:
-        return compute_variation(point.samples.values).text
+        return estimate_coefficient_of_variation(point.samples.values).text
     except ValueError:
         return "–"
 

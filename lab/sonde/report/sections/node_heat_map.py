@@ -22,7 +22,7 @@ from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.report.sections.section import PhaseSection, Place
-from sonde.stats.bins import pad_with_zeros, rebin
+from sonde.stats.bins import pad_with_zeros, sum_into_bins
 
 _MOST_COLUMNS = 300
 
@@ -67,7 +67,7 @@ def _sum_amounts_by_column(
     """What a node moved in each column; NaN where none of its tasks was at work."""
     moved = series_line.ops if counts_operations else series_line.bytes
     active = series_line.active or [1] * len(moved)
-    here, there = (rebin(pad_with_zeros(row, slice_count), column_count) for row in (moved, active))
+    here, there = (sum_into_bins(pad_with_zeros(row, slice_count), column_count) for row in (moved, active))
     return [value if value > 0 or at_work > 0 else float("nan") for value, at_work in zip(here, there, strict=True)]
 
 

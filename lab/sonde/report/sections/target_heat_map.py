@@ -26,7 +26,7 @@ from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.report.sections.section import PhaseSection, Place
-from sonde.stats.bins import pad_with_zeros, rebin
+from sonde.stats.bins import pad_with_zeros, sum_into_bins
 
 _MOST_COLUMNS = 64
 # Of more targets those with the longest 99th percentile are in the table; the record has them all.
@@ -73,7 +73,7 @@ def _render_heat_map(
 
 def _sum_amounts_by_column(series_line: SeriesLine, slice_count: int, column_count: int) -> list[float]:
     """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
-    moved = rebin(pad_with_zeros(series_line.bytes, slice_count), column_count)
+    moved = sum_into_bins(pad_with_zeros(series_line.bytes, slice_count), column_count)
     at_work = [index for index, value in enumerate(moved) if value > 0]
     if not at_work:
         return [float("nan")] * len(moved)
@@ -113,7 +113,7 @@ def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, unit_level: str) 
     length = max((len(line.bytes) for line in series), default=0)
     if len(series) < 2 or not length:
         return None
-    values = np.array([rebin(line.bytes, min(length, _MOST_COLUMNS)) for line in series])
+    values = np.array([sum_into_bins(line.bytes, min(length, _MOST_COLUMNS)) for line in series])
     name = escape_line(unit_level, 40)
     text = (
         f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"

@@ -26,10 +26,10 @@ from histories.documented import ROWS, error
 from histories.read import histories
 from histories.trials import DROPS, Outcome, attempt, study_noise
 from sonde.stats.ranks import Floats
-from sonde.trends.budget import Budget, Calibration, calibrate_detector, compute_residuals, resample_noise
+from sonde.trends.budget import Budget, Calibration, calibrate_detector, compute_log_residuals, resample_noise
 from sonde.trends.changes import group_changes, measure_changes
-from sonde.trends.history import History, parse_run_time
-from sonde.trends.watch import watch_histories, watch_rows
+from sonde.trends.history import History, convert_run_time_to_utc
+from sonde.trends.watch import find_alarms_in_histories, find_alarms_in_rows
 
 VARIABLE = "SONDE_HISTORIES"
 MOST_FALSE, LEAST_FOUND = 0.35, 0.90
@@ -96,11 +96,11 @@ def chosen(name: str, series: Sequence[History], figures: dict[str, float], opti
     """Calibrates settings on the probes of a site; tries them on its noise and on the half not used for calibration."""
     noises = [study_noise(history.values) for history in series]
     calibration = calibrate_detector(
-        [_probe(compute_residuals(history.values), options.seed) for history in series], Budget()
+        [_probe(compute_log_residuals(history.values), options.seed) for history in series], Budget()
     )
     outcome = attempt(noises, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 1)
     say(line(f"{name} ({len(noises)}): {settings_words(calibration)}", outcome), options)
-    first = [_probe(compute_residuals(history.values[: len(history) // 2]), options.seed) for history in series]
+    first = [_probe(compute_log_residuals(history.values[: len(history) // 2]), options.seed) for history in series]
     calibration = calibrate_detector(first, Budget())
     second = [study_noise(history.values[len(history) // 2 :]) for history in series]
     later = attempt(second, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 2)
@@ -124,7 +124,7 @@ def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], o
     random = np.random.default_rng(options.seed + 3)
     rows = -(-YEARS // len(noises))
     years = np.concatenate([resample_noise(noise, rows, RUNS_A_YEAR, random) for noise in noises])[:YEARS]
-    rate = len(watch_rows(years, calibration.settings)) / YEARS
+    rate = len(find_alarms_in_rows(years, calibration.settings)) / YEARS
     say(f"{name:44} {rate:5.2f} alarms a year of {RUNS_A_YEAR} runs  ({settings_words(calibration)})", options)
     figures[f"{name} alarms a year"] = rate
     return rate
@@ -132,8 +132,8 @@ def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], o
 
 def as_it_was(series: Sequence[History], options: argparse.Namespace) -> None:
     """The year itself, with its real changes: what would have been said, grouped."""
-    settings = calibrate_detector([compute_residuals(history.values) for history in series], Budget()).settings
-    changes = measure_changes(series, watch_histories(series, settings))
+    settings = calibrate_detector([compute_log_residuals(history.values) for history in series], Budget()).settings
+    changes = measure_changes(series, find_alarms_in_histories(series, settings))
     grouped = group_changes(series, changes)
     years = sum(len(history) for history in series) / RUNS_A_YEAR
     say(
@@ -142,7 +142,7 @@ def as_it_was(series: Sequence[History], options: argparse.Namespace) -> None:
         options,
     )
     for joint in sorted(grouped, key=lambda change: -len(change.changes))[:8]:
-        say(f"  {parse_run_time(joint.time):%Y-%m-%d}  {len(joint.changes)} series", options)
+        say(f"  {convert_run_time_to_utc(joint.begin_time):%Y-%m-%d}  {len(joint.changes)} series", options)
         for part in joint.parts:
             sizes = ", ".join(f"{change.size.value - 1:+.0%}" for change in part.changes)
             scopes = " and ".join(
@@ -168,7 +168,7 @@ def main() -> int:
         systems = [history for history in series if history.labels["file_system"]]
         buffers = [history for history in series if not history.labels["file_system"]] if systems else []
         systems = systems or series
-        noises = [compute_residuals(history.values) for history in systems]
+        noises = [compute_log_residuals(history.values) for history in systems]
         rates["file systems"] = null_years("noise of the file systems", noises, figures, options)
         documented([study_noise(history.values) for history in systems], figures, options)
         say(f"\nSettings within a budget of one alarm a series and year, median of 3\n{HEADING}", options)

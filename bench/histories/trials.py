@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sonde.stats.ranks import Floats
 from sonde.trends.budget import FIRST_ANSWER, resample_noise
 from sonde.trends.detectors import Alarm, DetectorSettings
-from sonde.trends.watch import watch_rows
+from sonde.trends.watch import find_alarms_in_rows
 
 PROBES, STEP_AT, SOON = 100, 60, 10
 BLOCK, AROUND = 5, 31
@@ -85,7 +85,7 @@ def _watched(histories: Floats, settings: Sequence[DetectorSettings], rows: int)
         )
         alarms += [
             replace(alarm, history=int(setting_rows[alarm.history]))
-            for alarm in watch_rows(histories[setting_rows], setting)
+            for alarm in find_alarms_in_rows(histories[setting_rows], setting)
         ]
     return alarms
 

@@ -19,9 +19,9 @@ from sonde.store.selection import Selection
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
-from sonde.trends.baseline_gate import LEAST, compute_limit
-from sonde.trends.comparison_text import format_number_name, format_value
-from sonde.trends.sides import BASELINE, SideValues, collect_numbers, find_side
+from sonde.trends.baseline_gate import LEAST, compute_median_and_limit
+from sonde.trends.comparison_text import format_history_rate, format_number_name
+from sonde.trends.sides import BASELINE, SideValues, collect_numbers, find_compared_side
 
 
 @click.group("baseline", cls=VerbGroup)
@@ -55,7 +55,7 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
     """
     archive.recover_unfinished_runs()
     tag = _make_baseline_tag(name)
-    chosen = {run.folder: run for text in runs for run in find_side(archive, text).runs}
+    chosen = {run.folder: run for text in runs for run in find_compared_side(archive, text).runs}
     if not collect_numbers(list(chosen.values())):
         raise UserError(
             f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage); a"
@@ -160,16 +160,16 @@ def _find_baseline_runs(archive: Archive, tag: str) -> list[Path]:
 def _compute_gate_limit(number: SideValues) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
     values = number.select_judged().values
-    return compute_limit(values)[1] if len(values) >= LEAST else None
+    return compute_median_and_limit(values)[1] if len(values) >= LEAST else None
 
 
 def _explain_missing_limit(number: SideValues) -> str:
     few = len(number.select_judged().values) == len(number.values)
-    return f"needs {LEAST} runs" if few else f"none: {number.about}"
+    return f"needs {LEAST} runs" if few else f"none: {number.classification_text}"
 
 
 def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
-    side = find_side(archive, tag)
+    side = find_compared_side(archive, tag)
     numbers = sorted(collect_numbers(side.runs), key=lambda number: number.key)
     keys = [number.key for number in numbers]
     if as_json:
@@ -185,9 +185,9 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
                         "op": number.key.op,
                         "unit": number.key.unit,
                         "values": list(number.values),
-                        "median": compute_limit(number.values)[0],
+                        "median": compute_median_and_limit(number.values)[0],
                         "limit": _compute_gate_limit(number),
-                        "about": number.about,
+                        "about": number.classification_text,
                     }
                     for number in numbers
                 ],
@@ -205,8 +205,8 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
             f"{100 * estimate_coefficient_of_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
         )
         value = _compute_gate_limit(number)
-        limit = format_value(value, number.key.unit) if value is not None else _explain_missing_limit(number)
-        middle = format_value(compute_limit(number.values)[0], number.key.unit)
+        limit = format_history_rate(value, number.key.unit) if value is not None else _explain_missing_limit(number)
+        middle = format_history_rate(compute_median_and_limit(number.values)[0], number.key.unit)
         table.add_row(
             format_number_name(number.key, number.plan, keys),
             number.key.op,

@@ -25,9 +25,9 @@ from sonde.trends.comparison_text import (
     describe_simulated_runs,
     format_change_interval,
     format_change_percent,
+    format_change_verdict,
+    format_history_rate,
     format_number_name,
-    format_value,
-    format_verdict,
     list_common_members,
 )
 from sonde.trends.environment import EnvironmentDifference
@@ -153,13 +153,13 @@ def _print_comparison(
         table.add_row(
             format_number_name(number.key, number.plan, keys),
             number.key.op,
-            format_value(number.levels[0], number.key.unit),
+            format_history_rate(number.levels_before_and_after[0], number.key.unit),
             str(len(number.before)),
-            format_value(number.levels[1], number.key.unit),
+            format_history_rate(number.levels_before_and_after[1], number.key.unit),
             str(len(number.after)),
             format_change_interval(number.ratio),
             _format_scatter(number),
-            format_verdict(number, bool(comparison.list_caveats_of_number(number))),
+            format_change_verdict(number, bool(comparison.list_caveats_of_number(number))),
         )
     console.print(table)
     if on_both := describe_shared_runs(comparison):
@@ -244,13 +244,13 @@ def _comparison_to_json(
                 "plan": number.plan,
                 "before": list(number.before),
                 "after": list(number.after),
-                "levels": dict(zip(("before", "after"), number.levels, strict=True)),
+                "levels": dict(zip(("before", "after"), number.levels_before_and_after, strict=True)),
                 "ratio": asdict(number.ratio),
                 "change": format_change_percent(number.ratio.value - 1),
                 "p_adjusted": number.p,
                 "smallest_visible_drop": number.visible,
                 "verdict": number.verdict,
-                "about": number.about,
+                "about": number.classification_text,
                 "caveats": [item.as_json() for item in comparison.list_caveats_of_number(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), item, strict=True)) for item in number.differs_in],
                 "cov_before": _variation_to_json(number.scatter_before),

@@ -22,13 +22,13 @@ from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.archive_gate import GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
 from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck
-from sonde.trends.comparison_text import format_change_percent, format_number_name, format_value
+from sonde.trends.comparison_text import format_change_percent, format_history_rate, format_number_name
 from sonde.trends.gate_ci_output import (
     ANNOTATIONS,
     GateCase,
     describe_baseline_checks,
     describe_limit_checks,
-    format_junit,
+    format_junit_document,
 )
 from sonde.trends.run_caveats import CaveatCount, count_caveats, list_caveat_sentences
 from sonde.trends.sides import ComparedSide
@@ -54,7 +54,7 @@ class GateOutput:
         sentences = list_caveat_sentences(caveats)
         if self.junit is not None:
             try:
-                write_file(self.junit, format_junit(cases, reference, sentences))
+                write_file(self.junit, format_junit_document(cases, reference, sentences))
             except OSError as error:
                 raise UserError(f"{self.junit} cannot be written: {error.strerror}.") from None
         if self.annotate and (text := ANNOTATIONS[self.annotate](cases, sentences)):
@@ -183,8 +183,8 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
     for item in verdict.checks:
-        measured = ", ".join(item.format_value(value) for value in item.measured[-RUNS_IN_A_ROW:])
-        table.add_row(item.phase, item.format_value(item.least), measured, _limit_verdict(item),
+        measured = ", ".join(item.format_rate(value) for value in item.measured[-RUNS_IN_A_ROW:])
+        table.add_row(item.phase, item.format_rate(item.least), measured, _limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     get_results_console().print(table)
     tried = f"{len(verdict.now.runs)} run{'s' if len(verdict.now.runs) != 1 else ''}"
@@ -211,10 +211,10 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveat
         table.add_row(
             format_number_name(item.key, item.plan, keys),
             item.key.op,
-            format_value(item.usual, unit),
-            format_value(item.limit, unit),
-            ", ".join(format_value(value, unit) for value in item.measured[-RUNS_IN_A_ROW:]),
-            format_change_percent(item.change),
+            format_history_rate(item.usual, unit),
+            format_history_rate(item.limit, unit),
+            ", ".join(format_history_rate(value, unit) for value in item.measured[-RUNS_IN_A_ROW:]),
+            format_change_percent(item.relative_change),
             _make_verdict_cell(item),
             style="bold red" if item.bad else None,
         )
@@ -258,8 +258,12 @@ def _make_verdict_cell(result: GateCheck) -> str:
     if result.not_judged:
         return f"not judged: {result.not_judged}"
     if result.bad:
-        return f"too slow, {result.low} of {counted(len(result.measured), 'run')}"
-    return f"good; {result.low} of {counted(len(result.measured), 'run')} low" if result.low else "good"
+        return f"too slow, {result.low_run_count} of {counted(len(result.measured), 'run')}"
+    return (
+        f"good; {result.low_run_count} of {counted(len(result.measured), 'run')} low"
+        if result.low_run_count
+        else "good"
+    )
 
 
 def _gate_to_json(
@@ -276,7 +280,7 @@ def _gate_to_json(
                 "usual": item.usual,
                 "limit": item.limit,
                 "measured": list(item.measured),
-                "change": item.change,
+                "change": item.relative_change,
                 "good": None if item.not_judged else not item.bad,
                 "not_judged": item.not_judged,
                 "about": item.about,

@@ -23,7 +23,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, mak
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_interval
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.history import parse_run_time
+from sonde.trends.history import convert_run_time_to_utc
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
@@ -34,7 +34,7 @@ from sonde.trends.survey_text import (
     format_dated_change,
     format_history_value,
     format_joint_dates,
-    name_history,
+    make_history_name,
     summarize_survey,
 )
 
@@ -117,7 +117,7 @@ def command(
         EXIT_NOTHING_COMPARED
         if not survey_result.analyses
         else EXIT_FAILED
-        if any(standing.slower for standing in survey_result.analyses)
+        if any(standing.is_newly_slower for standing in survey_result.analyses)
         else 0
     )
 
@@ -145,7 +145,8 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     console = get_results_console()
     runs = sum(len(standing.history) for standing in survey.analyses)
     console.print(
-        summarize_survey(survey), style="bold red" if any(standing.slower for standing in survey.analyses) else "bold"
+        summarize_survey(survey),
+        style="bold red" if any(standing.is_newly_slower for standing in survey.analyses) else "bold",
     )
     if not survey.analyses:
         return
@@ -164,7 +165,9 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
         table.add_column(title, justify="left" if title in ("history", "last change") else "right")
     for standing in survey.analyses:
         cells = _make_history_cells(standing, survey)
-        table.add_row(*cells, *[format_caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
+        table.add_row(
+            *cells, *[format_caveat_share(standing)] * doubted, style="bold red" if standing.is_newly_slower else None
+        )
     console.print(table)
     if doubted:
         console.print("doubtful: how many of its last runs have a caveat; the reasons are above.", style="dim")
@@ -178,7 +181,7 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange, events: S
         console.print(f"  {sentence}", highlight=False)
         named_changes = part.changes[:_MAX_NAMED_HISTORIES] if len(part.changes) > 1 else ()
         for change in named_changes:
-            name = name_history(survey.histories[change.history], survey.distinguishing_labels)
+            name = make_history_name(survey.histories[change.history], survey.distinguishing_labels)
             console.print(
                 f"    {name}  {format_dated_change(change)}",
                 highlight=False,
@@ -187,19 +190,21 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange, events: S
         if len(part.changes) > _MAX_NAMED_HISTORIES:
             console.print(f"    and {len(part.changes) - _MAX_NAMED_HISTORIES} more", style="dim")
     for nearby in find_nearby_events(joint, events):
-        console.print(f"  {nearby.describe()}", highlight=False)
+        console.print(f"  {nearby.describe_in_sentence()}", highlight=False)
 
 
 def _make_history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
     last_change = standing.changes[-1] if standing.changes else None
     return (
-        name_history(standing.history, survey.distinguishing_labels),
+        make_history_name(standing.history, survey.distinguishing_labels),
         f"{len(standing.history):,}",
-        format_history_value(standing.level, standing.history),
+        format_history_value(standing.current_level, standing.history),
         format_history_value(standing.now, standing.history),
         f"{100 * standing.noise:.1f} %",
         f"{100 * standing.visible:.0f} %" if standing.visible is not None else "-",
-        f"{parse_run_time(last_change.first_after):%Y-%m-%d} {format_change(last_change)}" if last_change else "",
+        f"{convert_run_time_to_utc(last_change.first_after):%Y-%m-%d} {format_change(last_change)}"
+        if last_change
+        else "",
     )
 
 
@@ -215,12 +220,12 @@ def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> di
                 "labels": dict(standing.history.labels),
                 "unit": standing.history.unit,
                 "runs": len(standing.history),
-                "level": standing.level,
+                "level": standing.current_level,
                 "now": standing.now,
                 "noise": standing.noise,
                 "visible_drop": standing.visible,
-                "slower": standing.slower,
-                "still_slower": standing.still_slower,
+                "slower": standing.is_newly_slower,
+                "still_slower": standing.is_still_slower,
                 "caveats": [caveat.as_json() for caveat in standing.caveats],
                 "segments": [asdict(part) for part in standing.segments],
                 "changes": [_change_to_json(change) for change in standing.changes],
@@ -230,14 +235,14 @@ def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> di
         "summary": summarize_survey(survey),
         "joint_changes": [
             {
-                "time": parse_run_time(joint.time).isoformat(),
-                "noticed": parse_run_time(joint.noticed).isoformat(),
+                "time": convert_run_time_to_utc(joint.begin_time).isoformat(),
+                "noticed": convert_run_time_to_utc(joint.notice_time).isoformat(),
                 "events": [
                     {
                         "id": nearby.event.id,
                         "title": nearby.event.title,
                         "distance_s": nearby.distance.total_seconds(),
-                        "sentence": nearby.describe(),
+                        "sentence": nearby.describe_in_sentence(),
                     }
                     for nearby in find_nearby_events(joint, events)
                 ],
@@ -265,9 +270,9 @@ def _part_to_json(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
 def _change_to_json(change: Change) -> dict[str, Any]:
     return {
         "detector": change.detector,
-        "last_before": parse_run_time(change.last_before).isoformat(),
-        "first_after": parse_run_time(change.first_after).isoformat(),
-        "noticed": parse_run_time(change.noticed).isoformat(),
+        "last_before": convert_run_time_to_utc(change.last_before).isoformat(),
+        "first_after": convert_run_time_to_utc(change.first_after).isoformat(),
+        "noticed": convert_run_time_to_utc(change.noticed).isoformat(),
         "runs_to_notice": change.runs_to_notice,
         "ratio": asdict(change.size),
         "change": format_change_interval(change.size),

@@ -21,7 +21,7 @@ from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.units import counted, parse_duration
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
-from sonde.trends.comparison_text import format_value
+from sonde.trends.comparison_text import format_history_rate
 from sonde.watch.archive_runner import ArchiveRunner, describe_nearby_events, record_incident_events
 from sonde.watch.configuration import read_watch_file
 from sonde.watch.description import WatchFile
@@ -168,8 +168,8 @@ def status_command(archive: Archive, as_json: bool) -> int:
         table.add_column(title)
     for history in state.histories.values():
         limit = find_limit(history)
-        usual, least = (format_value(value, history.unit) for value in limit) if limit else ("", "learning")
-        latest = format_value(history.values[-1], history.unit)
+        usual, least = (format_history_rate(value, history.unit) for value in limit) if limit else ("", "learning")
+        latest = format_history_rate(history.values[-1], history.unit)
         labels = history.labels
         mark = "slower" if history.incident else ""
         row = (labels["probe"], labels["phase"], labels["directory"], str(len(history.values)), usual, least, latest)

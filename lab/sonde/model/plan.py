@@ -31,7 +31,7 @@ _MAX_PLAN_FILE_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked, immutable plan. Create one with `from_document` or `read`."""
+    """A checked, immutable plan. Create one with `convert_event_from_json` or `read`."""
 
     document: Mapping[str, Any]
     origin: str  # file name or "standard input", for messages

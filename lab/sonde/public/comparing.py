@@ -16,10 +16,10 @@ from sonde.trends.baseline_gate import GateCheck
 from sonde.trends.changes import Change
 from sonde.trends.comparison import NumberComparison
 from sonde.trends.environment import EnvironmentDifference
-from sonde.trends.history import parse_run_time
+from sonde.trends.history import convert_run_time_to_utc
 from sonde.trends.stated_limits import LimitCheck
 from sonde.trends.survey import HistoryAnalysis, Survey
-from sonde.trends.survey_text import name_history, summarize_survey
+from sonde.trends.survey_text import make_history_name, summarize_survey
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def make_comparison(comparison: ArchiveComparison) -> RunComparison:
 
 
 def _to_compared_number(number: NumberComparison, is_doubtful: bool) -> ComparedNumber:
-    before, after = number.levels
+    before, after = number.levels_before_and_after
     low, high = (None if end is None else end - 1 for end in (number.ratio.low, number.ratio.high))
     return ComparedNumber(
         **{name: getattr(number.key, name) for name in ("phase", "op", "system", "file_system", "unit")},
@@ -301,7 +301,7 @@ def _to_compared_number(number: NumberComparison, is_doubtful: bool) -> Compared
         p=number.p,
         verdict=number.verdict,
         smallest_visible_drop=number.visible,
-        about=number.about,
+        about=number.classification_text,
         is_doubtful=is_doubtful,
     )
 
@@ -310,7 +310,7 @@ def make_trends(survey: Survey, measure: str, events: Sequence[Event]) -> TrendR
     """Returns the public form of a survey."""
     changes = [
         _to_change(survey, change, position)
-        for position, joint in enumerate(sorted(survey.joint, key=lambda item: item.time))
+        for position, joint in enumerate(sorted(survey.joint, key=lambda item: item.begin_time))
         for change in joint.changes
     ]
     return TrendResult(
@@ -328,7 +328,7 @@ def _to_history(survey: Survey, item: HistoryAnalysis) -> TrendHistory:
     labels = item.history.labels
     return TrendHistory(
         id=labels.get("history", ""),
-        name=name_history(item.history, survey.distinguishing_labels),
+        name=make_history_name(item.history, survey.distinguishing_labels),
         system=labels.get("system", ""),
         file_system=labels.get("file_system", ""),
         plan=labels.get("experiment", ""),
@@ -336,11 +336,11 @@ def _to_history(survey: Survey, item: HistoryAnalysis) -> TrendHistory:
         op=labels.get("operation", ""),
         unit=item.history.unit,
         runs=len(item.history),
-        level=item.level,
+        level=item.current_level,
         latest=item.now,
         noise=item.noise,
         smallest_visible_drop=item.visible,
-        is_slower=item.slower,
+        is_slower=item.is_newly_slower,
         is_doubtful=bool(item.caveats),
     )
 
@@ -350,10 +350,10 @@ def _to_change(survey: Survey, change: Change, joint: int) -> TrendChange:
     low, high = (None if end is None else end - 1 for end in (change.size.low, change.size.high))
     return TrendChange(
         history=history.labels.get("history", ""),
-        name=name_history(history, survey.distinguishing_labels),
-        last_before=parse_run_time(change.last_before),
-        first_after=parse_run_time(change.first_after),
-        noticed=parse_run_time(change.noticed),
+        name=make_history_name(history, survey.distinguishing_labels),
+        last_before=convert_run_time_to_utc(change.last_before),
+        first_after=convert_run_time_to_utc(change.first_after),
+        noticed=convert_run_time_to_utc(change.noticed),
         change=change.size.value - 1,
         low=low,
         high=high,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.trends.baseline_gate import LEAST, compute_limit
+from sonde.trends.baseline_gate import LEAST, compute_median_and_limit
 from sonde.trends.history import History
 from sonde.trends.survey import HistoryAnalysis
 
@@ -31,11 +31,11 @@ def compute_ratio(history: History, analysis: HistoryAnalysis | None, tagged: Co
     """The ratio of a history; None while it has too few runs. `tagged`: runs of a baseline."""
     if analysis is None:
         return None
-    level = analysis.level
+    level = analysis.current_level
     chosen = [index for index, run in enumerate(history.runs) if run in tagged] if tagged else []
     if len(chosen) >= LEAST:
         values = history.values[chosen]
-        baseline, limit = compute_limit(values.tolist())
+        baseline, limit = compute_median_and_limit(values.tolist())
         return BaselineRatio(baseline, level, level < limit or level > baseline * baseline / limit, True)
     baseline = analysis.segments[0].level
     is_sure = len(analysis.segments) > 1 and abs(np.log(level / baseline)) > _NO_DIFFERENCE

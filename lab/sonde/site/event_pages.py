@@ -16,7 +16,7 @@ from sonde.site.site_page import SitePage, make_page, make_page_link, name_histo
 from sonde.trends.changes import Change
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import Survey
-from sonde.trends.survey_text import format_dated_change, name_history
+from sonde.trends.survey_text import format_dated_change, make_history_name
 
 _EVENTS_A_PAGE = 500
 _MOST_CHANGES = 4
@@ -55,7 +55,7 @@ def _make_row(event: Event, changes: Sequence[Change], survey: Survey, root: str
         Markup("{}: {}").format(
             make_page_link(
                 name_history_page(survey.histories[change.history].labels.get("history", "")),
-                name_history(survey.histories[change.history], survey.distinguishing_labels),
+                make_history_name(survey.histories[change.history], survey.distinguishing_labels),
                 root,
             ),
             format_dated_change(change),

@@ -17,11 +17,11 @@ from sonde.model.event import Event
 from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
 from sonde.trends.changes import Change
 from sonde.trends.event_marks import EventMarks, select_event_marks
-from sonde.trends.history import History, parse_run_time
+from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.nearby_events import find_events_between
 from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
-from sonde.trends.survey_page import build_history_curve, make_legend
-from sonde.trends.survey_text import format_change, format_history_value, name_history
+from sonde.trends.survey_page import build_history_curve, make_chart_legend
+from sonde.trends.survey_text import format_change, format_history_value, make_history_name
 
 # Runs in the table of a page; the others are in the lists of runs.
 _LATEST_RUNS = 200
@@ -58,7 +58,7 @@ class HistoryContent:
             analysis.now,
             analysis.noise,
             analysis.visible,
-            analysis.slower,
+            analysis.is_newly_slower,
             # The index of a history changes when another one appears; no page shows it.
             [replace(change, history=0) for change in analysis.changes],
             analysis.caveats,
@@ -86,7 +86,7 @@ def collect_history_content(
     runs = history.runs[max(0, len(history) - _LATEST_RUNS) :]
     return HistoryContent(
         name,
-        name_history(history, survey.distinguishing_labels),
+        make_history_name(history, survey.distinguishing_labels),
         history,
         analysis,
         tuple(survey.count_together(change) for change in changes),
@@ -99,7 +99,7 @@ def collect_history_content(
 
 def _describe_nearby_events(change: Change, events: Sequence[Event]) -> str:
     nearby = find_events_between(change.last_before, change.first_after, events)
-    return " ".join(entry.describe() for entry in nearby)
+    return " ".join(entry.describe_in_sentence() for entry in nearby)
 
 
 def build_history_page(content: HistoryContent) -> SitePage:
@@ -112,19 +112,19 @@ def build_history_page(content: HistoryContent) -> SitePage:
         sentence = f"Fewer than {SHORTEST} runs: nothing can be said about changes."
         unit = "op/s" if history.unit == "op/s" else "B/s"
         times, values = history.times.tolist(), history.values.tolist()
-        curve = HistoryCurve("", sentence, unit, times, values, (), (), marks.lines())
+        curve = HistoryCurve("", sentence, unit, times, values, (), (), marks.make_chart_lines())
     chart = build_history_chart(curve, begin, end).render()
     facts = [(title, history.labels[label]) for title, label in _LABELS if history.labels.get(label)]
     facts.append(("Time", format_date_span(format_day(begin), format_day(end))))
     facts.append(("Id", history.labels.get("history", "")))
-    sections = [StudySection("Runs over time", [], [make_legend(marks), chart])]
+    sections = [StudySection("Runs over time", [], [make_chart_legend(marks), chart])]
     sections += _make_changes_section(content)
-    sections += marks.describe()
+    sections += marks.make_event_table()
     strip = build_strip_chart("", curve.unit, history.times, history.values)
     if strip is not None:
         sections.append(StudySection("Spread by date", [], [strip.render()]))
     sections.append(_make_runs_section(content))
-    alarms = [curve.summary] if analysis is not None and analysis.slower else []
+    alarms = [curve.summary] if analysis is not None and analysis.is_newly_slower else []
     return make_page(content.name, content.title, facts=facts, sections=sections, alarms=alarms)
 
 
@@ -133,7 +133,7 @@ def _make_changes_section(content: HistoryContent) -> list[StudySection]:
         return []
     rows = [
         (
-            f"{parse_run_time(change.first_after):%Y-%m-%d %H:%M}",
+            f"{convert_run_time_to_utc(change.first_after):%Y-%m-%d %H:%M}",
             format_change(change),
             f"{change.runs_to_notice} runs",
             f"{together} others" if together else "",
@@ -158,7 +158,7 @@ def _make_runs_section(content: HistoryContent) -> StudySection:
         run, link, has_report = runs[index - first]
         rows.append(
             (
-                f"{parse_run_time(float(history.times[index])):%Y-%m-%d %H:%M}",
+                f"{convert_run_time_to_utc(float(history.times[index])):%Y-%m-%d %H:%M}",
                 make_page_link(link, run, "../") if link else run,
                 make_page_link(name_run_page(run), "report", "../") if has_report else "",
                 format_history_value(float(history.values[index]), history),

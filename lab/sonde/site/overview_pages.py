@@ -17,7 +17,7 @@ from sonde.model.units import counted
 from sonde.site.baselines import BaselineRatio
 from sonde.site.site_page import SitePage, make_page, make_page_link, name_history_page
 from sonde.trends.comparison_text import format_change_percent
-from sonde.trends.history import History, parse_run_time
+from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
@@ -25,7 +25,7 @@ from sonde.trends.survey_text import (
     format_change,
     format_history_value,
     format_joint_dates,
-    name_history,
+    make_history_name,
     summarize_survey,
 )
 from sonde.watch.watch_state import Incident
@@ -65,7 +65,7 @@ def build_overview(
         facts.append(("Time", format_date_span(format_day(float(min(times))), format_day(float(max(times))))))
     open_incidents = [incident for incident in incidents if incident.status == "open"]
     alarms = [f"{incident.summary} Open since {format_day(incident.opened)}." for incident in open_incidents]
-    if any(analysis.slower for analysis in survey.analyses):
+    if any(analysis.is_newly_slower for analysis in survey.analyses):
         alarms.append(summarize_survey(survey))
     sections = [
         *_make_matrices(entries),
@@ -147,12 +147,12 @@ def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iter
     if not survey.joint:
         return
     rows = []
-    for joint in sorted(survey.joint, key=lambda joint: joint.time, reverse=True)[:_MOST_JOINTS]:
-        nearby = [entry.describe() for entry in find_nearby_events(joint, events)]
+    for joint in sorted(survey.joint, key=lambda joint: joint.begin_time, reverse=True)[:_MOST_JOINTS]:
+        nearby = [entry.describe_in_sentence() for entry in find_nearby_events(joint, events)]
         links = Markup(", ").join(
             make_page_link(
                 name_history_page(survey.histories[change.history].labels.get("history", "")),
-                name_history(survey.histories[change.history], survey.distinguishing_labels),
+                make_history_name(survey.histories[change.history], survey.distinguishing_labels),
             )
             for change in joint.changes[:3]
         )
@@ -193,13 +193,13 @@ def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SiteP
         last = analysis.changes[-1] if analysis and analysis.changes else None
         rows.append(
             (
-                make_page_link(entry.page, name_history(history, survey.distinguishing_labels)),
+                make_page_link(entry.page, make_history_name(history, survey.distinguishing_labels)),
                 f"{len(history):,}",
-                f"{parse_run_time(float(history.times[-1])):%Y-%m-%d}",
-                format_history_value(analysis.level, history) if analysis else "",
+                f"{convert_run_time_to_utc(float(history.times[-1])):%Y-%m-%d}",
+                format_history_value(analysis.current_level, history) if analysis else "",
                 format_change_percent(entry.ratio.ratio - 1) if entry.ratio else "too few runs",
                 f"{100 * analysis.noise:.1f} %" if analysis else "",
-                f"{parse_run_time(last.first_after):%Y-%m-%d} {format_change(last)}" if last else "",
+                f"{convert_run_time_to_utc(last.first_after):%Y-%m-%d} {format_change(last)}" if last else "",
             )
         )
     columns = ["History", "Runs", "Latest run", "Level", "To the baseline", "Noise", "Latest change"]

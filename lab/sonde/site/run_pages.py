@@ -17,7 +17,7 @@ from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.units import counted
 from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
-from sonde.trends.comparison_text import format_value
+from sonde.trends.comparison_text import format_history_rate
 
 COLUMNS = (
     "run", "folder", "started_s", "plan", "title", "target", "host", "nodes", "tasks", "status", "seconds", "source",
@@ -105,7 +105,7 @@ def _format_rate(row: Mapping[str, Any], direction: str) -> str:
     for unit, column in (("bytes/s", "bytes_per_s"), ("op/s", "ops_per_s")):
         value = row[f"{direction}_{column}"]
         if value:
-            return format_value(value, unit)
+            return format_history_rate(value, unit)
     return ""
 
 

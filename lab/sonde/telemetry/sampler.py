@@ -25,7 +25,7 @@ DEFAULT_INTERVAL_S = 1.0
 
 
 class Sampler:
-    """Samples every `interval_s` seconds, and at `sample`, between entering and leaving a `with` block.
+    """Samples every `usual_interval_s` seconds, and at `sample`, between entering and leaving a `with` block.
 
     Errors never leave the sampler: a source that fails is recorded as lost, and a full disk ends the sampling.
     """

@@ -10,7 +10,7 @@ from sonde.model.system import System
 from sonde.store.archive import Archive
 from sonde.trends.comparison import MIN_CHANGE, Comparison, compare_sides
 from sonde.trends.environment import EnvironmentDifference, compare_environments
-from sonde.trends.sides import find_side, keep_runs_of_one_origin
+from sonde.trends.sides import find_compared_side, keep_runs_of_one_origin
 from sonde.trends.target_comparison import TargetComparison, compare_targets
 
 
@@ -25,21 +25,24 @@ class ArchiveComparison:
 
 def compare_archive_sides(
     archive: Archive,
-    before: str,
-    after: str,
-    hint: str,
+    runs_before: str,
+    runs_after: str,
+    refusal_hint: str,
     smallest_change: float = MIN_CHANGE,
     with_simulated: bool = False,
     machine: System | None = None,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ArchiveComparison:
-    """Compares the runs that the texts mean (see `find_side`). `machine` names the server and unit of each target.
+    """Compares the runs that the texts mean (see `find_compared_side`). `machine` names the server and unit of each target.
 
-    Raises UserError, with the sentence `hint`, if one side is simulated and the other is not, unless `with_simulated`.
+    Raises UserError, with the sentence `refusal_hint`, if one side is simulated and the other is not, unless `with_simulated`.
     """
-    old, new = find_side(archive, before, step), find_side(archive, after, step)
+    old, new = (
+        find_compared_side(archive, runs_before, on_progress),
+        find_compared_side(archive, runs_after, on_progress),
+    )
     if not with_simulated:
-        old, new = keep_runs_of_one_origin(old, new, hint)
+        old, new = keep_runs_of_one_origin(old, new, refusal_hint)
     comparison = compare_sides(old, new, smallest_change)
     environment = compare_environments(comparison.before.runs, comparison.after.runs)
     return ArchiveComparison(comparison, environment, compare_targets(comparison, machine))

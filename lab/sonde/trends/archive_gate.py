@@ -17,8 +17,8 @@ from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN, Summary, read_summary
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline
-from sonde.trends.sides import BASELINE, ComparedSide, find_side, keep_runs_of_one_origin
-from sonde.trends.stated_limits import Limit, LimitCheck, check_limit
+from sonde.trends.sides import BASELINE, ComparedSide, find_compared_side, keep_runs_of_one_origin
+from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs
 
 _SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
 
@@ -45,15 +45,15 @@ class GateVerdict(Generic[Check]):
 
 
 def gate_against_baseline(
-    archive: Archive, run: str, baseline: str, retests: int, repeat: Repeat
+    archive: Archive, run_reference: str, baseline_reference: str, most_retests: int, repeat_run: Repeat
 ) -> GateVerdict[GateCheck]:
-    """Checks the run against the baseline, and calls `repeat` up to `retests` times while a number is too slow.
+    """Checks the run against the baseline, and calls `repeat_run` up to `most_retests` times while a number is too slow.
 
-    `baseline` is the name of a baseline, or a side as `find_side` reads it. Raises UserError, and NothingComparedError
+    `baseline_reference` is the name of a baseline, or a side as `find_compared_side` reads it. Raises UserError, and NothingComparedError
     if both have no number in common.
     """
-    reference = find_side(archive, _resolve_baseline(archive, baseline))
-    now = find_side(archive, run)
+    reference = find_compared_side(archive, _resolve_baseline(archive, baseline_reference))
+    now = find_compared_side(archive, run_reference)
     reference = ComparedSide(
         reference.name, tuple(item for item in reference.runs if item.id not in {current.id for current in now.runs})
     )
@@ -61,22 +61,22 @@ def gate_against_baseline(
         raise UserError(f"{reference.name} holds no other run than the one to be judged.")
     reference, now = keep_runs_of_one_origin(reference, now, _SIMULATED_HINT)
 
-    def check(side: ComparedSide) -> GateVerdict[GateCheck]:
+    def check_side(side: ComparedSide) -> GateVerdict[GateCheck]:
         return GateVerdict(side, check_against_baseline(reference, side), reference)
 
-    return _repeat_while_bad(now, check, retests, repeat)
+    return _repeat_while_bad(now, check_side, most_retests, repeat_run)
 
 
 def gate_against_limits(
-    archive: Archive, run: str, limits: Sequence[Limit], retests: int, repeat: Repeat
+    archive: Archive, run_reference: str, limits: Sequence[Limit], most_retests: int, repeat_run: Repeat
 ) -> GateVerdict[LimitCheck]:
-    """Checks the run against stated limits, and calls `repeat` up to `retests` times while a number is too slow. One
+    """Checks the run against stated limits, and calls `repeat_run` up to `most_retests` times while a number is too slow. One
     run that reaches a limit is enough. Raises UserError."""
 
-    def check(side: ComparedSide) -> GateVerdict[LimitCheck]:
-        return GateVerdict(side, [check_limit(item, side.runs) for item in limits])
+    def check_side(side: ComparedSide) -> GateVerdict[LimitCheck]:
+        return GateVerdict(side, [check_limit_against_runs(item, side.runs) for item in limits])
 
-    return _repeat_while_bad(find_side(archive, run), check, retests, repeat)
+    return _repeat_while_bad(find_compared_side(archive, run_reference), check_side, most_retests, repeat_run)
 
 
 def _repeat_while_bad(
@@ -108,7 +108,7 @@ def repeat_run(
     plan = Plan.from_document(read_document(plan_file), plan_file)
     name = str(run.document.get("launcher") or LOCAL)
     ranks = run.document.get("processes")
-    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _launcher_args(run))
+    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _get_launcher_args(run))
     setup = RunSetup(find_engine(), archive, launcher, None, on_stop)
     on_begin(plan)
     result = conduct_run(plan, setup, observer, facts={"role": "retest", "group": run.group or run.id})
@@ -117,21 +117,21 @@ def repeat_run(
     return read_summary(result.folder)
 
 
-def _resolve_baseline(archive: Archive, text: str) -> str:
+def _resolve_baseline(archive: Archive, baseline_text: str) -> str:
     """Returns the side for the text: a plain word is the name of a baseline. Raises UserError if there is none."""
-    if ":" in text or ".." in text or "/" in text:
-        return text
+    if ":" in baseline_text or ".." in baseline_text or "/" in baseline_text:
+        return baseline_text
     try:
-        find_side(archive, f"{BASELINE}{text}")
+        find_compared_side(archive, f"{BASELINE}{baseline_text}")
     except UserError:
         raise UserError(
-            f'There is no baseline "{text}"; `sonde baseline set {text} RUN...` makes it, `sonde baseline show`'
+            f'There is no baseline "{baseline_text}"; `sonde baseline set {baseline_text} RUN...` makes it, `sonde baseline show`'
             f" lists those there are."
         ) from None
-    return f"{BASELINE}{text}"
+    return f"{BASELINE}{baseline_text}"
 
 
-def _launcher_args(run: Summary) -> str:
+def _get_launcher_args(run: Summary) -> str:
     """Returns the value of --launcher-args in the run's command line."""
     command = run.document.get("command")
     arguments = [str(argument) for argument in command] if isinstance(command, list) else []

@@ -16,18 +16,20 @@ ProbeValue = Literal["delivered", "capability"]
 UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
 
 
-def join_repeats(stored: Sequence[stored_history.Series], kind: ProbeValue = "delivered") -> list[History]:
+def join_repeats(
+    stored_histories: Sequence[stored_history.Series], probe_value: ProbeValue = "delivered"
+) -> list[History]:
     """The stored histories, the repeats of each probe (runs of one group) joined: their median is what users get
     ("delivered"), the best ones tell what the system can do ("capability")."""
-    return [_convert_to_history(history, kind) for history in stored]
+    return [_convert_to_history(history, probe_value) for history in stored_histories]
 
 
-def _convert_to_history(item: stored_history.Series, kind: ProbeValue) -> History:
-    key = item.key
+def _convert_to_history(stored_history_of_key: stored_history.Series, probe_value: ProbeValue) -> History:
+    key = stored_history_of_key.key
     labels = {
         "system": key.system,
         "file_system": key.file_system,
-        "experiment": item.plan or key.plan_hash,
+        "experiment": stored_history_of_key.plan or key.plan_hash,
         "phase": key.phase,
         "operation": key.op,
         "cache": key.cache,
@@ -36,15 +38,21 @@ def _convert_to_history(item: stored_history.Series, kind: ProbeValue) -> Histor
         "epoch": key.epoch,
         "history": key.id,
     }
-    groups = list(item.groups)
+    groups = list(stored_history_of_key.groups)
     if not any(groups):
-        return History(labels, item.times, item.values, UNITS.get(key.unit, key.unit), item.runs)
+        return History(
+            labels,
+            stored_history_of_key.times,
+            stored_history_of_key.values,
+            UNITS.get(key.unit, key.unit),
+            stored_history_of_key.runs,
+        )
     places: dict[str, list[int]] = {}
     for index, group in enumerate(groups):
         places.setdefault(group or f" {index}", []).append(index)
-    probes = [(rows, summarize_probe(item.values[rows])) for rows in places.values()]
-    times = np.array([float(item.times[rows[0]]) for rows, _ in probes])
-    values = np.array([getattr(result, kind) for _, result in probes], dtype=float)
+    probes = [(rows, summarize_probe(stored_history_of_key.values[rows])) for rows in places.values()]
+    times = np.array([float(stored_history_of_key.times[rows[0]]) for rows, _ in probes])
+    values = np.array([getattr(result, probe_value) for _, result in probes], dtype=float)
     order = np.argsort(times, kind="stable")
-    runs = tuple(item.runs[probes[index][0][0]] for index in order)
+    runs = tuple(stored_history_of_key.runs[probes[index][0][0]] for index in order)
     return History(labels, times[order], values[order], UNITS.get(key.unit, key.unit), runs)

@@ -16,11 +16,11 @@ from sonde.store.history import Series, list_histories_in_catalog
 from sonde.store.selection import Selection
 from sonde.trends.archive_histories import ProbeValue, join_repeats
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.doubtful_histories import add_caveats
+from sonde.trends.doubtful_histories import add_caveats_to_survey
 from sonde.trends.environment_events import find_environment_events
 from sonde.trends.history import History
 from sonde.trends.survey import Survey, survey_histories
-from sonde.trends.survey_cache import SurveyCache, index_key, make_histories_key, make_selection_key
+from sonde.trends.survey_cache import SurveyCache, make_histories_key, make_selection_key, make_survey_key
 
 # Makes a block in which `step(done, total)` shows the progress.
 Progress = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
@@ -36,7 +36,7 @@ class SurveyRequest:
     smallest_change: float = DetectorSettings.smallest_change
 
     @property
-    def settings(self) -> tuple[object, ...]:
+    def result_settings(self) -> tuple[object, ...]:
         """What a result depends on besides the runs."""
         return self.wanted, self.measure, self.budget, self.smallest_change
 
@@ -49,7 +49,7 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
     cache = SurveyCache(catalog.find_cache_folder("trend"))
     stamps = catalog.list_index_stamps()
     if stamps is not None and not needs_values:
-        remembered = cache.load_cached_survey(index_key(stamps, *request.settings))
+        remembered = cache.load_cached_survey(make_survey_key(stamps, *request.result_settings))
         if remembered is not None:
             return remembered
     return read_survey_and_histories(catalog, request, progress)[0]
@@ -78,20 +78,20 @@ def read_survey_and_histories(
     stamps = catalog.list_index_stamps()
     measured, simulated = _select_measured(catalog, request)
     histories = join_repeats(measured, request.measure)
-    key = make_histories_key(histories, *request.settings[1:])
+    key = make_histories_key(histories, *request.result_settings[1:])
     computed = cache.load_cached_survey(key, histories)
     if computed is None:
         computed = _compute_survey(cache, histories, request, progress)
-        cache.store(key, computed)
+        cache.store_survey(key, computed)
     # The caveats of runs do not follow from their values.
     computed = replace(
-        add_caveats(computed, catalog.root),
+        add_caveats_to_survey(computed, catalog.root),
         simulated=simulated,
         environment_events=_find_environment_events(cache, computed, request, catalog.root),
     )
     # The files of the index may have been replaced while they were read.
     if stamps is not None and catalog.list_index_stamps() == stamps:
-        cache.store(index_key(stamps, *request.settings), computed)
+        cache.store_survey(make_survey_key(stamps, *request.result_settings), computed)
     return computed, histories
 
 
@@ -106,10 +106,10 @@ def _find_environment_events(
 ) -> tuple[Event, ...]:
     """The events from records; those of changes that an earlier survey had are cached."""
     wanted = replace(request.wanted, since_s=None, until_s=None)
-    question = make_selection_key("environment", wanted, *request.settings[1:])
+    question = make_selection_key("environment", wanted, *request.result_settings[1:])
     results = cache.load_results(question)
     events = find_environment_events(root, survey, results)
-    cache.store_results(question, results, finished=True)
+    cache.store_results(question, results, is_finished=True)
     return events
 
 
@@ -118,7 +118,7 @@ def _compute_survey(
 ) -> Survey:
     """A new survey, which uses the results of an earlier one; an interrupted survey leaves its results too."""
     # Results belong to values, so they hold for any time span.
-    question = make_selection_key(replace(request.wanted, since_s=None, until_s=None), *request.settings[1:])
+    question = make_selection_key(replace(request.wanted, since_s=None, until_s=None), *request.result_settings[1:])
     known_results = cache.load_results(question)
     is_finished = False
     try:

@@ -14,7 +14,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.model.units import counted
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_numbers
+from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
 
 # Below this many baseline runs a limit is a guess.
 LEAST = 5
@@ -37,25 +37,27 @@ class GateCheck:
     about: str = ""  # what the number describes where that is not storage
 
     @property
-    def low(self) -> int:
+    def low_run_count(self) -> int:
         """How many of the measured runs are below the limit."""
         return sum(value < self.limit for value in self.measured)
 
     @property
     def bad(self) -> bool:
         """Whether all of them are: a single low run is weather. False for a number that is not judged."""
-        return not self.not_judged and self.low == len(self.measured)
+        return not self.not_judged and self.low_run_count == len(self.measured)
 
     @property
-    def change(self) -> float:
+    def relative_change(self) -> float:
         """Median now by median then, less 1."""
         return float(np.median(self.measured)) / self.usual - 1
 
 
-def compute_limit(values: Sequence[float], settings: DetectorSettings | None = None) -> tuple[float, float]:
-    """The median of `values` and the limit below it: four robust standard deviations and 15 %, whichever is lower."""
+def compute_median_and_limit(
+    baseline_values: Sequence[float], settings: DetectorSettings | None = None
+) -> tuple[float, float]:
+    """The median of `baseline_values` and the limit below it: four robust standard deviations and 15 %, whichever is lower."""
     settings = settings or DetectorSettings()
-    logs = np.log(np.asarray(values, dtype=float))
+    logs = np.log(np.asarray(baseline_values, dtype=float))
     middle = float(np.median(logs))
     spread = max(compute_robust_sd(logs), settings.min_spread)
     drop = max(settings.collapse_deviations * spread, -log(1 - settings.collapse_change))
@@ -67,7 +69,7 @@ def check_against_baseline(
 ) -> list[GateCheck]:
     """Each number that baseline and runs have in common. Raises NothingComparedError when there is none, UserError
     when the baseline has too few runs."""
-    both = pair_numbers(collect_numbers(baseline.runs), collect_numbers(now.runs))
+    both = pair_comparable_numbers(collect_numbers(baseline.runs), collect_numbers(now.runs))
     if not both:
         raise NothingComparedError(
             f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
@@ -79,20 +81,30 @@ def check_against_baseline(
             f"{baseline.name} holds {counted(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
             " at least, and ten are better: add runs with `sonde baseline set`."
         )
-    return sorted((_judge_number(old, new, settings) for old, new in both), key=lambda item: item.key)
+    return sorted((_check_number_against_baseline(old, new, settings) for old, new in both), key=lambda item: item.key)
 
 
-def _judge_number(old: SideValues, new: SideValues, settings: DetectorSettings | None) -> GateCheck:
-    differs = tuple(list_key_differences(old.key, new.key))
-    before, after = old.select_judged(), new.select_judged()
+def _check_number_against_baseline(
+    baseline: SideValues, candidate: SideValues, settings: DetectorSettings | None
+) -> GateCheck:
+    differs = tuple(list_key_differences(baseline.key, candidate.key))
+    before, after = baseline.select_judged(), candidate.select_judged()
     reason = ""
     if not after.values:
-        reason = f"not a storage number ({new.about})"
+        reason = f"not a storage number ({candidate.classification_text})"
     elif len(before.values) < LEAST:
-        reason = (
-            f"{len(before.values)} of {counted(len(old.values), 'baseline run')} have a storage number ({old.about})"
-        )
+        reason = f"{len(before.values)} of {counted(len(baseline.values), 'baseline run')} have a storage number ({baseline.classification_text})"
     if reason:
-        before, after = old, new
-    usual, limit = compute_limit(before.values, settings)
-    return GateCheck(new.key, new.plan, before.values, usual, limit, after.values, differs, reason, new.about)
+        before, after = baseline, candidate
+    usual, limit = compute_median_and_limit(before.values, settings)
+    return GateCheck(
+        candidate.key,
+        candidate.plan,
+        before.values,
+        usual,
+        limit,
+        after.values,
+        differs,
+        reason,
+        candidate.classification_text,
+    )

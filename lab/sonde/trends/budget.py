@@ -22,7 +22,7 @@ from sonde.stats.change_model import MIN_RUNS
 from sonde.stats.ranks import Floats
 from sonde.stats.segments import Segment, find_segments
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.watch import watch_rows
+from sonde.trends.watch import find_alarms_in_rows
 
 # Runs of history before the site's own noise is used; until then the published thresholds apply.
 ENOUGH = 60
@@ -52,7 +52,7 @@ class Budget:
             raise ValueError("a budget needs more than no alarms and more than no runs a year")
 
     @property
-    def per_run(self) -> float:
+    def alarms_per_run(self) -> float:
         return self.alarms_per_year / self.runs_per_year
 
 
@@ -76,40 +76,42 @@ class Calibration:
         return cls(**{**document, "settings": DetectorSettings(**document["settings"])})
 
 
-def compute_residuals(rates: ArrayLike, parts: Sequence[Segment] | None = None) -> Floats:
-    """The logarithms minus the medians of their segments of constant level (`parts`, if computed already).
+def compute_log_residuals(rates: ArrayLike, segments: Sequence[Segment] | None = None) -> Floats:
+    """The logarithms minus the medians of their segments of constant level (`segments`, if computed already).
 
     A running median would also remove slow noise, and detectors calibrated on the rest would raise twice the promised
     false alarms.
     """
     values: Floats = np.log(np.asarray(rates, dtype=float))
-    for part in find_segments(rates) if parts is None else parts:
+    for part in find_segments(rates) if segments is None else segments:
         values[part.first : part.end] -= log(part.level)
     return values
 
 
-def resample_noise(noise: Floats, rows: int, runs: int, random: np.random.Generator, block: int = BLOCK) -> Floats:
-    """`rows` histories of `runs` runs without change, drawn from `noise` in blocks of consecutive runs."""
-    block = min(block, noise.size)
-    starts = random.integers(0, noise.size - block + 1, (rows, -(-runs // block)))
-    drawing: Floats = noise[(starts[:, :, None] + np.arange(block)).reshape(rows, -1)[:, :runs]]
+def resample_noise(
+    noise: Floats, history_count: int, run_count: int, generator: np.random.Generator, block_length: int = BLOCK
+) -> Floats:
+    """`history_count` histories of `run_count` runs without change, drawn from `noise` in blocks of consecutive runs."""
+    block_length = min(block_length, noise.size)
+    starts = generator.integers(0, noise.size - block_length + 1, (history_count, -(-run_count // block_length)))
+    drawing: Floats = noise[(starts[:, :, None] + np.arange(block_length)).reshape(history_count, -1)[:, :run_count]]
     return drawing
 
 
 def count_false_alarms(
-    noises: Sequence[Floats], settings: DetectorSettings, runs: int, rows: int, seed: int
+    noises: Sequence[Floats], settings: DetectorSettings, run_count: int, history_count: int, seed: int
 ) -> tuple[int, int, int]:
-    """Alarms, alarms of the collapse detector, and watched runs of `rows` histories of `runs` runs from each noise.
+    """Alarms, alarms of the collapse detector, and watched runs of `history_count` histories of `run_count` runs from each noise.
 
     Runs before the first possible alarm do not count as watched.
     """
     random = np.random.default_rng(seed)
-    drawing = np.concatenate([resample_noise(noise, rows, runs, random) for noise in noises])
-    alarms = watch_rows(drawing, settings)
+    drawing = np.concatenate([resample_noise(noise, history_count, run_count, random) for noise in noises])
+    alarms = find_alarms_in_rows(drawing, settings)
     return (
         len(alarms),
         sum(alarm.detector == "collapse" for alarm in alarms),
-        drawing.shape[0] * max(1, runs - FIRST_ANSWER),
+        drawing.shape[0] * max(1, run_count - FIRST_ANSWER),
     )
 
 
@@ -118,9 +120,9 @@ def calibrate_detector(
     budget: Budget,
     settings: DetectorSettings | None = None,
     seed: int = 1,
-    step: Callable[[], None] = lambda: None,
+    on_step: Callable[[], None] = lambda: None,
 ) -> Calibration:
-    """The most sensitive settings within `budget` on these residuals (one array per history). Calls `step` before each
+    """The most sensitive settings within `budget` on these residuals (one array per history). Calls `on_step` before each
     trial.
 
     Short arrays are left out; when none has `ENOUGH` runs the given settings (else the published ones) are returned.
@@ -134,32 +136,38 @@ def calibrate_detector(
     runs = _SIMULATED_YEAR
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
     # A rate estimated from few runs is uncertain.
-    allowed = budget.per_run * float(np.clip(1 - 15 / np.sqrt(run_count), 0.5, 0.95))
+    allowed = budget.alarms_per_run * float(np.clip(1 - 15 / np.sqrt(run_count), 0.5, 0.95))
 
     @functools.cache
-    def counted(tried: DetectorSettings) -> tuple[int, int, int]:
-        step()
-        return count_false_alarms(long, tried, runs, rows, seed)
+    def count_alarms(tried_settings: DetectorSettings) -> tuple[int, int, int]:
+        on_step()
+        return count_false_alarms(long, tried_settings, runs, rows, seed)
 
-    def rate(tried: DetectorSettings, collapse_only: bool = False) -> float:
-        alarms, gate, watched = counted(tried)
+    def compute_alarm_rate(tried_settings: DetectorSettings, collapse_only: bool = False) -> float:
+        alarms, gate, watched = count_alarms(tried_settings)
         return (gate if collapse_only else alarms) / watched
 
     result = float("inf")
     for deviations in _COLLAPSE_DEVIATIONS:
         settings = replace(settings, collapse_deviations=deviations, arl0=_ARL0[-1])
-        if rate(settings, collapse_only=True) > allowed * _COLLAPSE_FRACTION:
+        if compute_alarm_rate(settings, collapse_only=True) > allowed * _COLLAPSE_FRACTION:
             continue
-        result = rate(settings)
+        result = compute_alarm_rate(settings)
         if result > allowed:  # the least sensitive drift detector exceeds the budget, so all do
             continue
         low, high = 0, len(_ARL0) - 1
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if rate(replace(settings, arl0=_ARL0[middle])) <= allowed else (middle + 1, high)
+            low, high = (
+                (low, middle)
+                if compute_alarm_rate(replace(settings, arl0=_ARL0[middle])) <= allowed
+                else (middle + 1, high)
+            )
         settings = replace(settings, arl0=_ARL0[high])
-        result = rate(settings)
+        result = compute_alarm_rate(settings)
         break
     if result == float("inf"):
-        result = rate(settings)
-    return Calibration(settings, 100 * result, run_count, from_site_noise=True, meets_budget=result <= budget.per_run)
+        result = compute_alarm_rate(settings)
+    return Calibration(
+        settings, 100 * result, run_count, from_site_noise=True, meets_budget=result <= budget.alarms_per_run
+    )

@@ -54,20 +54,20 @@ class Change:
         return abs(log(self.since.value)) < abs(log(self.size.value)) / 2
 
 
-class RatioOf(Protocol):
+class CompareRates(Protocol):
     """Computes the ratio of two sides, or takes it from a cache."""
 
-    def __call__(self, before: Floats, after: Floats, *, test: bool = ...) -> RateRatio: ...
+    def __call__(self, rates_before: Floats, rates_after: Floats, *, with_p_value: bool = ...) -> RateRatio: ...
 
 
-class ExplanationsOf(Protocol):
+class CacheExplanations(Protocol):
     """The explanations with this key: computed by `make`, or from a cache."""
 
-    def __call__(self, key: str, make: Callable[[], list[Explanation]]) -> list[Explanation]: ...
+    def __call__(self, key: str, compute_explanations: Callable[[], list[Explanation]]) -> list[Explanation]: ...
 
 
 def measure_changes(
-    histories: Sequence[History], alarms: Sequence[Alarm], ratio_of: RatioOf = compare_rates
+    histories: Sequence[History], alarms: Sequence[Alarm], ratio_of: CompareRates = compare_rates
 ) -> list[Change]:
     """Each alarm with its times and the size of the change, from up to 30 runs before it.
 
@@ -107,12 +107,12 @@ class Part:
     explanation: Explanation
 
     @property
-    def smallest(self) -> Change:
+    def smallest_change(self) -> Change:
         """The change of the least size."""
         return min(self.changes, key=lambda change: abs(log(change.size.value)))
 
     @property
-    def largest(self) -> Change:
+    def largest_change(self) -> Change:
         return max(self.changes, key=lambda change: abs(log(change.size.value)))
 
 
@@ -127,32 +127,32 @@ class JointChange:
         return tuple(change for part in self.parts for change in part.changes)
 
     @property
-    def time(self) -> float:
+    def begin_time(self) -> float:
         """The earliest first run after."""
         return min(change.first_after for change in self.changes)
 
     @property
-    def end(self) -> float:
+    def end_time(self) -> float:
         """The latest first run after."""
         return max(change.first_after for change in self.changes)
 
     @property
-    def noticed(self) -> float:
+    def notice_time(self) -> float:
         return min(change.noticed for change in self.changes)
 
 
 def group_changes(
     histories: Sequence[History],
     changes: Sequence[Change],
-    ratio_of: RatioOf = compare_rates,
-    explanations_of: ExplanationsOf = lambda key, make: make(),
+    ratio_of: CompareRates = compare_rates,
+    explanations_of: CacheExplanations = lambda key, make: make(),
 ) -> list[JointChange]:
     """Groups of changes, the oldest first.
 
     A group reaches no further than three runs (of the slower history) from its first change, so that a chain of small
     distances does not join what is weeks apart. A history is in a group once.
     """
-    intervals = [history.interval_s for history in histories]
+    intervals = [history.usual_interval_s for history in histories]
     groups: list[list[Change]] = []
     for change in sorted(changes, key=lambda change: change.first_after):
         group = groups[-1] if groups else []
@@ -163,11 +163,11 @@ def group_changes(
             group.append(change)
         else:
             groups.append([change])
-    surroundings = _Surroundings(histories, changes)
-    return [_join_changes(surroundings, group, ratio_of, explanations_of) for group in groups]
+    surroundings = _HistoriesWithChanges(histories, changes)
+    return [_make_joint_change(surroundings, group, ratio_of, explanations_of) for group in groups]
 
 
-class _Surroundings:
+class _HistoriesWithChanges:
     """All histories with the times of their changes: what a joint change is compared with."""
 
     def __init__(self, histories: Sequence[History], changes: Sequence[Change]) -> None:
@@ -179,11 +179,11 @@ class _Surroundings:
         for times in self._change_times:
             times.sort()
 
-    def select_sides(self, index: int, time: float) -> tuple[Floats, Floats]:
+    def select_rates_around(self, history_index: int, change_time: float) -> tuple[Floats, Floats]:
         """Up to 30 runs of a history on either side of a time, up to its nearest change on each side."""
-        history, change_times = self.histories[index], self._change_times[index]
-        split = bisect.bisect_right(change_times, time)
-        middle = int(history.times.searchsorted(time))
+        history, change_times = self.histories[history_index], self._change_times[history_index]
+        split = bisect.bisect_right(change_times, change_time)
+        middle = int(history.times.searchsorted(change_time))
         first = int(history.times.searchsorted(change_times[split - 1])) if split else 0
         last = int(history.times.searchsorted(change_times[split])) if split < len(change_times) else len(history)
         return (
@@ -192,26 +192,31 @@ class _Surroundings:
         )
 
 
-def _join_changes(
-    surroundings: _Surroundings, group: Sequence[Change], ratio_of: RatioOf, explanations_of: ExplanationsOf
+def _make_joint_change(
+    surroundings: _HistoriesWithChanges,
+    changes_together: Sequence[Change],
+    ratio_of: CompareRates,
+    explanations_of: CacheExplanations,
 ) -> JointChange:
     # Changes of opposite directions are never one part, however uncertain their sizes are.
-    directions = [[i for i, change in enumerate(group) if change.is_drop is is_drop] for is_drop in (True, False)]
+    directions = [
+        [i for i, change in enumerate(changes_together) if change.is_drop is is_drop] for is_drop in (True, False)
+    ]
     sizes = [
         [positions[index] for index in indexes]
         for positions in directions
         if positions
-        for indexes in group_by_size([_estimate_size_and_error(group[position]) for position in positions])
+        for indexes in group_by_size([_estimate_size_and_error(changes_together[position]) for position in positions])
     ]
-    sizes.sort(key=lambda indexes: -max(abs(log(group[index].size.value)) for index in indexes))
-    parts = [tuple(group[position] for position in positions) for positions in sizes]
+    sizes.sort(key=lambda indexes: -max(abs(log(changes_together[index].size.value)) for index in indexes))
+    parts = [tuple(changes_together[position] for position in positions) for positions in sizes]
     # A single history has nothing in common with others, and the comparison with all others takes long.
     if all(len(members) == 1 for members in parts):
         return JointChange(tuple(Part(members, UNEXPLAINED) for members in parts))
-    time = min(change.first_after for change in group)
-    changed = {change.history for change in group}
+    time = min(change.first_after for change in changes_together)
+    changed = {change.history for change in changes_together}
     sides = {
-        index: surroundings.select_sides(index, time)
+        index: surroundings.select_rates_around(index, time)
         for index in range(len(surroundings.histories))
         if index not in changed
     }
@@ -223,19 +228,19 @@ def _join_changes(
 
 
 def _make_explanation_key(
-    surroundings: _Surroundings,
-    parts: Sequence[Sequence[Change]],
+    surroundings: _HistoriesWithChanges,
+    changes_of_parts: Sequence[Sequence[Change]],
     sides: Mapping[int, tuple[Floats, Floats]],
-    time: float,
+    change_time: float,
 ) -> str:
     """A digest of everything that the explanations of a joint change follow from."""
     key = hashlib.blake2b(digest_size=16)
-    for members in parts:
+    for members in changes_of_parts:
         key.update(b"part")
         for change in members:
             key.update(surroundings.identities[change.history] + repr(change.size.value).encode())
     for index, (before, after) in sides.items():
-        is_measured = _is_measured_around(surroundings.histories[index], time)
+        is_measured = _is_measured_around(surroundings.histories[index], change_time)
         key.update(surroundings.identities[index] + b"%d %d %d " % (len(before), len(after), is_measured))
         key.update(before.tobytes() + after.tobytes())
     return key.hexdigest()
@@ -243,24 +248,29 @@ def _make_explanation_key(
 
 def _explain_parts(
     histories: Sequence[History],
-    parts: Sequence[Sequence[Change]],
+    changes_of_parts: Sequence[Sequence[Change]],
     sides: Mapping[int, tuple[Floats, Floats]],
-    time: float,
-    ratio_of: RatioOf,
+    change_time: float,
+    ratio_of: CompareRates,
 ) -> list[Explanation]:
-    nearby = {index: _measure_nearby(before, after, ratio_of) for index, (before, after) in sides.items()}
+    nearby = {index: _measure_unnoticed_change(before, after, ratio_of) for index, (before, after) in sides.items()}
     explanations = []
-    for members in parts:
+    for members in changes_of_parts:
         if len(members) == 1:
             explanations.append(UNEXPLAINED)
             continue
         typical = float(np.median([log(change.size.value) for change in members]))
-        unchanged = [histories[change.history].labels for others in parts if others is not members for change in others]
+        unchanged = [
+            histories[change.history].labels
+            for others in changes_of_parts
+            if others is not members
+            for change in others
+        ]
         unjudged = 0
         for index, size in nearby.items():
             if size is None:
-                unjudged += _is_measured_around(histories[index], time)
-            elif _surely_stood_still(size, typical):
+                unjudged += _is_measured_around(histories[index], change_time)
+            elif _is_surely_unchanged(size, typical):
                 unchanged.append(histories[index].labels)
             else:
                 unjudged += 1
@@ -270,43 +280,45 @@ def _explain_parts(
     return explanations
 
 
-def _is_measured_around(history: History, time: float) -> bool:
+def _is_measured_around(history: History, change_time: float) -> bool:
     """Whether it was measured before and after."""
-    return len(history) > 0 and bool(history.times[0] < time <= history.times[-1])
+    return len(history) > 0 and bool(history.times[0] < change_time <= history.times[-1])
 
 
 def _estimate_size_and_error(change: Change) -> tuple[float, float]:
     """The logarithm of the change and its standard error; a broad one where no interval is known."""
     best = change.size if change.is_temporary or change.since.low is None else change.since
-    return log(best.value), _compute_standard_error(best)
+    return log(best.value), _compute_log_standard_error(best)
 
 
-def _compute_standard_error(size: RateRatio) -> float:
-    if size.low is None or size.high is None:
+def _compute_log_standard_error(rate_ratio: RateRatio) -> float:
+    if rate_ratio.low is None or rate_ratio.high is None:
         return _UNKNOWN_ERROR
-    return log(size.high / size.low) / (2 * 1.96)
+    return log(rate_ratio.high / rate_ratio.low) / (2 * 1.96)
 
 
-def _measure_nearby(before: Floats, after: Floats, ratio_of: RatioOf = compare_rates) -> tuple[float, float] | None:
+def _measure_unnoticed_change(
+    rates_before: Floats, rates_after: Floats, ratio_of: CompareRates = compare_rates
+) -> tuple[float, float] | None:
     """How a history moved at a time at which no change of it was noticed, as a logarithm with its standard error.
 
     Where the runs are too few for an interval, the error is that of medians in the noise before. None when a side has
     no run, or when no noise is known.
     """
-    if not before.size or not after.size:
+    if not rates_before.size or not rates_after.size:
         return None
-    size = ratio_of(before, after, test=False)
+    size = ratio_of(rates_before, rates_after, with_p_value=False)
     if size.low is not None:
-        return log(size.value), _compute_standard_error(size)
-    if before.size < MIN_RUNS_PER_SIDE:
+        return log(size.value), _compute_log_standard_error(size)
+    if rates_before.size < MIN_RUNS_PER_SIDE:
         return None
-    spread = max(compute_robust_sd(np.log(before)), _LEAST_SPREAD)
-    return log(size.value), spread * float(np.sqrt(pi / 2 * (1 / before.size + 1 / after.size)))
+    spread = max(compute_robust_sd(np.log(rates_before)), _LEAST_SPREAD)
+    return log(size.value), spread * float(np.sqrt(pi / 2 * (1 / rates_before.size + 1 / rates_after.size)))
 
 
-def _surely_stood_still(size: tuple[float, float], typical: float) -> bool:
-    """Whether a history can be said not to have made the change whose logarithm is `typical`: with 95 % confidence it
+def _is_surely_unchanged(log_change_and_error: tuple[float, float], typical_log_change: float) -> bool:
+    """Whether a history can be said not to have made the change whose logarithm is `typical_log_change`: with 95 % confidence it
     moved by less than half of it, or the other way."""
-    value, error = size
-    toward = value if typical > 0 else -value
-    return toward + 1.96 * error < abs(typical) / 2
+    value, error = log_change_and_error
+    toward = value if typical_log_change > 0 else -value
+    return toward + 1.96 * error < abs(typical_log_change) / 2

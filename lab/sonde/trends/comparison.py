@@ -13,9 +13,9 @@ from sonde.model.history_key import HistoryKey
 from sonde.stats.multiple import adjust_for_false_discoveries
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels_of_ratio
 from sonde.stats.spread import CoefficientOfVariation, estimate_coefficient_of_variation
-from sonde.trends.environment import compare_plans
+from sonde.trends.environment import list_plan_differences
 from sonde.trends.run_caveats import CaveatCount, count_caveats
-from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_numbers
+from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
 
 ChangeVerdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
 MIN_CHANGE = 0.10
@@ -45,19 +45,19 @@ class NumberComparison:
     about_after: str = ""
 
     @property
-    def levels(self) -> tuple[float, float]:
+    def levels_before_and_after(self) -> tuple[float, float]:
         """The values before and after that are shown: their ratio is `ratio.value`."""
         return estimate_levels_of_ratio(self.before, self.after, self.ratio.value)
 
     @property
-    def about(self) -> str:
+    def classification_text(self) -> str:
         """What it describes where that is not storage on both sides: "cached", "too short → cached"; else empty."""
         if self.about_before == self.about_after:
             return self.about_before
         return f"{self.about_before or 'storage'} → {self.about_after or 'storage'}"
 
     @property
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         return self.verdict in ("slower", "faster")
 
 
@@ -76,25 +76,27 @@ class Comparison:
         return [caveat for caveat in self.caveats if caveat.phase == number.key.phase]
 
     @property
-    def shared_runs(self) -> int:
+    def shared_run_count(self) -> int:
         """Runs that stand on both sides: they make the sides alike."""
         return len({run.id for run in self.before.runs} & {run.id for run in self.after.runs})
 
     @property
-    def changed(self) -> list[NumberComparison]:
-        return [number for number in self.numbers if number.changed]
+    def changed_numbers(self) -> list[NumberComparison]:
+        return [number for number in self.numbers if number.has_changed]
 
 
-def compare_sides(before: ComparedSide, after: ComparedSide, smallest_change: float = MIN_CHANGE) -> Comparison:
+def compare_sides(
+    side_before: ComparedSide, side_after: ComparedSide, smallest_change: float = MIN_CHANGE
+) -> Comparison:
     """Compares every number that both sides have. Raises UserError when there is none.
 
     Changed is what differs by `smallest_change` or more and by a rank test that knows how many numbers are looked at.
     """
-    old, new = collect_numbers(before.runs), collect_numbers(after.runs)
-    both = pair_numbers(old, new)
+    old, new = collect_numbers(side_before.runs), collect_numbers(side_after.runs)
+    both = pair_comparable_numbers(old, new)
     if not both:
         raise UserError(
-            f"{before.name} and {after.name} have no number in common: they ran different phases or operations;"
+            f"{side_before.name} and {side_after.name} have no number in common: they ran different phases or operations;"
             " `sonde show` shows what each of them did."
         )
     ratios = [compare_rates(item.values, other.values) for item, other in both]
@@ -102,8 +104,8 @@ def compare_sides(before: ComparedSide, after: ComparedSide, smallest_change: fl
     adjusted = dict(
         zip(indexes, adjust_for_false_discoveries([ratios[index].p or 0.0 for index in indexes]).tolist(), strict=True)
     )
-    folders = {run.id: run.folder for side in (before, after) for run in side.runs}
-    places = name_locations([(other.plan, other.key) for _, other in both])
+    folders = {run.id: run.folder for side in (side_before, side_after) for run in side.runs}
+    places = make_location_names([(other.plan, other.key) for _, other in both])
     compared = [
         _compare_number(
             item,
@@ -119,59 +121,61 @@ def compare_sides(before: ComparedSide, after: ComparedSide, smallest_change: fl
     paired = {id(number) for pair in both for number in pair}
     alone = [
         (side.name, number)
-        for side, numbers_of_side in ((before, old), (after, new))
+        for side, numbers_of_side in ((side_before, old), (side_after, new))
         for number in numbers_of_side
         if id(number) not in paired
     ]
     phases = [other.key.phase for _, other in both]
-    caveats = (*count_caveats("before", before.runs, phases), *count_caveats("after", after.runs, phases))
-    return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone), caveats)
-
-
-def _list_plan_differences(
-    before: SideValues, after: SideValues, folders: Mapping[str, Path]
-) -> list[tuple[str, str, str]]:
-    """Members of the plans that differ, where the plans are not the same; of the latest run of each side."""
-    if before.key.plan_hash == after.key.plan_hash:
-        return []
-    return compare_plans(folders[before.runs[-1]], folders[after.runs[-1]])
-
-
-def _compare_number(
-    before: SideValues,
-    after: SideValues,
-    change: RateRatio,
-    p: float | None,
-    smallest_change: float,
-    position: str,
-    in_plans: Sequence[tuple[str, str, str]],
-) -> NumberComparison:
-    in_key = [
-        difference
-        for difference in list_key_differences(before.key, after.key)
-        if difference[0] != "plan hash" or not in_plans
-    ]
-    return NumberComparison(
-        key=after.key,
-        plan=after.plan,
-        before=before.values,
-        after=after.values,
-        ratio=change,
-        visible=estimate_detectable_drop(before.values, after.values),
-        verdict=_decide_verdict(change, p, smallest_change),
-        p=p,
-        differs_in=(*in_plans, *in_key),
-        location=position,
-        scatter_before=_compute_scatter(before.values),
-        scatter_after=_compute_scatter(after.values),
-        runs_before=before.runs,
-        runs_after=after.runs,
-        about_before=before.about,
-        about_after=after.about,
+    caveats = (*count_caveats("before", side_before.runs, phases), *count_caveats("after", side_after.runs, phases))
+    return Comparison(
+        side_before, side_after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone), caveats
     )
 
 
-def name_locations(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
+def _list_plan_differences(
+    values_before: SideValues, values_after: SideValues, run_folders: Mapping[str, Path]
+) -> list[tuple[str, str, str]]:
+    """Members of the plans that differ, where the plans are not the same; of the latest run of each side."""
+    if values_before.key.plan_hash == values_after.key.plan_hash:
+        return []
+    return list_plan_differences(run_folders[values_before.runs[-1]], run_folders[values_after.runs[-1]])
+
+
+def _compare_number(
+    values_before: SideValues,
+    values_after: SideValues,
+    rate_ratio: RateRatio,
+    p_value: float | None,
+    smallest_change: float,
+    location: str,
+    plan_differences: Sequence[tuple[str, str, str]],
+) -> NumberComparison:
+    in_key = [
+        difference
+        for difference in list_key_differences(values_before.key, values_after.key)
+        if difference[0] != "plan hash" or not plan_differences
+    ]
+    return NumberComparison(
+        key=values_after.key,
+        plan=values_after.plan,
+        before=values_before.values,
+        after=values_after.values,
+        ratio=rate_ratio,
+        visible=estimate_detectable_drop(values_before.values, values_after.values),
+        verdict=_decide_change_verdict(rate_ratio, p_value, smallest_change),
+        p=p_value,
+        differs_in=(*plan_differences, *in_key),
+        location=location,
+        scatter_before=_compute_coefficient_of_variation(values_before.values),
+        scatter_after=_compute_coefficient_of_variation(values_after.values),
+        runs_before=values_before.runs,
+        runs_after=values_after.runs,
+        about_before=values_before.classification_text,
+        about_after=values_after.classification_text,
+    )
+
+
+def make_location_names(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
     """A name for the place of each number (its plan and key): the file system, and whatever else of the key is needed
     so that no two numbers of one test have the same. The system is told wherever there are several."""
     several = len({key.system for _, key in numbers}) > 1
@@ -190,15 +194,15 @@ def name_locations(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
     return names
 
 
-def _decide_verdict(change: RateRatio, p: float | None, smallest_change: float) -> ChangeVerdict:
-    if p is None or change.low is None:
+def _decide_change_verdict(rate_ratio: RateRatio, p_value: float | None, smallest_change: float) -> ChangeVerdict:
+    if p_value is None or rate_ratio.low is None:
         return "too few runs"
-    if p > LEVEL:
+    if p_value > LEVEL:
         return "no change seen"
-    if 1 - smallest_change < change.value < 1 / (1 - smallest_change):
+    if 1 - smallest_change < rate_ratio.value < 1 / (1 - smallest_change):
         return "small change"
-    return "slower" if change.value < 1 else "faster"
+    return "slower" if rate_ratio.value < 1 else "faster"
 
 
-def _compute_scatter(values: Sequence[float]) -> CoefficientOfVariation | None:
+def _compute_coefficient_of_variation(values: Sequence[float]) -> CoefficientOfVariation | None:
     return estimate_coefficient_of_variation(values) if len(values) >= 2 else None

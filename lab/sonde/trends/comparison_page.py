@@ -25,10 +25,10 @@ from sonde.trends.comparison_text import (
     describe_simulated_runs,
     format_change_interval,
     format_change_percent,
-    format_value,
+    format_history_rate,
 )
 from sonde.trends.environment import EnvironmentDifference
-from sonde.trends.profile_comparison import ProfileComparison, Records, compare_profiles, describe_shape
+from sonde.trends.profile_comparison import ProfileComparison, Records, compare_profiles, describe_rate_shape
 from sonde.trends.sides import ComparedSide
 from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import build_target_sections, list_target_alarms
@@ -93,7 +93,10 @@ def _list_changed_numbers(numbers: Sequence[NumberComparison]) -> str:
 
 
 def _write_lead_sentence(comparison: Comparison) -> str:
-    changed, few = comparison.changed, [number for number in comparison.numbers if number.verdict == "too few runs"]
+    changed, few = (
+        comparison.changed_numbers,
+        [number for number in comparison.numbers if number.verdict == "too few runs"],
+    )
     if changed:
         same = len(comparison.numbers) - len(changed) - len(few)
         text = f"{len(changed)} of {len(comparison.numbers)} numbers changed by more than chance"
@@ -106,7 +109,7 @@ def _write_lead_sentence(comparison: Comparison) -> str:
     unlike = sum(bool(number.differs_in) for number in comparison.numbers)
     if unlike:
         text += f" {unlike} of them did not measure the same on both sides; see what differed."
-    others = sum(bool(number.about) for number in comparison.numbers)
+    others = sum(bool(number.classification_text) for number in comparison.numbers)
     if others:
         text += f" {others} of them {'is' if others == 1 else 'are'} not of storage."
     doubtful = sum(bool(comparison.list_caveats_of_number(number)) for number in comparison.numbers)
@@ -115,7 +118,7 @@ def _write_lead_sentence(comparison: Comparison) -> str:
     return text + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
-def _make_label(number: NumberComparison) -> str:
+def _make_number_label(number: NumberComparison) -> str:
     phase = "" if number.key.phase in (number.key.op, "") else f" · {number.key.phase}"
     return f"{number.plan or number.key.plan_hash}{phase} · {number.key.op}"
 
@@ -124,14 +127,14 @@ def _make_change_chart(comparison: Comparison) -> StudySection:
     places = {number.location for number in comparison.numbers}
     rows = [
         ChangeRow(
-            group=_make_label(number) if len(places) > 1 else number.plan,
+            group=_make_number_label(number) if len(places) > 1 else number.plan,
             name=number.location if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
             change=number.ratio.value - 1,
             low=None if number.ratio.low is None else number.ratio.low - 1,
             high=None if number.ratio.high is None else number.ratio.high - 1,
             tone=_TONES[number.verdict],
             label=format_change_interval(number.ratio),
-            remark=_make_remark(number),
+            remark=_make_number_comment(number),
         )
         for number in sorted(
             comparison.numbers, key=lambda number: (number.plan, number.key.phase, number.key.op, number.key)
@@ -149,7 +152,7 @@ def _make_change_chart(comparison: Comparison) -> StudySection:
 def _make_differences_section(comparison: Comparison) -> list[StudySection]:
     """Where before and after did not measure the same: what was asked to be compared, or what explains a change."""
     rows = [
-        (f"{_make_label(number)}, {number.location}", name, old or "-", new or "-")
+        (f"{_make_number_label(number)}, {number.location}", name, old or "-", new or "-")
         for number in comparison.numbers
         for name, old, new in number.differs_in
     ]
@@ -178,16 +181,16 @@ def _make_caveat_section(comparison: Comparison) -> list[StudySection]:
     ]
 
 
-def _make_remark(number: NumberComparison) -> str:
-    if number.about:
-        return f"not a storage number ({number.about}); {_describe_values(number)}"
-    return _describe_values(number)
+def _make_number_comment(number: NumberComparison) -> str:
+    if number.classification_text:
+        return f"not a storage number ({number.classification_text}); {_describe_values_of_number(number)}"
+    return _describe_values_of_number(number)
 
 
-def _describe_values(number: NumberComparison) -> str:
+def _describe_values_of_number(number: NumberComparison) -> str:
     if number.verdict == "too few runs":
         return number.ratio.why
-    before, after = (format_value(level, number.key.unit) for level in number.levels)
+    before, after = (format_history_rate(level, number.key.unit) for level in number.levels_before_and_after)
     rates = f"{before} → {after}"
     if number.verdict == "no change seen" and number.visible is not None:
         return f"{rates}; smallest detectable drop: {100 * number.visible:.0f} %"
@@ -198,7 +201,7 @@ def _make_matrix(comparison: Comparison) -> list[StudySection]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
         (number.location, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
-            number.ratio.value - 1, number.changed, format_change_percent(number.ratio.value - 1)
+            number.ratio.value - 1, number.has_changed, format_change_percent(number.ratio.value - 1)
         )
         for number in comparison.numbers
     }
@@ -221,7 +224,7 @@ def _make_matrix(comparison: Comparison) -> list[StudySection]:
 
 
 def _make_curves(comparison: Comparison) -> list[StudySection]:
-    chosen = sorted(comparison.numbers, key=lambda number: (not number.changed, -abs(number.ratio.value - 1)))[
+    chosen = sorted(comparison.numbers, key=lambda number: (not number.has_changed, -abs(number.ratio.value - 1)))[
         :_MOST_CURVES
     ]
     readers: dict[tuple[str, str, str], Records] = {}
@@ -235,62 +238,68 @@ def _make_curves(comparison: Comparison) -> list[StudySection]:
             both.append(readers[key])
         compared = compare_profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
-            title = f"{_make_label(number)}, {number.location}"
-            overlay = Overlay(title, _describe_profile_change(compared), *_curves_to_lists(compared))
+            title = f"{_make_number_label(number)}, {number.location}"
+            overlay = Overlay(title, _describe_profile_change(compared), *_convert_curves_to_lists(compared))
             parts.append(build_profile_chart(overlay).render())
     return [StudySection("Rate over the time of the phase", [], parts)] if parts else []
 
 
 def _make_node_map(comparison: Comparison) -> list[StudySection]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
-    number = max(comparison.numbers, key=lambda number: (number.changed, abs(number.ratio.value - 1)))
+    number = max(comparison.numbers, key=lambda number: (number.has_changed, abs(number.ratio.value - 1)))
     parts, messages = [], []
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
         runs = [run for run in side.runs if _belongs_to_number(run.plan, run.document, ("", number.plan, ""))]
-        rates = collect_node_history(Records(runs).phases(number.key.phase))
+        rates = collect_node_history(Records(runs).list_phase_records(number.key.phase))
         if rates is None:
             continue
         text = describe_repeated_stragglers(rates) or "No node was slower than the others again and again."
         ends = [(0.0, "oldest run"), (0.9, "latest")] if len(rates.runs) > 2 else []
         marked = [row for row, _ in rates.slow]
         parts.append(
-            render_heat_map(HeatMap(f"{name}: {_make_label(number)}", text, rates.hosts, rates.shares, ends, marked))
+            render_heat_map(
+                HeatMap(f"{name}: {_make_number_label(number)}", text, rates.hosts, rates.shares, ends, marked)
+            )
         )
     if parts:
         messages = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
     return [StudySection("Nodes", messages, parts)] if parts else []
 
 
-def _belongs_to_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
-    shared = document.get("history")
+def _belongs_to_number(
+    plan_name: str, evidence_document: Mapping[str, object], history_key: tuple[str, str, str]
+) -> bool:
+    shared = evidence_document.get("history")
     storage = shared.get("file_system") if isinstance(shared, Mapping) else None
-    return plan == key[1] and (not key[2] or storage == key[2])
+    return plan_name == history_key[1] and (not history_key[2] or storage == history_key[2])
 
 
-def _curves_to_lists(compared: ProfileComparison) -> tuple[list[list[float]], list[list[float]]]:
-    return [item.tolist() for item in compared.before], [item.tolist() for item in compared.after]
+def _convert_curves_to_lists(profile_comparison: ProfileComparison) -> tuple[list[list[float]], list[list[float]]]:
+    return [item.tolist() for item in profile_comparison.before], [item.tolist() for item in profile_comparison.after]
 
 
-def _describe_profile_change(compared: ProfileComparison) -> str:
-    differs = compared.likeness.differs
+def _describe_profile_change(profile_comparison: ProfileComparison) -> str:
+    differs = profile_comparison.likeness.differs
     if differs is None:
-        sentences = [f"Eight runs before are needed to know which shapes are usual; here are {len(compared.before)}."]
+        sentences = [
+            f"Eight runs before are needed to know which shapes are usual; here are {len(profile_comparison.before)}."
+        ]
     elif differs:
-        times = compared.likeness.area / (compared.likeness.limit or 1.0)
+        times = profile_comparison.likeness.area / (profile_comparison.likeness.limit or 1.0)
         sentences = [f"The shape changed: {times:.1f} times as far from the runs before as those are from each other."]
     else:
         sentences = ["The shape is that of the runs before."]
-    if compared.shape is not None and differs is not False:
-        sentences.append(f"It shows {describe_shape(compared.shape, compared.seconds)}.")
-    if compared.late is not None:
-        sentences.append(describe_stragglers(compared.late, compared.blamed))
+    if profile_comparison.shape is not None and differs is not False:
+        sentences.append(f"It shows {describe_rate_shape(profile_comparison.shape, profile_comparison.seconds)}.")
+    if profile_comparison.late is not None:
+        sentences.append(describe_stragglers(profile_comparison.late, profile_comparison.blamed))
     return " ".join(sentences)
 
 
 def _make_scatter_chart(comparison: Comparison) -> list[StudySection]:
     rows = [
         (
-            f"{_make_label(number)}, {number.location}",
+            f"{_make_number_label(number)}, {number.location}",
             [
                 Amount(item.value, item.low, item.high, tone, item.text)
                 for tone, item in (("before", number.scatter_before), ("after", number.scatter_after))
@@ -314,9 +323,11 @@ def _make_storage_unit_table(comparison: Comparison, units: Mapping[str, float])
     for number in comparison.numbers:
         count = next((count for name, count in units.items() if name in number.key.file_system), None)
         if count:
-            pair = tuple(zip(("before", "after"), number.levels, strict=True))
-            bars = [Amount(v / count, None, None, tone, format_value(v / count, number.key.unit)) for tone, v in pair]
-            rows.append((f"{_make_label(number)}, {number.location}", bars))
+            pair = tuple(zip(("before", "after"), number.levels_before_and_after, strict=True))
+            bars = [
+                Amount(v / count, None, None, tone, format_history_rate(v / count, number.key.unit)) for tone, v in pair
+            ]
+            rows.append((f"{_make_number_label(number)}, {number.location}", bars))
     if not rows:
         return []
     text = ", ".join(f"{name} {count:g}" for name, count in units.items())

@@ -25,15 +25,15 @@ VERDICT_STYLES = {
 }
 
 
-def format_value(value: float, unit: str) -> str:
+def format_history_rate(rate: float, unit: str) -> str:
     """A rate in the unit of its history."""
-    return format_ops(value) if unit in (OPS_PER_S, "op/s") else format_rate(value)
+    return format_ops(rate) if unit in (OPS_PER_S, "op/s") else format_rate(rate)
 
 
-def format_change_percent(share: float) -> str:
+def format_change_percent(relative_change: float) -> str:
     """A change for people: "-71 %", "+4.2 %", "+210 %"; small ones get a digit more."""
-    digits = 1 if abs(share) < 0.0995 else 0
-    text = f"{100 * share:+.{digits}f}".replace("-", "−")
+    digits = 1 if abs(relative_change) < 0.0995 else 0
+    text = f"{100 * relative_change:+.{digits}f}".replace("-", "−")
     return f"{text} %"
 
 
@@ -42,25 +42,25 @@ def format_change_interval(change: RateRatio) -> str:
     return format_ratio_interval(change.value, change.low, change.high)
 
 
-def format_ratio_interval(value: float | None, low: float | None, high: float | None) -> str:
+def format_ratio_interval(ratio: float | None, low_ratio: float | None, high_ratio: float | None) -> str:
     """A ratio as a change, with its interval where there is one; "-" for what is not known."""
-    if value is None:
+    if ratio is None:
         return "-"
-    if low is None or high is None:
-        return format_change_percent(value - 1)
-    ends = [format_change_percent(item - 1).removesuffix(" %") for item in (low, high)]
-    return f"{format_change_percent(value - 1)} [{ends[0]}, {ends[1]}]"
+    if low_ratio is None or high_ratio is None:
+        return format_change_percent(ratio - 1)
+    ends = [format_change_percent(item - 1).removesuffix(" %") for item in (low_ratio, high_ratio)]
+    return f"{format_change_percent(ratio - 1)} [{ends[0]}, {ends[1]}]"
 
 
-def format_verdict(number: NumberComparison, doubtful: bool = False) -> Text:
+def format_change_verdict(number: NumberComparison, is_doubtful: bool = False) -> Text:
     """What to think of it; with "no change" goes what could not have been seen."""
     text: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
         text += f" (smallest detectable drop: {100 * number.visible:.0f} %)"
     elif number.verdict == "too few runs":
         text = number.ratio.why
-    text += f"; not a storage number ({number.about})" if number.about else ""
-    text += ", doubtful" if doubtful else ""
+    text += f"; not a storage number ({number.classification_text})" if number.classification_text else ""
+    text += ", doubtful" if is_doubtful else ""
     return Text(text, style=VERDICT_STYLES[number.verdict])
 
 
@@ -73,7 +73,7 @@ def describe_simulated_runs(side: ComparedSide) -> str:
 
 def describe_shared_runs(comparison: Comparison) -> str:
     """A sentence on runs that make the sides alike; "" where there are none."""
-    count = comparison.shared_runs
+    count = comparison.shared_run_count
     return f"{counted(count, 'run')} on both sides: a run does not differ from itself." if count else ""
 
 
@@ -87,8 +87,12 @@ def list_common_members(keys: Sequence[HistoryKey]) -> list[tuple[str, str]]:
     ]
 
 
-def format_number_name(key: HistoryKey, plan: str, keys: Sequence[HistoryKey]) -> str:
+def format_number_name(history_key: HistoryKey, plan_name: str, all_keys: Sequence[HistoryKey]) -> str:
     """What a row is about: experiment and phase, and whichever part of the key is not the same in all rows."""
-    parts = [plan or key.plan_hash, key.phase]
-    parts += [getattr(key, name) for name in ("system", "file_system") if len({getattr(k, name) for k in keys}) > 1]
+    parts = [plan_name or history_key.plan_hash, history_key.phase]
+    parts += [
+        getattr(history_key, name)
+        for name in ("system", "file_system")
+        if len({getattr(k, name) for k in all_keys}) > 1
+    ]
     return " · ".join(dict.fromkeys(part for part in parts if part))

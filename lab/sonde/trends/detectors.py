@@ -62,7 +62,7 @@ class Alarm:
     strength: float
 
     @property
-    def ratio(self) -> float:
+    def level_ratio(self) -> float:
         """The level after divided by the level before."""
         return float(np.exp(self.after - self.before))
 
@@ -101,21 +101,21 @@ class DetectorBank:
         # After an alarm the collapse detector compares with the level before it until the new level is known.
         self._reference = np.full((self.count, 2), np.nan)
 
-    def get_state(self, index: int) -> DetectorState:
+    def get_detector_state(self, history_index: int) -> DetectorState:
         """The state of the detectors for one history."""
-        reference = self._reference[index]
+        reference = self._reference[history_index]
         return DetectorState(
-            int(self._runs[index]),
-            int(self.window.filled[index]),
+            int(self._runs[history_index]),
+            int(self.window.filled[history_index]),
             None if np.isnan(reference[0]) else (float(reference[0]), float(reference[1])),
         )
 
-    def resume(self, index: int, state: DetectorState, values: Floats) -> None:
-        """Resumes one history from a state; `values` are its runs, at least those before the state."""
-        self.window.replace_values(index, values[state.runs - state.filled : state.runs])
-        self._run_numbers[index, WINDOW - state.filled :] = np.arange(state.runs - state.filled, state.runs)
-        self._runs[index] = state.runs
-        self._reference[index] = state.reference or np.nan
+    def resume_history(self, history_index: int, state: DetectorState, logarithms: Floats) -> None:
+        """Resumes one history from a state; `logarithms` are its runs, at least those before the state."""
+        self.window.replace_values(history_index, logarithms[state.runs - state.filled : state.runs])
+        self._run_numbers[history_index, WINDOW - state.filled :] = np.arange(state.runs - state.filled, state.runs)
+        self._runs[history_index] = state.runs
+        self._reference[history_index] = state.reference or np.nan
 
     def select_histories(self, keep: NDArray[np.bool_]) -> None:
         """Drops all other histories and renumbers those that remain."""
@@ -126,10 +126,10 @@ class DetectorBank:
             self._reference[keep],
         )
 
-    def push(self, values: Floats) -> list[Alarm]:
+    def push_runs(self, newest_logarithms: Floats) -> list[Alarm]:
         """Adds one run of each history, NaN for none. Returns the alarms, at most one for each history."""
-        measured = ~np.isnan(values)
-        self.window.append_values(values)
+        measured = ~np.isnan(newest_logarithms)
+        self.window.append_values(newest_logarithms)
         rows = slice(None) if measured.all() else measured
         self._run_numbers[rows, :-1] = self._run_numbers[rows, 1:]
         self._run_numbers[rows, -1] = self._runs[rows]
@@ -170,20 +170,20 @@ class DetectorBank:
         """The drop that is reported whatever `collapse_deviations` is: large, and beyond the noise."""
         return np.maximum(LARGE_DROP_DEVIATIONS * spreads, -log(1 - self.settings.large_drop))
 
-    def _compute_reference_levels(self, index: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def _compute_reference_levels(self, history_indices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Medians and robust standard deviations of the levels that the last three runs are compared with."""
-        values = self.window.values[index, : WINDOW - _COLLAPSE_RUNS]
-        counts = self.window.filled[index] - _COLLAPSE_RUNS
+        values = self.window.values[history_indices, : WINDOW - _COLLAPSE_RUNS]
+        counts = self.window.filled[history_indices] - _COLLAPSE_RUNS
         medians = _compute_row_medians(values, counts)
         spreads = MAD_TO_SD * _compute_row_medians(np.abs(values - medians[:, None]), counts)
-        reference = self._reference[index]
+        reference = self._reference[history_indices]
         stored = ~np.isnan(reference[:, 0])
         medians, spreads = np.where(stored, reference[:, 0], medians), np.where(stored, reference[:, 1], spreads)
         return medians, np.maximum(spreads, self.settings.min_spread)
 
-    def _compute_level(self, values: Floats) -> tuple[float, float]:
-        median = float(np.median(values))
-        spread = MAD_TO_SD * float(np.median(np.abs(values - median)))
+    def _compute_level(self, logarithms: Floats) -> tuple[float, float]:
+        median = float(np.median(logarithms))
+        spread = MAD_TO_SD * float(np.median(np.abs(logarithms - median)))
         return median, max(spread, self.settings.min_spread)
 
     def _detect_drifts(self, measured: NDArray[np.bool_]) -> list[Alarm]:
@@ -221,10 +221,10 @@ class DetectorBank:
         self.window.keep_last_values(index, int(np.sum(places >= alarm.first)))
 
 
-def _compute_row_medians(values: Floats, counts: NDArray[np.int64]) -> Floats:
-    """The median of each row, which has `counts` values; the others are NaN."""
+def _compute_row_medians(values: Floats, value_counts: NDArray[np.int64]) -> Floats:
+    """The median of each row, which has `value_counts` values; the others are NaN."""
     ordered = np.sort(values, axis=1)  # NaN comes last
     rows = np.arange(values.shape[0])
-    counts = np.maximum(counts, 1)
-    middles: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2
+    value_counts = np.maximum(value_counts, 1)
+    middles: Floats = (ordered[rows, (value_counts - 1) // 2] + ordered[rows, value_counts // 2]) / 2
     return middles

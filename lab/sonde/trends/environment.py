@@ -40,26 +40,26 @@ class EnvironmentDifference:
     steady: bool = True
 
 
-def read_environment(folder: Path) -> dict[str, str]:
+def read_environment(run_folder: Path) -> dict[str, str]:
     """What the record says about program and machines, flat: ``file system options`` -> ``rw,relatime``.
 
     Nodes of one run that differ give all their values. An unreadable record says nothing.
     """
     result: dict[str, set[str]] = {}
-    for line in _read_record_head(folder / RECORD):
+    for line in _read_record_head(run_folder / RECORD):
         chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
         for name, value in _flatten_facts(chosen):
             result.setdefault(name, set()).add(value)
-    modules = (read_json(folder / SUMMARY) or {}).get("modules")
+    modules = (read_json(run_folder / SUMMARY) or {}).get("modules")
     if isinstance(modules, list) and modules:
         result["modules"] = {", ".join(str(name) for name in modules)}
     return {name: ", ".join(sorted(values)) for name, values in result.items()}
 
 
-def _read_record_head(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_record_head(record_file: Path) -> Iterator[Mapping[str, Any]]:
     """The lines about the run and its machines, which come before the first phase."""
     try:
-        with open_file(path) as file:
+        with open_file(record_file) as file:
             for text in read_lines(file):
                 if not text.strip():
                     continue
@@ -76,8 +76,8 @@ def _read_record_head(path: Path) -> Iterator[Mapping[str, Any]]:
         return
 
 
-def _flatten_facts(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, item in value.items():
+def _flatten_facts(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, item in facts.items():
         if name in _RESTLESS or name.endswith(_RESTLESS_ENDINGS):
             continue
         text = f"{prefix} {name.replace('_', ' ')}".strip()
@@ -87,15 +87,18 @@ def _flatten_facts(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple
             yield text, item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
-def compare_environments(before: Sequence[Summary], after: Sequence[Summary]) -> list[EnvironmentDifference]:
+def compare_environments(runs_before: Sequence[Summary], runs_after: Sequence[Summary]) -> list[EnvironmentDifference]:
     """What differs between the latest runs of two sides, what is steady within both sides first."""
-    old, new = ([read_environment(run.folder) for run in side[-_SOME:]] for side in (before, after))
+    old, new = ([read_environment(run.folder) for run in side[-_SOME:]] for side in (runs_before, runs_after))
     if not old or not new:
         return []
     names = dict.fromkeys(name for facts in (old[-1], new[-1]) for name in facts)
     differences = [
         EnvironmentDifference(
-            name, old[-1].get(name, ""), new[-1].get(name, ""), _is_steady(name, old) and _is_steady(name, new)
+            name,
+            old[-1].get(name, ""),
+            new[-1].get(name, ""),
+            _is_fact_steady(name, old) and _is_fact_steady(name, new),
         )
         for name in names
         if old[-1].get(name) != new[-1].get(name)
@@ -103,12 +106,12 @@ def compare_environments(before: Sequence[Summary], after: Sequence[Summary]) ->
     return sorted(differences, key=lambda difference: not difference.steady)
 
 
-def compare_plans(before: Path, after: Path) -> list[tuple[str, str, str]]:
+def list_plan_differences(folder_before: Path, folder_after: Path) -> list[tuple[str, str, str]]:
     """Members in which the plans of two runs differ: ``data.io.direct``, before, after ("not set" where absent).
 
     What names a run or a place (id, title, target.path) is left out. Empty when a plan cannot be read.
     """
-    both = [_plan_members(folder / PLAN) for folder in (before, after)]
+    both = [_read_plan_members(folder / PLAN) for folder in (folder_before, folder_after)]
     if not all(both):
         return []
     old, new = both
@@ -118,12 +121,12 @@ def compare_plans(before: Path, after: Path) -> list[tuple[str, str, str]]:
     ]
 
 
-def _plan_members(path: Path) -> dict[str, str]:
-    return dict(_make_dotted_names(read_json(path) or {}))
+def _read_plan_members(plan_file: Path) -> dict[str, str]:
+    return dict(_make_dotted_names(read_json(plan_file) or {}))
 
 
-def _make_dotted_names(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, item in value.items():
+def _make_dotted_names(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, item in table.items():
         path = f"{prefix}.{name}" if prefix else name
         if isinstance(item, Mapping):
             yield from _make_dotted_names(item, path)
@@ -136,5 +139,5 @@ def _make_dotted_names(value: Mapping[str, Any], prefix: str = "") -> Iterator[t
             yield path, item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
-def _is_steady(name: str, side: Sequence[Mapping[str, str]]) -> bool:
-    return len({facts.get(name) for facts in side}) == 1
+def _is_fact_steady(fact_name: str, environments_of_side: Sequence[Mapping[str, str]]) -> bool:
+    return len({facts.get(fact_name) for facts in environments_of_side}) == 1

@@ -31,67 +31,71 @@ _IGNORED = ("host", "tasks", "processes", "threads", "nodes", "clock", "launch")
 _IGNORED_BEGINNINGS = ("engine build", "engine compiler", "limits ", "cpu model", "memory ")
 
 
-def find_environment_events(root: Path, survey: Survey, results: ResultCache) -> tuple[Event, ...]:
+def find_environment_events(archive_root: Path, survey: Survey, result_cache: ResultCache) -> tuple[Event, ...]:
     """Differences of the environment at the latest change of each history, in order of time; one event for each
-    interval and difference. Runs without a readable record give none. `results` has those of earlier surveys."""
+    interval and difference. Runs without a readable record give none. `result_cache` has those of earlier surveys."""
     environments: dict[str, dict[str, str]] = {}
 
-    def read(run: str) -> dict[str, str]:
-        if run not in environments:
-            sharded = locate_run_folder(root, run)
-            environments[run] = read_environment(sharded if sharded.exists() else root / run)
-        return environments[run]
+    def read_environment_once(run_id: str) -> dict[str, str]:
+        if run_id not in environments:
+            sharded = locate_run_folder(archive_root, run_id)
+            environments[run_id] = read_environment(sharded if sharded.exists() else archive_root / run_id)
+        return environments[run_id]
 
     events: dict[str, Event] = {}
     for analysis in survey.analyses:
         for change in analysis.changes[-1:]:
-            differences = _find_differences(analysis.history, change, read, results)
+            differences = _find_environment_differences(analysis.history, change, read_environment_once, result_cache)
             if differences:
                 event = _make_event(change.last_before, change.first_after, differences)
                 events[event.id] = event
     return tuple(sorted(events.values(), key=lambda event: (event.when.first, event.id)))
 
 
-def to_document(event: Event) -> dict[str, Any]:
+def convert_event_to_json(event: Event) -> dict[str, Any]:
     """The event as JSON, for a cache of surveys."""
     changes = {name: list(pair) for name, pair in (event.changes or {}).items()}
     return {"last_before": event.when.first.timestamp(), "first_after": event.when.last.timestamp(), "changes": changes}
 
 
-def from_document(document: Mapping[str, Any]) -> Event:
-    """The event of `to_document`."""
-    changes = {name: (str(before), str(after)) for name, (before, after) in document["changes"].items()}
-    return _make_event(document["last_before"], document["first_after"], changes)
+def convert_event_from_json(event_document: Mapping[str, Any]) -> Event:
+    """The event of `convert_event_to_json`."""
+    changes = {name: (str(before), str(after)) for name, (before, after) in event_document["changes"].items()}
+    return _make_event(event_document["last_before"], event_document["first_after"], changes)
 
 
-def _find_differences(
-    history: History, change: Change, read: Callable[[str], dict[str, str]], results: ResultCache
+def _find_environment_differences(
+    history: History, change: Change, read_environment: Callable[[str], dict[str, str]], result_cache: ResultCache
 ) -> dict[str, tuple[str, str]]:
     """The facts that are steady on each side of a change and differ between them: name -> before, after."""
     if not len(history.runs):
         return {}
     first = int(np.searchsorted(history.times, change.first_after))
     sides = (history.runs[max(0, first - _RUNS_A_SIDE) : first], history.runs[first : first + _RUNS_A_SIDE])
-    return results.answer(
+    return result_cache.get_or_compute(
         f"environment {compute_digest(json.dumps([list(map(str, side)) for side in sides]))}",
-        lambda: _compare_sides(*([environment for run in side if (environment := read(run))] for side in sides)),
+        lambda: _compare_steady_facts(
+            *([environment for run in side if (environment := read_environment(run))] for side in sides)
+        ),
         lambda stored: {name: (str(before), str(after)) for name, (before, after) in stored.items()},
         lambda differences: {name: list(pair) for name, pair in differences.items()},
     )
 
 
-def _compare_sides(before: list[dict[str, str]], after: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
-    if not before or not after:
+def _compare_steady_facts(
+    environments_before: list[dict[str, str]], environments_after: list[dict[str, str]]
+) -> dict[str, tuple[str, str]]:
+    if not environments_before or not environments_after:
         return {}
     return {
-        name: (value, after[0][name])
-        for name, value in before[-1].items()
-        if name in after[0]
-        and value != after[0][name]
+        name: (value, environments_after[0][name])
+        for name, value in environments_before[-1].items()
+        if name in environments_after[0]
+        and value != environments_after[0][name]
         and name not in _IGNORED
         and not name.startswith(_IGNORED_BEGINNINGS)
-        and len({environment.get(name) for environment in before}) == 1
-        and len({environment.get(name) for environment in after}) == 1
+        and len({environment.get(name) for environment in environments_before}) == 1
+        and len({environment.get(name) for environment in environments_after}) == 1
     }
 
 

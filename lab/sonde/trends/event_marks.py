@@ -26,14 +26,14 @@ class EventMarks:
     events: tuple[Event, ...]
     omitted: int
 
-    def lines(self) -> list[EventLine]:
+    def make_chart_lines(self) -> list[EventLine]:
         """Their lines in a chart."""
         return [
             EventLine(_compute_middle_time(event.when).timestamp(), str(number), f"{number}: {event.title}")
             for number, event in enumerate(self.events, 1)
         ]
 
-    def describe(self) -> list[StudySection]:
+    def make_event_table(self) -> list[StudySection]:
         """The table that says what the numbers in the charts mean; none without events."""
         if not self.events:
             return []
@@ -48,28 +48,30 @@ class EventMarks:
         ]
 
 
-def select_event_marks(events: Iterable[Event], begin: float, end: float, changes: Sequence[float] = ()) -> EventMarks:
-    """The events between `begin` and `end` (seconds since 1970) that are drawn: all, or the 30 that matter most.
+def select_event_marks(
+    events: Iterable[Event], begin_time: float, end_time: float, change_times: Sequence[float] = ()
+) -> EventMarks:
+    """The events between `begin_time` and `end_time` (seconds since 1970) that are drawn: all, or the 30 that matter most.
 
     Events that people entered come before those from logs, errors before warnings; among equals the nearest to one of
-    the times in `changes`.
+    the times in `change_times`.
     """
-    span = Interval(datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(max(begin, end), UTC))
+    span = Interval(datetime.fromtimestamp(begin_time, UTC), datetime.fromtimestamp(max(begin_time, end_time), UTC))
     inside = [event for event in events if event.when.overlaps(span)]
 
-    def rank(event: Event) -> tuple[bool, bool, float, str]:
+    def rank_event(event: Event) -> tuple[bool, bool, float, str]:
         time = _compute_middle_time(event.when).timestamp()
-        distance = min((abs(time - change) for change in changes), default=0.0)
+        distance = min((abs(time - change) for change in change_times), default=0.0)
         return "log" in event.tags, "error" not in event.tags, distance, event.id
 
-    chosen = sorted(inside, key=rank)[:_MOST_LINES]
+    chosen = sorted(inside, key=rank_event)[:_MOST_LINES]
     chosen.sort(key=lambda event: (event.when.first, event.id))
     return EventMarks(tuple(chosen), len(inside) - len(chosen))
 
 
-def _compute_middle_time(when: Interval) -> datetime:
+def _compute_middle_time(time_interval: Interval) -> datetime:
     """The middle of the times that the text allows; an event is one line."""
-    return when.first + (when.last - when.first) / 2
+    return time_interval.first + (time_interval.last - time_interval.first) / 2
 
 
 EVENT_KEY = Markup('<span class="ki"><span class="key event"></span>event, by its number</span>')

@@ -42,17 +42,17 @@ class History:
         return int(self.values.size)
 
     @property
-    def name(self) -> str:
+    def joined_labels(self) -> str:
         """The labels in their order, joined."""
         return " · ".join(value for value in self.labels.values() if value)
 
     @property
-    def logarithms(self) -> Floats:
+    def log_rates(self) -> Floats:
         logarithms: Floats = np.log(self.values)
         return logarithms
 
     @property
-    def interval_s(self) -> float:
+    def usual_interval_s(self) -> float:
         """The usual time between two runs; a day where there are no two."""
         gaps = np.diff(self.times)
         gaps = gaps[gaps > 0]
@@ -64,9 +64,9 @@ class History:
         span = float(self.times[-1] - self.times[0]) if len(self) > 1 else 0.0
         return (len(self) - 1) / span * YEAR_S if span >= _PACE_S else 365.0
 
-    def until(self, time: float) -> History:
-        """The runs up to and including `time`."""
-        count = int(np.searchsorted(self.times, time, side="right"))
+    def cut_after(self, last_time: float) -> History:
+        """The runs up to and including `last_time`."""
+        count = int(np.searchsorted(self.times, last_time, side="right"))
         return History(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))
 
 
@@ -76,6 +76,6 @@ def select_distinguishing_labels(histories: Sequence[History]) -> tuple[str, ...
     return tuple(name for name in names if len({line.labels.get(name) for line in histories}) > 1)
 
 
-def parse_run_time(time: float) -> datetime:
+def convert_run_time_to_utc(unix_time: float) -> datetime:
     """The time of a run as UTC."""
-    return datetime.fromtimestamp(time, UTC)
+    return datetime.fromtimestamp(unix_time, UTC)

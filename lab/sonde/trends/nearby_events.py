@@ -23,7 +23,7 @@ class NearbyEvent:
     event: Event
     distance: timedelta
 
-    def describe(self) -> str:
+    def describe_in_sentence(self) -> str:
         """One sentence."""
         event = self.event
         when = f"{event.when.first:%Y-%m-%d}"
@@ -39,7 +39,7 @@ class NearbyEvent:
 
 def find_nearby_events(joint: JointChange, events: Iterable[Event]) -> list[NearbyEvent]:
     """The nearest events of a joint change, at most three, the nearest first."""
-    return find_events_between(min(change.last_before for change in joint.changes), joint.end, events)
+    return find_events_between(min(change.last_before for change in joint.changes), joint.end_time, events)
 
 
 def find_events_between(last_before: float, first_after: float, events: Iterable[Event]) -> list[NearbyEvent]:

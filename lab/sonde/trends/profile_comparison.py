@@ -47,9 +47,9 @@ class Records:
             except OSError:
                 continue
 
-    def phases(self, phase: str) -> list[tuple[RecordReader, PhaseRecord]]:
+    def list_phase_records(self, phase_id: str) -> list[tuple[RecordReader, PhaseRecord]]:
         """Each run's phase of that id, the latest last."""
-        return [(reader, reader.phases[phase]) for reader in self._readers if phase in reader.phases]
+        return [(reader, reader.phases[phase_id]) for reader in self._readers if phase_id in reader.phases]
 
 
 def compute_rate_curve(phase: PhaseRecord) -> tuple[Floats, float] | None:
@@ -63,10 +63,14 @@ def compute_rate_curve(phase: PhaseRecord) -> tuple[Floats, float] | None:
     return moved / series.slice_s, float(moved.size * series.slice_s)
 
 
-def compare_profiles(before: Records, after: Records, phase_before: str, phase_after: str) -> ProfileComparison | None:
+def compare_profiles(
+    records_before: Records, records_after: Records, phase_before: str, phase_after: str
+) -> ProfileComparison | None:
     """Compares one phase of both sides; None where a side has no curve."""
-    old = [result for _, item in before.phases(phase_before) if (result := compute_rate_curve(item))]
-    latest = after.phases(phase_after)
+    old = [
+        result for _, item in records_before.list_phase_records(phase_before) if (result := compute_rate_curve(item))
+    ]
+    latest = records_after.list_phase_records(phase_after)
     new = [result for _, item in latest if (result := compute_rate_curve(item))]
     if not old or not new:
         return None
@@ -114,25 +118,27 @@ def find_late_members(phase: PhaseRecord) -> StragglerAttribution | None:
     return attribute_slowness_to_nodes_or_tasks(seconds, nodes) if len(seconds) >= 3 else None
 
 
-def _name_late_members(reader: RecordReader, late: StragglerAttribution | None) -> tuple[str, ...]:
-    if late is None:
+def _name_late_members(reader: RecordReader, straggler_attribution: StragglerAttribution | None) -> tuple[str, ...]:
+    if straggler_attribution is None:
         return ()
     hosts = {node.node: node.host for node in reader.nodes}
-    if late.is_of_nodes:
-        return tuple(hosts.get(node) or f"node {node}" for node in late.stragglers.members)
-    return tuple(str(task) for task in late.stragglers.members)
+    if straggler_attribution.is_of_nodes:
+        return tuple(hosts.get(node) or f"node {node}" for node in straggler_attribution.stragglers.members)
+    return tuple(str(task) for task in straggler_attribution.stragglers.members)
 
 
-def describe_shape(shape: RateShape, seconds: float) -> str:
+def describe_rate_shape(rate_shape: RateShape, phase_seconds: float) -> str:
     """The shape with its place: periodic dips every 4.2 s, by 60 % each."""
-    depth = f"{100 * shape.depth:.0f} %"
-    if shape.name == "periodic dips":
-        return f"periodic dips: {shape.count}, every {(shape.period or 0.0) * seconds:.3g} s, by {depth}"
-    if shape.name == "stall":
-        length = (shape.end - shape.start) * seconds
-        return f"a stall of {length:.3g} s at {shape.start * seconds:.3g} s, by {depth}"
-    if shape.name == "slow start":
-        return f"a slow start of {shape.end * seconds:.3g} s, {depth} lower at first"
-    if shape.name == "steady decline":
+    depth = f"{100 * rate_shape.depth:.0f} %"
+    if rate_shape.name == "periodic dips":
+        return (
+            f"periodic dips: {rate_shape.count}, every {(rate_shape.period or 0.0) * phase_seconds:.3g} s, by {depth}"
+        )
+    if rate_shape.name == "stall":
+        length = (rate_shape.end - rate_shape.start) * phase_seconds
+        return f"a stall of {length:.3g} s at {rate_shape.start * phase_seconds:.3g} s, by {depth}"
+    if rate_shape.name == "slow start":
+        return f"a slow start of {rate_shape.end * phase_seconds:.3g} s, {depth} lower at first"
+    if rate_shape.name == "steady decline":
         return f"a steady decline by {depth}"
-    return f"a {shape.name} at {shape.start * seconds:.3g} s, by {depth}"
+    return f"a {rate_shape.name} at {rate_shape.start * phase_seconds:.3g} s, by {depth}"

@@ -39,58 +39,62 @@ def compute_digest(*parts: Floats | str) -> str:
 class ResultCache:
     """OperationTimes of the survey before, and those that this one gave: only these go into the next."""
 
-    def __init__(self, before: Mapping[str, Any] | None = None) -> None:
-        """`before` is the `document` of the previous survey."""
-        self._before: Mapping[str, Any] = before or {}
+    def __init__(self, previous_document: Mapping[str, Any] | None = None) -> None:
+        """`previous_document` is the `document` of the previous survey."""
+        self._before: Mapping[str, Any] = previous_document or {}
         self._now: dict[str, Any] = {}
 
-    def document(self, finished: bool = True) -> dict[str, Any]:
+    def build_document(self, is_finished: bool = True) -> dict[str, Any]:
         """The JSON form of the results to store; an unfinished survey keeps the previous ones too."""
-        return dict(self._now) if finished else {**self._before, **self._now}
+        return dict(self._now) if is_finished else {**self._before, **self._now}
 
-    def answer(
-        self, key: str, make: Callable[[], Answer], read: Callable[[Any], Answer], write: Callable[[Answer], Any]
+    def get_or_compute(
+        self,
+        cache_key: str,
+        compute: Callable[[], Answer],
+        convert_from_json: Callable[[Any], Answer],
+        convert_to_json: Callable[[Answer], Any],
     ) -> Answer:
-        """The result with key `key`, computed by `make` if absent. `read` and `write` convert from and to JSON."""
-        stored = self._now.get(key, self._before.get(key))
-        result = self._read_stored(stored, read)
+        """The result with key `cache_key`, computed by `compute` if absent. `convert_from_json` and `convert_to_json` convert from and to JSON."""
+        stored = self._now.get(cache_key, self._before.get(cache_key))
+        result = self._convert_stored_result(stored, convert_from_json)
         if result is None:
-            result = make()
-            stored = write(result)
-        self._now[key] = stored
+            result = compute()
+            stored = convert_to_json(result)
+        self._now[cache_key] = stored
         return result
 
     @staticmethod
-    def _read_stored(stored: Any, read: Callable[[Any], Answer]) -> Answer | None:
+    def _convert_stored_result(stored: Any, convert_from_json: Callable[[Any], Answer]) -> Answer | None:
         if stored is None:
             return None
         try:
-            return read(stored)
+            return convert_from_json(stored)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
             return None  # of another form
 
-    def ratio(self, before: Floats, after: Floats, test: bool = True) -> RateRatio:
+    def get_rate_ratio(self, rates_before: Floats, rates_after: Floats, with_p_value: bool = True) -> RateRatio:
         """The cached `sonde.stats.ratio.ratio` of two sides."""
-        return self.answer(
-            f"ratio {compute_digest(before, after)} {test:d}",
-            lambda: compare_rates(before, after, with_p_value=test),
+        return self.get_or_compute(
+            f"ratio {compute_digest(rates_before, rates_after)} {with_p_value:d}",
+            lambda: compare_rates(rates_before, rates_after, with_p_value=with_p_value),
             lambda stored: RateRatio(*stored),
             lambda item: [item.value, item.low, item.high, item.p, item.before, item.after, item.confidence, item.why],
         )
 
-    def explanations(self, key: str, make: Callable[[], list[Explanation]]) -> list[Explanation]:
+    def get_explanations(self, key: str, compute_explanations: Callable[[], list[Explanation]]) -> list[Explanation]:
         """The cached explanations of the parts of a joint change."""
-        return self.answer(
+        return self.get_or_compute(
             f"explanations {key}",
-            make,
+            compute_explanations,
             lambda stored: [Explanation.from_json(item) for item in stored],
             lambda explanations: [asdict(explanation) for explanation in explanations],
         )
 
-    def watched(self, history: History, settings: DetectorSettings) -> HistoryWatch | None:
+    def find_stored_watch(self, history: History, settings: DetectorSettings) -> HistoryWatch | None:
         """The stored watch of a history, if the history begins with the runs watched then."""
 
-        def read(stored: Any) -> HistoryWatch | None:
+        def convert_watch_from_json(stored: Any) -> HistoryWatch | None:
             state = DetectorState(
                 stored["runs"], stored["filled"], tuple(stored["reference"]) if stored["reference"] else None
             )
@@ -98,7 +102,9 @@ class ResultCache:
                 return None
             return HistoryWatch(state, tuple(Alarm(0, *alarm) for alarm in stored["alarms"]))
 
-        return self._read_stored(self._before.get(_make_watch_key(history, settings)), read)
+        return self._convert_stored_result(
+            self._before.get(_make_watch_key(history, settings)), convert_watch_from_json
+        )
 
     def store_watch(self, history: History, settings: DetectorSettings, watched: HistoryWatch) -> None:
         """Stores the watch of a history after all its runs."""

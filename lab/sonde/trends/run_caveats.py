@@ -41,28 +41,28 @@ class CaveatCount:
         return asdict(self)
 
 
-def count_caveats(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> list[CaveatCount]:
+def count_caveats(side_name: str, runs: Sequence[Summary], phase_ids: Iterable[str]) -> list[CaveatCount]:
     """The caveats about these phases of the runs, the oldest run first."""
     result = []
-    for phase in dict.fromkeys(phases):
+    for phase in dict.fromkeys(phase_ids):
         having = [run for run in runs if any(item.get("phase") == phase for item in run.phases)]
         kinds: dict[str, list[str]] = {}
         for run in having:
             for finding in {str(item.get("id")): item for item in _list_phase_caveats(run, phase)}.values():
                 kinds.setdefault(str(finding.get("id")), []).append(str(finding.get("text") or ""))
         result += [
-            CaveatCount(side, phase, kind, texts[-1], len(texts), len(having), len(set(texts)) > 1)
+            CaveatCount(side_name, phase, kind, texts[-1], len(texts), len(having), len(set(texts)) > 1)
             for kind, texts in kinds.items()
         ]
     return result
 
 
-def count_other_numbers(side: str, runs: Sequence[Summary], phase: str) -> list[CaveatCount]:
-    """Counts, by classification, the runs in which `phase` did not measure storage (for example, the page cache)."""
-    rows = [row for run in runs for row in run.phases if row.get("phase") == phase]
+def count_runs_without_storage_number(side_name: str, runs: Sequence[Summary], phase_id: str) -> list[CaveatCount]:
+    """Counts, by classification, the runs in which `phase_id` did not measure storage (for example, the page cache)."""
+    rows = [row for run in runs for row in run.phases if row.get("phase") == phase_id]
     kinds = Counter(str(row.get("classification") or "") for row in rows)
     return [
-        CaveatCount(side, phase, kind, f"not a storage number ({label_classification(kind)})", count, len(rows))
+        CaveatCount(side_name, phase_id, kind, f"not a storage number ({label_classification(kind)})", count, len(rows))
         for kind, count in kinds.items()
         if not is_judged_classification(kind)
     ]

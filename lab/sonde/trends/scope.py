@@ -90,24 +90,29 @@ def group_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
     return sorted(parts, key=lambda part: -abs(sizes[part[0]][0]))
 
 
-def explain_changes(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0) -> Explanation:
+def explain_changes(
+    changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], uncertain_count: int = 0
+) -> Explanation:
     """The description with the lowest price of the histories that changed, held against those that stood."""
-    names = _select_telling_labels([*changed, *stood])
-    clauses = _list_clauses(changed, stood, names)
-    best = _find_cheapest_cover(len(changed), clauses)
-    scopes = tuple(_make_scope(clause, changed, stood, names) for clause in best.clauses)
-    cause = _guess_cause(scopes, changed, stood)
+    names = _select_telling_labels([*changed_labels, *unchanged_labels])
+    clauses = _list_clauses(changed_labels, unchanged_labels, names)
+    best = _find_cheapest_cover(len(changed_labels), clauses)
+    scopes = tuple(_make_scope(clause, changed_labels, unchanged_labels, names) for clause in best.clauses)
+    cause = _guess_cause(scopes, changed_labels, unchanged_labels)
     rival = min(
         (
-            _price_clauses(len(changed), [clause]).price
+            _price_clauses(len(changed_labels), [clause]).price
             for clause in clauses
-            if _guess_cause([_make_scope(clause, changed, stood, names)], changed, stood) != cause
+            if _guess_cause(
+                [_make_scope(clause, changed_labels, unchanged_labels, names)], changed_labels, unchanged_labels
+            )
+            != cause
         ),
         default=float("inf"),
     )
     margin = rival - best.price
     sure: Certainty = "clear" if margin >= 2 else "likely" if margin >= 1 else "one of several explanations"
-    return Explanation(scopes, best.missed, len(stood), untold, cause, sure)
+    return Explanation(scopes, best.missed, len(unchanged_labels), uncertain_count, cause, sure)
 
 
 @dataclass(frozen=True)
@@ -140,32 +145,36 @@ def _select_telling_labels(histories: Iterable[Labels]) -> list[str]:
     return list(result.values())
 
 
-def _list_clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> list[_Clause]:
+def _list_clauses(
+    changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], label_names: Sequence[str]
+) -> list[_Clause]:
     """Every conjunction of values that occur among the changed histories, the short ones first, each effect once."""
     observed: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
-    for length in range(min(_MOST_TERMS, len(names)) + 1):
-        for subset in itertools.combinations(names, length):
+    for length in range(min(_MOST_TERMS, len(label_names)) + 1):
+        for subset in itertools.combinations(label_names, length):
             groups: dict[tuple[str, ...], set[int]] = {}
-            for index, labels in enumerate(changed):
+            for index, labels in enumerate(changed_labels):
                 groups.setdefault(tuple(labels.get(name, "") for name in subset), set()).add(index)
             for values, covers in groups.items():
                 location = tuple(zip(subset, values, strict=True))
                 wrong = frozenset(
                     index
-                    for index, labels in enumerate(stood)
+                    for index, labels in enumerate(unchanged_labels)
                     if all(labels.get(name, "") == value for name, value in location)
                 )
                 observed.setdefault((frozenset(covers), wrong), _Clause(location, frozenset(covers), wrong))
     return list(observed.values())
 
 
-def _find_cheapest_cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
+def _find_cheapest_cover(changed_count: int, clauses: Sequence[_Clause]) -> _Cover:
     """The cheapest set of clauses, built greedily; at least one."""
     chosen: list[_Clause] = []
-    best = _price_clauses(count, chosen)
+    best = _price_clauses(changed_count, chosen)
     while len(chosen) < _MOST_CLAUSES:
         step = min(
-            (_price_clauses(count, [*chosen, clause]) for clause in clauses), key=lambda item: item.price, default=None
+            (_price_clauses(changed_count, [*chosen, clause]) for clause in clauses),
+            key=lambda item: item.price,
+            default=None,
         )
         if step is None or (chosen and step.price >= best.price):
             break
@@ -173,26 +182,35 @@ def _find_cheapest_cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
     return best
 
 
-def _price_clauses(count: int, chosen: Sequence[_Clause]) -> _Cover:
-    covered = frozenset[int]().union(*(clause.covers for clause in chosen))
-    wrong = frozenset[int]().union(*(clause.wrong for clause in chosen))
-    price = sum(_CLAUSE + _TERM * len(clause.conditions) for clause in chosen) + len(wrong) + count - len(covered)
-    return _Cover(tuple(chosen), count - len(covered), price)
+def _price_clauses(changed_count: int, chosen_clauses: Sequence[_Clause]) -> _Cover:
+    covered = frozenset[int]().union(*(clause.covers for clause in chosen_clauses))
+    wrong = frozenset[int]().union(*(clause.wrong for clause in chosen_clauses))
+    price = (
+        sum(_CLAUSE + _TERM * len(clause.conditions) for clause in chosen_clauses)
+        + len(wrong)
+        + changed_count
+        - len(covered)
+    )
+    return _Cover(tuple(chosen_clauses), changed_count - len(covered), price)
 
 
-def _make_scope(clause: _Clause, changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> Scope:
+def _make_scope(
+    clause: _Clause, changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], label_names: Sequence[str]
+) -> Scope:
     location = dict(clause.conditions)
-    inside = [changed[cover] for cover in sorted(clause.covers)]
-    fitting = inside + [stood[index] for index in clause.wrong]
+    inside = [changed_labels[cover] for cover in sorted(clause.covers)]
+    fitting = inside + [unchanged_labels[index] for index in clause.wrong]
     spans = {}
-    for name in names:
+    for name in label_names:
         values = {labels.get(name, "") for labels in inside}
         if name not in location and len(values) > 1:
             spans[name] = (len(values), len({labels.get(name, "") for labels in fitting}))
     return Scope(location, len(clause.covers), len(clause.wrong), spans)
 
 
-def _guess_cause(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequence[Labels]) -> Cause:
+def _guess_cause(
+    scopes: Sequence[Scope], changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels]
+) -> Cause:
     """Where to look first, from which labels are named and which vary.
 
     What one storage shares with no other points to that storage; what is common to several storages and named by the
@@ -201,7 +219,7 @@ def _guess_cause(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequ
     """
     if len(scopes) != 1:
         return "unknown"
-    everywhere = [*changed, *stood]
+    everywhere = [*changed_labels, *unchanged_labels]
     location, spans = scopes[0].conditions, scopes[0].spans
     storages = len({labels.get("file_system", "") for labels in everywhere})
     if "file_system" in location:

@@ -67,24 +67,26 @@ class SideValues:
         return SideValues(self.key, self.plan, values, runs, times, classifications)
 
     @property
-    def about(self) -> str:
+    def classification_text(self) -> str:
         """What its values describe where that is not storage: ``too short, cached``; else empty."""
         kinds = dict.fromkeys(kind for kind in self.classifications if kind and kind not in _STORAGE)
         return ", ".join(label_classification(kind) for kind in kinds)
 
 
-def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = lambda done, total: None) -> ComparedSide:
-    """The runs that `text` means.
+def find_compared_side(
+    archive: Archive, side_text: str, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> ComparedSide:
+    """The runs that `side_text` means.
 
     A run, a group of runs, a unique beginning of either, a folder or "last", as everywhere; ``tag:WORD`` and
     ``baseline:NAME`` for what people marked; ``plan:TEXT`` for all runs of an experiment; ``2026-08-01..2026-08-31``
-    for a time (UTC, the second day included). `step` is told how far the reading is where there are many. Raises
+    for a time (UTC, the second day included). `on_progress` is told how far the reading is where there are many. Raises
     UserError in one sentence.
     """
-    wanted = _parse_selection(text)
+    wanted = _parse_selection(side_text)
     try:
         if wanted is None:
-            folders = archive.find_run_folders(text)
+            folders = archive.find_run_folders(side_text)
         else:
             result = Catalog(archive.root).read_run_table(["folder", "problem"], wanted).to_pylist()
             folders = [archive.root / row["folder"] for row in result if not row["problem"]]
@@ -92,29 +94,33 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
         for done, folder in enumerate(folders):
             runs.append(read_summary(folder))
             if done % _STEP == _STEP - 1:
-                step(done + 1, len(folders))
+                on_progress(done + 1, len(folders))
     except RecordError as reason:
-        raise UserError(f"A run of {text} {reason}; it cannot be compared.") from None
+        raise UserError(f"A run of {side_text} {reason}; it cannot be compared.") from None
     runs = [run for run in runs if is_counted_in_histories(run) and make_history_key(run)]
     if not runs:
-        raise UserError(f'"{text}" means no run with numbers that can be compared; `sonde list` shows what there is.')
-    return ComparedSide(text, tuple(sorted(runs, key=lambda run: (parse_epoch_seconds(run.started), run.id))))
+        raise UserError(
+            f'"{side_text}" means no run with numbers that can be compared; `sonde list` shows what there is.'
+        )
+    return ComparedSide(side_text, tuple(sorted(runs, key=lambda run: (parse_epoch_seconds(run.started), run.id))))
 
 
-def keep_runs_of_one_origin(before: ComparedSide, after: ComparedSide, hint: str) -> tuple[ComparedSide, ComparedSide]:
+def keep_runs_of_one_origin(
+    side_before: ComparedSide, side_after: ComparedSide, refusal_hint: str
+) -> tuple[ComparedSide, ComparedSide]:
     """Both sides with runs of one origin: all simulated, else measured runs only.
 
-    Raises UserError, with the sentence `hint`, if one side is simulated and the other is not.
+    Raises UserError, with the sentence `refusal_hint`, if one side is simulated and the other is not.
     """
-    if before.is_simulated and after.is_simulated:
-        return before, after
-    for side, other in ((before, after), (after, before)):
+    if side_before.is_simulated and side_after.is_simulated:
+        return side_before, side_after
+    for side, other in ((side_before, side_after), (side_after, side_before)):
         if side.is_simulated:
             raise UserError(
                 f"{side.name} is simulated and {other.name} is measured: a model says nothing about what this storage"
-                f" did. {hint}"
+                f" did. {refusal_hint}"
             )
-    return _leave_out_simulated(before), _leave_out_simulated(after)
+    return _leave_out_simulated(side_before), _leave_out_simulated(side_after)
 
 
 def _leave_out_simulated(side: ComparedSide) -> ComparedSide:
@@ -122,14 +128,14 @@ def _leave_out_simulated(side: ComparedSide) -> ComparedSide:
     return ComparedSide(side.name, measured, len(side.runs) - len(measured))
 
 
-def _parse_selection(text: str) -> Selection | None:
+def _parse_selection(side_text: str) -> Selection | None:
     """What a word that is no name of a run selects."""
-    if text.startswith(BASELINE):
-        return Selection(tags=(text,))
-    if match := _WORDS.fullmatch(text):
+    if side_text.startswith(BASELINE):
+        return Selection(tags=(side_text,))
+    if match := _WORDS.fullmatch(side_text):
         return Selection(tags=(match[2],)) if match[1] == "tag" else Selection(plan=match[2])
-    if ".." in text and "/" not in text:
-        begin, _, end = text.partition("..")
+    if ".." in side_text and "/" not in side_text:
+        begin, _, end = side_text.partition("..")
         until = parse_moment(end, "The end of the time") if end else None
         whole_day = 86400.0 if re.fullmatch(r"\d{4}-\d{2}-\d{2}", end.strip()) else 0.0
         return Selection(
@@ -144,7 +150,7 @@ def collect_numbers(runs: Sequence[Summary]) -> list[SideValues]:
     gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
     for run in runs:
         for key, value, classification in _iterate_history_values(run):
-            gathered.setdefault(_drop_epoch(key), []).append((run, key, value, classification))
+            gathered.setdefault(_remove_epoch_from_key(key), []).append((run, key, value, classification))
     return [
         SideValues(
             key=rows[-1][1],
@@ -166,22 +172,31 @@ def _iterate_history_values(run: Summary) -> Iterator[tuple[HistoryKey, float, s
             yield *result, read_classification(phase) or ""
 
 
-def _drop_epoch(key: HistoryKey) -> HistoryKey:
+def _remove_epoch_from_key(history_key: HistoryKey) -> HistoryKey:
     return HistoryKey(
-        **{field.name: getattr(key, field.name) if field.name != "epoch" else "" for field in fields(HistoryKey)}
+        **{
+            field.name: getattr(history_key, field.name) if field.name != "epoch" else ""
+            for field in fields(HistoryKey)
+        }
     )
 
 
-def pair_numbers(before: Sequence[SideValues], after: Sequence[SideValues]) -> list[tuple[SideValues, SideValues]]:
+def pair_comparable_numbers(
+    values_before: Sequence[SideValues], values_after: Sequence[SideValues]
+) -> list[tuple[SideValues, SideValues]]:
     """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.
 
     The second kind compares what the user asked to compare, two file systems say; `list_key_differences` says in what.
     """
-    same = {_drop_epoch(number.key): number for number in before}
-    result = [(same[_drop_epoch(number.key)], number) for number in after if _drop_epoch(number.key) in same]
+    same = {_remove_epoch_from_key(number.key): number for number in values_before}
+    result = [
+        (same[_remove_epoch_from_key(number.key)], number)
+        for number in values_after
+        if _remove_epoch_from_key(number.key) in same
+    ]
     occupied = {id(item) for pair in result for item in pair}
-    loose_before = [number for number in before if id(number) not in occupied]
-    loose_after = [number for number in after if id(number) not in occupied]
+    loose_before = [number for number in values_before if id(number) not in occupied]
+    loose_after = [number for number in values_after if id(number) not in occupied]
     for number in loose_after:
         alike = [other for other in loose_before if _make_pairing_key(other) == _make_pairing_key(number)]
         rivals = [other for other in loose_after if _make_pairing_key(other) == _make_pairing_key(number)]
@@ -190,12 +205,12 @@ def pair_numbers(before: Sequence[SideValues], after: Sequence[SideValues]) -> l
     return result
 
 
-def _make_pairing_key(number: SideValues) -> tuple[str, ...]:
-    return (number.plan, number.key.phase, number.key.op, number.key.unit)
+def _make_pairing_key(side_values: SideValues) -> tuple[str, ...]:
+    return (side_values.plan, side_values.key.phase, side_values.key.op, side_values.key.unit)
 
 
-def list_key_differences(before: HistoryKey, after: HistoryKey) -> list[tuple[str, str, str]]:
+def list_key_differences(key_before: HistoryKey, key_after: HistoryKey) -> list[tuple[str, str, str]]:
     """Members of the key in which two numbers differ: name, before, after."""
     displayed = [field.name for field in fields(RunKey)] + ["cache", "definition"]
-    both = ((name, getattr(before, name), getattr(after, name)) for name in displayed)
+    both = ((name, getattr(key_before, name), getattr(key_after, name)) for name in displayed)
     return [(name.replace("_", " "), old, new) for name, old, new in both if old != new]

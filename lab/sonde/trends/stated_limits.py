@@ -24,9 +24,9 @@ class Limit:
     least: float
     operations: bool
 
-    def format_value(self, value: float) -> str:
+    def format_rate(self, rate: float) -> str:
         """A rate of this kind."""
-        return format_ops(value) if self.operations else format_rate(value)
+        return format_ops(rate) if self.operations else format_rate(rate)
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class LimitCheck(Limit):
         return not self.not_judged and max(self.measured) < self.least
 
 
-def parse_limit(text: str) -> Limit:
+def parse_limit(limit_text: str) -> Limit:
     """``write=10GB/s-10%``. Raises UserError."""
-    rates = _WRITTEN.fullmatch(text)
+    rates = _WRITTEN.fullmatch(limit_text)
     if rates is None:
-        raise UserError(f'--at-least "{text}" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.')
+        raise UserError(f'--at-least "{limit_text}" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.')
     operations = rates[2].endswith("op/s")
     try:
         rate = parse_op_rate(rates[2]) if operations else parse_rate(rates[2])
@@ -54,11 +54,11 @@ def parse_limit(text: str) -> Limit:
         raise UserError(f"--at-least {rates[1]}: {reason}") from None
     share = float(rates[3] or 0) / 100
     if share >= 1:
-        raise UserError(f'--at-least "{text}" takes {rates[3]} % off, which leaves nothing.')
+        raise UserError(f'--at-least "{limit_text}" takes {rates[3]} % off, which leaves nothing.')
     return Limit(rates[1], rate * (1 - share), operations)
 
 
-def check_limit(limit: Limit, runs: Sequence[Summary]) -> LimitCheck:
+def check_limit_against_runs(limit: Limit, runs: Sequence[Summary]) -> LimitCheck:
     """The limit against the runs that have this phase. Raises UserError when none has."""
     name = "ops_per_s" if limit.operations else "bytes_per_s"
     rates, others, names = list[float](), dict[str, list[float]](), dict[str, None]()

@@ -16,13 +16,13 @@ from sonde.stats.ranks import Floats
 from sonde.stats.ratio import simulate_detectable_drop
 from sonde.stats.segments import Segment, find_segments
 from sonde.stats.spread import compute_robust_sd
-from sonde.trends.budget import ENOUGH, Budget, Calibration, calibrate_detector, compute_residuals
+from sonde.trends.budget import ENOUGH, Budget, Calibration, calibrate_detector, compute_log_residuals
 from sonde.trends.changes import Change, JointChange, group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History, select_distinguishing_labels
 from sonde.trends.result_cache import ResultCache, compute_digest
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.watch import continue_watch, sort_alarms
+from sonde.trends.watch import sort_alarms, watch_from_earlier_state
 
 # A history shorter than this has no level yet.
 SHORTEST = 5
@@ -57,11 +57,11 @@ class HistoryAnalysis:
     caveats: tuple[CaveatCount, ...] = ()
 
     @property
-    def level(self) -> float:
+    def current_level(self) -> float:
         return self.segments[-1].level
 
     @property
-    def slower(self) -> bool:
+    def is_newly_slower(self) -> bool:
         """Whether its latest change is a drop that is not over and was noticed within its last ten runs."""
         last = self.changes[-1] if self.changes else None
         if last is None or not last.is_drop or last.is_temporary:
@@ -69,10 +69,10 @@ class HistoryAnalysis:
         return int(np.sum(self.history.times > last.noticed)) < FRESH
 
     @property
-    def still_slower(self) -> bool:
+    def is_still_slower(self) -> bool:
         """Whether its latest change is a drop of earlier runs that is not over."""
         last = self.changes[-1] if self.changes else None
-        return last is not None and last.is_drop and not last.is_temporary and not self.slower
+        return last is not None and last.is_drop and not last.is_temporary and not self.is_newly_slower
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Survey:
     def _find_large_joint_changes(self) -> Sequence[tuple[float, frozenset[float]]]:
         """Times of joint changes of at least `MANY` histories, each with the times of its changes."""
         return [
-            (joint.time, frozenset(change.first_after for change in joint.changes))
+            (joint.begin_time, frozenset(change.first_after for change in joint.changes))
             for joint in self.joint
             if len(joint.changes) >= MANY
         ]
@@ -144,17 +144,17 @@ class _NoiseEstimate:
 
     @property
     def residuals(self) -> Floats:
-        return compute_residuals(self.values, self.parts)
+        return compute_log_residuals(self.values, self.parts)
 
 
 def survey_histories(
     histories: Sequence[History],
     alarms_per_year: float = 1.0,
     smallest_change: float = DetectorSettings.smallest_change,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
     cache: ResultCache | None = None,
 ) -> Survey:
-    """Watches all histories. `alarms_per_year` is the budget of false alarms of one history; `step` is told how far the
+    """Watches all histories. `alarms_per_year` is the budget of false alarms of one history; `on_progress` is told how far the
     work is. What `known` has from an earlier survey is not found out again; the answers are the same without it."""
     cache = cache or ResultCache()
     long = [history for history in histories if len(history) >= SHORTEST]
@@ -166,9 +166,11 @@ def survey_histories(
     learned = []
     for done, item in enumerate(taught):
         learned.append(_estimate_noise(item.values[-most:], cache))
-        step(done + 1, total)
-    calibration = _calibrate_settings(learned, budget, DetectorSettings(smallest_change=smallest_change), cache, step)
-    noticed = _find_changes(long, calibration.settings, cache, step)
+        on_progress(done + 1, total)
+    calibration = _calibrate_detector_settings(
+        learned, budget, DetectorSettings(smallest_change=smallest_change), cache, on_progress
+    )
+    noticed = _find_changes(long, calibration.settings, cache, on_progress)
     least = -log(1 - smallest_change)
     noticed = [change for change in noticed if abs(log(change.size.value)) >= least]
     of_series: dict[int, list[Change]] = {}
@@ -187,8 +189,8 @@ def survey_histories(
                 changes=own_changes,
             )
         )
-        step(3 * len(long) + 1 + index, total)
-    joint = tuple(group_changes(long, noticed, cache.ratio, cache.explanations))
+        on_progress(3 * len(long) + 1 + index, total)
+    joint = tuple(group_changes(long, noticed, cache.get_rate_ratio, cache.get_explanations))
     return Survey(tuple(analyses), joint, budget, calibration, len(histories) - len(long))
 
 
@@ -206,26 +208,26 @@ def _select_training_runs(long: Sequence[History]) -> list[History]:
     ]
 
 
-def _estimate_noise(values: Floats, result_cache: ResultCache) -> _NoiseEstimate:
-    def make() -> _NoiseEstimate:
-        parts = tuple(find_segments(values))
-        noise = compute_residuals(values, parts)
-        return _NoiseEstimate(values, parts, compute_robust_sd(noise), simulate_detectable_drop(noise, _KNOWN, _NEW))
+def _estimate_noise(log_rates: Floats, result_cache: ResultCache) -> _NoiseEstimate:
+    def compute_noise_estimate() -> _NoiseEstimate:
+        parts = tuple(find_segments(log_rates))
+        noise = compute_log_residuals(log_rates, parts)
+        return _NoiseEstimate(log_rates, parts, compute_robust_sd(noise), simulate_detectable_drop(noise, _KNOWN, _NEW))
 
-    return result_cache.answer(
-        f"noise {compute_digest(values)}",
-        make,
-        lambda stored: _NoiseEstimate(values, tuple(Segment(*part) for part in stored[0]), stored[1], stored[2]),
+    return result_cache.get_or_compute(
+        f"noise {compute_digest(log_rates)}",
+        compute_noise_estimate,
+        lambda stored: _NoiseEstimate(log_rates, tuple(Segment(*part) for part in stored[0]), stored[1], stored[2]),
         lambda item: [[[part.first, part.end, part.level] for part in item.parts], item.noise, item.visible],
     )
 
 
-def _calibrate_settings(
-    learned: Sequence[_NoiseEstimate],
+def _calibrate_detector_settings(
+    noise_estimates: Sequence[_NoiseEstimate],
     budget: Budget,
     settings: DetectorSettings,
     result_cache: ResultCache,
-    step: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None],
 ) -> Calibration:
     tries = 0
 
@@ -233,29 +235,36 @@ def _calibrate_settings(
         # nobody knows how many it takes: each goes a tenth of what is left
         nonlocal tries
         tries += 1
-        step(len(learned) + int(len(learned) * (1 - 0.9**tries)), 4 * len(learned))
+        on_progress(len(noise_estimates) + int(len(noise_estimates) * (1 - 0.9**tries)), 4 * len(noise_estimates))
 
-    return result_cache.answer(
-        f"settings {compute_digest(repr(budget), repr(settings), *(estimate.values for estimate in learned))}",
-        lambda: calibrate_detector([estimate.residuals for estimate in learned], budget, settings, step=report_try),
+    return result_cache.get_or_compute(
+        f"settings {compute_digest(repr(budget), repr(settings), *(estimate.values for estimate in noise_estimates))}",
+        lambda: calibrate_detector(
+            [estimate.residuals for estimate in noise_estimates], budget, settings, on_step=report_try
+        ),
         Calibration.from_json,
         asdict,
     )
 
 
 def _find_changes(
-    long: Sequence[History], settings: DetectorSettings, result_cache: ResultCache, step: Callable[[int, int], None]
+    long_histories: Sequence[History],
+    settings: DetectorSettings,
+    result_cache: ResultCache,
+    on_progress: Callable[[int, int], None],
 ) -> list[Change]:
     before = {
         index: stood
-        for index, history in enumerate(long)
-        if (stood := result_cache.watched(history, settings)) is not None
+        for index, history in enumerate(long_histories)
+        if (stood := result_cache.find_stored_watch(history, settings)) is not None
     }
 
-    def watched(done: int, total: int) -> None:
-        step(2 * len(long) + len(long) * done // total, 4 * len(long))
+    def report_watch_progress(done_count: int, total_count: int) -> None:
+        on_progress(2 * len(long_histories) + len(long_histories) * done_count // total_count, 4 * len(long_histories))
 
-    result = continue_watch([history.logarithms for history in long], settings, before, watched)
-    for history, far in zip(long, result, strict=True):
+    result = watch_from_earlier_state(
+        [history.log_rates for history in long_histories], settings, before, report_watch_progress
+    )
+    for history, far in zip(long_histories, result, strict=True):
         result_cache.store_watch(history, settings, far)
-    return measure_changes(long, sort_alarms(result), result_cache.ratio)
+    return measure_changes(long_histories, sort_alarms(result), result_cache.get_rate_ratio)

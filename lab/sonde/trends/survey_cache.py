@@ -26,7 +26,7 @@ from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
-from sonde.trends.environment_events import from_document, to_document
+from sonde.trends.environment_events import convert_event_from_json, convert_event_to_json
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
@@ -50,7 +50,7 @@ class HistoryOutline(History):
         return self.count
 
 
-def index_key(stamps: Sequence[str], *settings: object) -> str:
+def make_survey_key(stamps: Sequence[str], *settings: object) -> str:
     """The key of a survey by the names of the index files."""
     return _compute_key("index", *stamps, *map(repr, settings))
 
@@ -71,15 +71,15 @@ def make_histories_key(histories: Sequence[History], *settings: object) -> str:
 
 
 def _compute_key(*parts: str) -> str:
-    return hashlib.sha256(json.dumps([digest_survey_code(), *parts]).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps([hash_survey_code(), *parts]).encode()).hexdigest()[:32]
 
 
 @functools.cache
-def digest_survey_code(package: Path = _PACKAGE) -> str:
+def hash_survey_code(package_folder: Path = _PACKAGE) -> str:
     """A digest of the code that computes a survey, with the versions of Sonde and NumPy (random numbers)."""
     cache = hashlib.sha256(f"{__version__} {np.__version__}".encode())
     for rule in _RULES:
-        for file in sorted((package / rule).glob("*.py")) or [package / rule]:
+        for file in sorted((package_folder / rule).glob("*.py")) or [package_folder / rule]:
             # The version identifies sources that cannot be read.
             with contextlib.suppress(OSError):
                 cache.update(file.read_bytes())
@@ -92,68 +92,68 @@ class SurveyCache:
 
     folder: Path | None
 
-    def load_cached_survey(self, key: str, histories: Sequence[History] | None = None) -> Survey | None:
+    def load_cached_survey(self, survey_key: str, histories: Sequence[History] | None = None) -> Survey | None:
         """The survey with this key, None if absent. Its histories come from `histories`, else they are outlines."""
         try:
-            return _survey_from_json(self._read(key), histories)
+            return _convert_survey_from_json(self._read_document(survey_key), histories)
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
             return None  # absent, damaged, or of another form
 
-    def load_results(self, key: str) -> ResultCache:
+    def load_results(self, results_key: str) -> ResultCache:
         """The cached results with this key; empty if absent."""
         try:
-            document = self._read(key)
+            document = self._read_document(results_key)
         except (OSError, ValueError, RecursionError):
             document = {}
         return ResultCache(document)
 
-    def store(self, key: str, survey: Survey) -> None:
+    def store_survey(self, survey_key: str, survey: Survey) -> None:
         """Stores a survey under a key."""
-        self._write(key, _survey_to_json(survey))
+        self._write_document(survey_key, _convert_survey_to_json(survey))
 
-    def store_results(self, key: str, result_cache: ResultCache, finished: bool) -> None:
+    def store_results(self, results_key: str, result_cache: ResultCache, is_finished: bool) -> None:
         """Stores results for the next survey, also those of an interrupted one."""
-        self._write(key, result_cache.document(finished))
+        self._write_document(results_key, result_cache.build_document(is_finished))
 
-    def _read(self, key: str) -> dict[str, Any]:
+    def _read_document(self, file_key: str) -> dict[str, Any]:
         """Raises OSError or ValueError for a file that is absent or damaged."""
         if self.folder is None:
-            raise FileNotFoundError(key)
-        checksum, _, body = self._read_content(key).partition(b"\n")
+            raise FileNotFoundError(file_key)
+        checksum, _, body = self._read_file_content(file_key).partition(b"\n")
         if checksum != _compute_checksum(body):
             raise ValueError("the checksum does not match")
         document: dict[str, Any] = json.loads(body)
         return document
 
-    def _write(self, key: str, document: Mapping[str, Any]) -> None:
+    def _write_document(self, file_key: str, document: Mapping[str, Any]) -> None:
         if self.folder is None:
             return
         body = json.dumps(document).encode()
         # No space, or a folder of another user: the next survey is computed again.
         with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create=True) as folder:
-            folder.write_bytes(f"{key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
+            folder.write_bytes(f"{file_key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
             names = [name for name in folder.names() if name.endswith(_ENDING)]
             for old in sorted(names, key=lambda name: folder.read_status_of(name).st_mtime_ns)[:-_MOST_KEPT]:
                 folder.remove_file(old, missing_ok=True)
 
-    def _read_content(self, key: str) -> bytes:
+    def _read_file_content(self, file_key: str) -> bytes:
         assert self.folder is not None
-        with open_file(self.folder / f"{key}{_ENDING}") as file:
+        with open_file(self.folder / f"{file_key}{_ENDING}") as file:
             return file.read()
 
 
-def _compute_checksum(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+def _compute_checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
-def _survey_to_json(survey: Survey) -> dict[str, Any]:
+def _convert_survey_to_json(survey: Survey) -> dict[str, Any]:
     places = {id(change): index for index, change in enumerate(_list_all_changes(survey))}
     return {
         "budget": asdict(survey.budget),
         "calibration": asdict(survey.calibration),
         "short": survey.short,
         "simulated": survey.simulated,
-        "environment_events": [to_document(event) for event in survey.environment_events],
+        "environment_events": [convert_event_to_json(event) for event in survey.environment_events],
         "changes": [asdict(change) for change in _list_all_changes(survey)],
         "joint": [
             [
@@ -185,19 +185,19 @@ def _list_all_changes(survey: Survey) -> list[Change]:
     return list({id(change): change for analysis in survey.analyses for change in analysis.changes}.values())
 
 
-def _survey_from_json(document: Mapping[str, Any], histories: Sequence[History] | None) -> Survey:
-    changes = [_change_from_json(item) for item in document["changes"]]
+def _convert_survey_from_json(document: Mapping[str, Any], histories: Sequence[History] | None) -> Survey:
+    changes = [_convert_change_from_json(item) for item in document["changes"]]
     cache = {line.labels["history"]: line for line in histories} if histories is not None else None
     return Survey(
         analyses=tuple(_read_analysis(item, changes, cache) for item in document["analyses"]),
         joint=tuple(
-            JointChange(tuple(_part_from_json(part, changes) for part in joint)) for joint in document["joint"]
+            JointChange(tuple(_convert_part_from_json(part, changes) for part in joint)) for joint in document["joint"]
         ),
         budget=Budget(**document["budget"]),
         calibration=Calibration.from_json(document["calibration"]),
         short=document["short"],
         simulated=document["simulated"],
-        environment_events=tuple(from_document(item) for item in document["environment_events"]),
+        environment_events=tuple(convert_event_from_json(item) for item in document["environment_events"]),
     )
 
 
@@ -221,9 +221,9 @@ def _read_analysis(
     )
 
 
-def _change_from_json(document: Mapping[str, Any]) -> Change:
+def _convert_change_from_json(document: Mapping[str, Any]) -> Change:
     return Change(**{**document, "size": RateRatio(**document["size"]), "since": RateRatio(**document["since"])})
 
 
-def _part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
+def _convert_part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
     return Part(tuple(changes[index] for index in document["changes"]), Explanation.from_json(document["explanation"]))

@@ -18,7 +18,7 @@ from sonde.model.units import counted
 from sonde.trends.changes import JointChange
 from sonde.trends.comparison_text import format_change_percent
 from sonde.trends.event_marks import EVENT_KEY, EventMarks, select_event_marks
-from sonde.trends.history import parse_run_time
+from sonde.trends.history import convert_run_time_to_utc
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
@@ -29,7 +29,7 @@ from sonde.trends.survey_text import (
     format_dated_change,
     format_history_value,
     format_joint_dates,
-    name_history,
+    make_history_name,
     summarize_survey,
 )
 
@@ -41,7 +41,7 @@ _MOST_SPREADS = 12
 _LATEST = 12
 
 
-def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()) -> Study:
+def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event] = ()) -> Study:
     """The page of a survey; `events` are named next to the changes that they are near."""
     if not survey.analyses:
         # no chart, no table and no time: there is nothing that they could show
@@ -56,7 +56,7 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
     facts = [
         (
             "Histories",
-            f"{len(survey.analyses)}, {probes} ({measure})",
+            f"{len(survey.analyses)}, {probes} ({measure_name})",
         ),
         ("Time", format_date_span(format_day(begin), format_day(end))),
         ("False alarms", describe_alarm_budget(survey).removeprefix("False alarms: ")),
@@ -65,19 +65,19 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
         title="Histories",
         lead=summarize_survey(survey),
         facts=facts,
-        alarms=[summarize_survey(survey)] if any(analysis.slower for analysis in survey.analyses) else [],
+        alarms=[summarize_survey(survey)] if any(analysis.is_newly_slower for analysis in survey.analyses) else [],
         sections=[
             _make_joint_change_section(survey, events),
-            _make_charts(survey, begin, end, marks),
-            *marks.describe(),
+            _make_charts_section(survey, begin, end, marks),
+            *marks.make_event_table(),
             *_make_date_chart(survey),
             _make_analysis_table(survey),
         ],
     )
 
 
-def _name_history_of(analysis: HistoryAnalysis, survey: Survey) -> str:
-    return name_history(analysis.history, survey.distinguishing_labels)
+def _name_analyzed_history(analysis: HistoryAnalysis, survey: Survey) -> str:
+    return make_history_name(analysis.history, survey.distinguishing_labels)
 
 
 def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> StudySection:
@@ -91,12 +91,12 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
             " ".join(
                 (
                     *describe_joint_change(survey, joint),
-                    *(nearby.describe() for nearby in find_nearby_events(joint, events)),
+                    *(nearby.describe_in_sentence() for nearby in find_nearby_events(joint, events)),
                 )
             ),
             _list_joint_members(survey, joint),
         )
-        for joint in sorted(survey.joint, key=lambda item: item.time, reverse=True)
+        for joint in sorted(survey.joint, key=lambda item: item.begin_time, reverse=True)
     ]
     columns = ["First run after", "Noticed with", "What changed", "History"]
     sentences = [
@@ -110,28 +110,30 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
 
 def _list_joint_members(survey: Survey, joint: JointChange) -> str:
     names = [
-        f"{name_history(survey.histories[change.history], survey.distinguishing_labels)} {format_dated_change(change)}"
+        f"{make_history_name(survey.histories[change.history], survey.distinguishing_labels)} {format_dated_change(change)}"
         for change in joint.changes[:8]
     ]
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 
-def _make_charts(survey: Survey, begin: float, end: float, marks: EventMarks) -> StudySection:
-    ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes)))
+def _make_charts_section(survey: Survey, begin_time: float, end_time: float, event_marks: EventMarks) -> StudySection:
+    ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.is_newly_slower, -len(analysis.changes)))
     charts = [
         build_history_chart(
-            build_history_curve(item, _name_history_of(item, survey), survey.find_changes_elsewhere(item), marks),
-            begin,
-            end,
+            build_history_curve(
+                item, _name_analyzed_history(item, survey), survey.find_changes_elsewhere(item), event_marks
+            ),
+            begin_time,
+            end_time,
         ).render()
         for item in ordered[:_MOST_PICTURES]
     ]
     remaining = len(ordered) - len(charts)
     text = [f"{remaining} more histories without a change are in the table below."] if remaining else []
-    return StudySection("Histories", text, [make_legend(marks), *charts])
+    return StudySection("Histories", text, [make_chart_legend(event_marks), *charts])
 
 
-def make_legend(marks: EventMarks) -> Markup:
+def make_chart_legend(event_marks: EventMarks) -> Markup:
     """What the signs in the charts of histories mean."""
     legend = Markup(
         '<p class="note keys"><span class="ki"><span class="key dots"></span>run</span>'
@@ -140,7 +142,7 @@ def make_legend(marks: EventMarks) -> Markup:
         '<span class="ki"><span class="key change"></span>change of this history</span>'
         '<span class="ki"><span class="key elsewhere"></span>joint change of other histories</span>{}</p>'
     )
-    return legend.format(EVENT_KEY if marks.events else "")
+    return legend.format(EVENT_KEY if event_marks.events else "")
 
 
 def build_history_curve(
@@ -168,7 +170,7 @@ def build_history_curve(
         values.tolist(),
         segments,
         [*marks, *others],
-        events.lines(),
+        events.make_chart_lines(),
     )
 
 
@@ -179,7 +181,7 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
     if analysis.changes:
         last = analysis.changes[-1]
         sentences.append(
-            f"Latest change {parse_run_time(last.first_after):%Y-%m-%d}: {format_change(last)},"
+            f"Latest change {convert_run_time_to_utc(last.first_after):%Y-%m-%d}: {format_change(last)},"
             f" noticed with run {last.runs_to_notice}."
         )
     elif analysis.visible is not None:
@@ -196,14 +198,14 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
 def _make_date_chart(survey: Survey) -> list[StudySection]:
     """How the runs of each month (week, day) were spread, for the histories that people will ask about first."""
     ordered = sorted(
-        survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes), -analysis.noise)
+        survey.analyses, key=lambda analysis: (not analysis.is_newly_slower, -len(analysis.changes), -analysis.noise)
     )
     charts = [
         chart.render()
         for item in ordered[:_MOST_SPREADS]
         if (
             chart := build_strip_chart(
-                _name_history_of(item, survey), _get_chart_unit(item), item.history.times, item.history.values
+                _name_analyzed_history(item, survey), _get_chart_unit(item), item.history.times, item.history.values
             )
         )
         is not None
@@ -231,13 +233,13 @@ def _make_analysis_table(survey: Survey) -> StudySection:
     doubted = any(analysis.caveats for analysis in survey.analyses)
     rows = [
         (
-            _name_history_of(analysis, survey),
+            _name_analyzed_history(analysis, survey),
             f"{len(analysis.history):,}",
-            format_history_value(analysis.level, analysis.history),
+            format_history_value(analysis.current_level, analysis.history),
             format_history_value(analysis.now, analysis.history),
             f"{100 * analysis.noise:.1f} %",
             f"{100 * analysis.visible:.0f} %" if analysis.visible is not None else "-",
-            f"{parse_run_time(analysis.changes[-1].first_after):%Y-%m-%d}" if analysis.changes else "",
+            f"{convert_run_time_to_utc(analysis.changes[-1].first_after):%Y-%m-%d}" if analysis.changes else "",
             format_change_percent(analysis.changes[-1].size.value - 1) if analysis.changes else "",
             *[format_caveat_share(analysis)] * doubted,
         )

@@ -8,8 +8,8 @@ from math import log
 
 from sonde.model.units import counted
 from sonde.trends.changes import Change, JointChange, Part
-from sonde.trends.comparison_text import format_change_percent, format_value
-from sonde.trends.history import History, parse_run_time
+from sonde.trends.comparison_text import format_change_percent, format_history_rate
+from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
@@ -41,7 +41,7 @@ def summarize_survey(survey: Survey) -> str:
         short += f" {counted(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
     if not survey.analyses:
         return f"Nothing can be said: no history has {SHORTEST} runs yet.{short}"
-    slower = [analysis for analysis in survey.analyses if analysis.slower]
+    slower = [analysis for analysis in survey.analyses if analysis.is_newly_slower]
     remaining = len(survey.analyses) - len(slower)
     if not slower:
         blind = sum(analysis.visible is None for analysis in survey.analyses)
@@ -49,8 +49,8 @@ def summarize_survey(survey: Survey) -> str:
         none = f"None of {counted(remaining, 'history')} became slower within its last ten runs."
         return f"{none}{_describe_still_slower(survey)}{unseen}{short}"
     names = [
-        f"{name_history(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
-        f" since {parse_run_time(item.changes[-1].first_after):%Y-%m-%d}"
+        f"{make_history_name(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
+        f" since {convert_run_time_to_utc(item.changes[-1].first_after):%Y-%m-%d}"
         for item in slower[:6]
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
@@ -62,26 +62,26 @@ def summarize_survey(survey: Survey) -> str:
 
 def _describe_still_slower(survey: Survey) -> str:
     """Which histories have not recovered from an earlier drop; empty if all have."""
-    still = [item for item in survey.analyses if item.still_slower]
+    still = [item for item in survey.analyses if item.is_still_slower]
     if not still:
         return ""
     names = [
-        f"{name_history(item.history, survey.distinguishing_labels)} {format_dated_change(item.changes[-1])}"
+        f"{make_history_name(item.history, survey.distinguishing_labels)} {format_dated_change(item.changes[-1])}"
         for item in still[:_MAX_NAMED]
     ]
     more = f"; and {len(still) - _MAX_NAMED} more" * (len(still) > _MAX_NAMED)
     return f" {counted(len(still), 'history')} did not recover from an earlier drop: {'; '.join(names)}{more}."
 
 
-def format_date(time: float) -> str:
+def format_utc_day(unix_time: float) -> str:
     """The day (UTC)."""
-    return f"{parse_run_time(time):%Y-%m-%d}"
+    return f"{convert_run_time_to_utc(unix_time):%Y-%m-%d}"
 
 
 def format_joint_dates(joint: JointChange) -> str:
     """When a joint change happened: its time, or first and last day where its members have several."""
-    first, last = format_date(joint.time), format_date(joint.end)
-    return f"{parse_run_time(joint.time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
+    first, last = format_utc_day(joint.begin_time), format_utc_day(joint.end_time)
+    return f"{convert_run_time_to_utc(joint.begin_time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
 
 
 def describe_caveats(survey: Survey) -> str:
@@ -90,12 +90,12 @@ def describe_caveats(survey: Survey) -> str:
     kinds: dict[str, list[tuple[bool, CaveatCount]]] = {}
     for analysis in survey.analyses:
         for caveat in analysis.caveats:
-            kinds.setdefault(caveat.id, []).append((analysis.slower, caveat))
+            kinds.setdefault(caveat.id, []).append((analysis.is_newly_slower, caveat))
     text = ""
     for kind, having in kinds.items():
         slower = any(is_slower for is_slower, _ in having)
         caveats = [caveat for is_slower, caveat in having if is_slower == slower]
-        of = sum(analysis.slower or not slower for analysis in survey.analyses)
+        of = sum(analysis.is_newly_slower or not slower for analysis in survey.analyses)
         most = max(caveats, key=lambda caveat: caveat.runs / caveat.of)
         often = (
             f"in {most.runs} of its last {most.of} runs"
@@ -115,23 +115,25 @@ def format_caveat_share(analysis: HistoryAnalysis) -> str:
 
 def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
     """What happened at one time, a sentence for each part."""
-    return [_describe_part(survey, part) for part in joint.parts]
+    return [_describe_changed_part(survey, part) for part in joint.parts]
 
 
-def _scope_covers(scope: Scope, history: History) -> bool:
+def _does_scope_cover_history(scope: Scope, history: History) -> bool:
     return all(history.labels.get(name, "") == value for name, value in scope.conditions.items())
 
 
-def _describe_part(survey: Survey, part: Part) -> str:
-    scopes = part.explanation.scopes
+def _describe_changed_part(survey: Survey, changed_part: Part) -> str:
+    scopes = changed_part.explanation.scopes
     covered = [
-        item for item in part.changes if any(_scope_covers(scope, survey.histories[item.history]) for scope in scopes)
+        item
+        for item in changed_part.changes
+        if any(_does_scope_cover_history(scope, survey.histories[item.history]) for scope in scopes)
     ]
-    others = [item for item in part.changes if item not in covered] if covered else []
-    size = _describe_sizes(covered or part.changes)
-    if len(part.changes) == 1:
-        return f"{name_history(survey.histories[part.changes[0].history], survey.distinguishing_labels)} {size}."
-    why = part.explanation
+    others = [item for item in changed_part.changes if item not in covered] if covered else []
+    size = _describe_sizes(covered or changed_part.changes)
+    if len(changed_part.changes) == 1:
+        return f"{make_history_name(survey.histories[changed_part.changes[0].history], survey.distinguishing_labels)} {size}."
+    why = changed_part.explanation
     scope_text = " and ".join(_describe_scope(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
     exact = f" {counted(spared, 'other history')} with the same labels did not change." if spared else ""
@@ -142,16 +144,16 @@ def _describe_part(survey: Survey, part: Part) -> str:
     stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
         why.unjudged > 0
     )
-    count = counted(len(covered or part.changes), "history")
+    count = counted(len(covered or changed_part.changes), "history")
     return (
-        f"{_begin_sentence(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
+        f"{_capitalize_own_phrase(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_describe_certainty(why)})."
     )
 
 
-def _begin_sentence(text: str) -> str:
+def _capitalize_own_phrase(phrase: str) -> str:
     """Capitalizes a phrase that Sonde writes. A name from the archive keeps its spelling."""
-    return text[:1].upper() + text[1:] if text.startswith("everything that is measured") else text
+    return phrase[:1].upper() + phrase[1:] if phrase.startswith("everything that is measured") else phrase
 
 
 def _describe_certainty(why: Explanation) -> str:
@@ -174,7 +176,7 @@ def _describe_scope(scope: Scope, histories: Sequence[History]) -> str:
         f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
     ]
     text = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
-    alike = [history for history in histories if _scope_covers(scope, history)]
+    alike = [history for history in histories if _does_scope_cover_history(scope, history)]
     spans = []
     for name, (count, of) in scope.spans.items():
         if name in _PLURAL:
@@ -201,9 +203,9 @@ def describe_alarm_budget(survey: Survey) -> str:
     )
 
 
-def format_history_value(value: float, history: History) -> str:
+def format_history_value(rate: float, history: History) -> str:
     """A value in the unit of its history."""
-    return format_value(value, history.unit)
+    return format_history_rate(rate, history.unit)
 
 
 def format_change(change: Change) -> str:
@@ -213,11 +215,11 @@ def format_change(change: Change) -> str:
 
 def format_dated_change(change: Change) -> str:
     """How large, and the day of its first run."""
-    return f"{format_change(change)} since {format_date(change.first_after)}"
+    return f"{format_change(change)} since {format_utc_day(change.first_after)}"
 
 
-def name_history(history: History, telling: Sequence[str]) -> str:
-    """What tells it from others: experiment, phase and operation, and the labels that differ (`telling`); nothing
+def make_history_name(history: History, distinguishing_labels: Sequence[str]) -> str:
+    """What tells it from others: experiment, phase and operation, and the labels that differ (`distinguishing_labels`); nothing
     twice."""
-    parts = [history.labels.get(name, "") for name in ("experiment", "phase", "operation", *telling)]
-    return " · ".join(dict.fromkeys(part for part in parts if part)) or history.name
+    parts = [history.labels.get(name, "") for name in ("experiment", "phase", "operation", *distinguishing_labels)]
+    return " · ".join(dict.fromkeys(part for part in parts if part)) or history.joined_labels

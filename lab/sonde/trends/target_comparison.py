@@ -60,22 +60,27 @@ def compare_targets(comparison: Comparison, machine: System | None = None) -> li
     return [comparison for comparison in comparisons if comparison.changes.levels or comparison.changes.unknown]
 
 
-def _compare_targets_of_phase(number: NumberComparison, before: _TargetRuns, after: _TargetRuns) -> PhaseChanges:
-    phase = number.key.phase
+def _compare_targets_of_phase(
+    number_comparison: NumberComparison, runs_before: _TargetRuns, runs_after: _TargetRuns
+) -> PhaseChanges:
+    phase = number_comparison.key.phase
     changes = compare_phase_targets(
-        list(_iterate_phases(before, number.runs_before, phase)), list(_iterate_phases(after, number.runs_after, phase))
+        list(_iterate_phases_of_runs(runs_before, number_comparison.runs_before, phase)),
+        list(_iterate_phases_of_runs(runs_after, number_comparison.runs_after, phase)),
     )
-    if changes.levels and any(name == "file system" for name, _, _ in number.differs_in):
+    if changes.levels and any(name == "file system" for name, _, _ in number_comparison.differs_in):
         return PhaseChanges((), (_ELSEWHERE,))
     return changes
 
 
-def _iterate_phases(side: _TargetRuns, runs: Sequence[str], phase: str) -> Iterator[tuple[RecordedRun, PhaseRecord]]:
+def _iterate_phases_of_runs(
+    target_runs: _TargetRuns, run_ids: Sequence[str], phase_id: str
+) -> Iterator[tuple[RecordedRun, PhaseRecord]]:
     """The phase in each of the runs; an empty one where the record tells of no targets."""
-    for summary, run in side:
-        if summary.id in runs:
-            phase_record = run.record.phases.get(phase) if run else None
-            yield run or to_recorded_run(RecordReader()), phase_record or PhaseRecord(PhaseBeginLine(phase=phase))
+    for summary, run in target_runs:
+        if summary.id in run_ids:
+            phase_record = run.record.phases.get(phase_id) if run else None
+            yield run or to_recorded_run(RecordReader()), phase_record or PhaseRecord(PhaseBeginLine(phase=phase_id))
 
 
 def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterator[tuple[Summary, RecordedRun | None]]:

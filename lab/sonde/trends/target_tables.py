@@ -26,11 +26,13 @@ _ON_SCREEN, _ON_PAGE = 12, 24
 _HEAD = ("mean before", "mean after", "rate [95 %]", "against the others [99.5 %]", "")
 
 
-def print_target_tables(console: Console, compared: Sequence[TargetComparison], keys: Sequence[HistoryKey]) -> None:
+def print_target_tables(
+    console: Console, target_comparisons: Sequence[TargetComparison], history_keys: Sequence[HistoryKey]
+) -> None:
     """Prints for each number the sentences on its targets and a table of those that changed."""
-    for comparison in compared:
+    for comparison in target_comparisons:
         console.print()
-        name = escape_line(format_number_name(comparison.number.key, comparison.number.plan, keys), 80)
+        name = escape_line(format_number_name(comparison.number.key, comparison.number.plan, history_keys), 80)
         console.print(f"Targets of {name} ({comparison.number.key.op})", soft_wrap=True)
         for level in comparison.changes.levels:
             if differing := level.changed_parts[:_ON_SCREEN]:
@@ -40,26 +42,26 @@ def print_target_tables(console: Console, compared: Sequence[TargetComparison], 
                     displayed.add_column(title, justify="right" if title else "left")
                 for part in differing:
                     verdict = Text(part.verdict, style=VERDICT_STYLES.get(part.verdict, ""))
-                    displayed.add_row(escape_line(part.name, 40), *_make_cells(part), verdict)
+                    displayed.add_row(escape_line(part.name, 40), *_make_part_cells(part), verdict)
                 console.print(displayed)
         for text in comparison.sentences:
             console.print(to_plain_spaces(text), soft_wrap=True)
 
 
-def build_target_sections(compared: Sequence[TargetComparison]) -> list[StudySection]:
+def build_target_sections(target_comparisons: Sequence[TargetComparison]) -> list[StudySection]:
     """The same for the page, with those parts that changed least left out of long tables only."""
     sections = []
-    for comparison in compared:
+    for comparison in target_comparisons:
         number = comparison.number
         title = f"Targets: {number.plan or number.key.plan_hash} · {number.key.phase}, {number.location}"
-        parts = [_draw_level(level) for level in comparison.changes.levels if level.parts]
+        parts = [_draw_level_changes(level) for level in comparison.changes.levels if level.parts]
         sections.append(StudySection(title.removesuffix(", "), comparison.sentences, parts))
     return sections
 
 
-def list_target_alarms(compared: Sequence[TargetComparison]) -> list[str]:
+def list_target_alarms(target_comparisons: Sequence[TargetComparison]) -> list[str]:
     """The sentence on the target that changed most, of each number where it became slower."""
-    levels = [level for comparison in compared for level in comparison.changes.levels[:1]]
+    levels = [level for comparison in target_comparisons for level in comparison.changes.levels[:1]]
     return [
         level.change_sentences[0]
         for level in levels
@@ -67,24 +69,26 @@ def list_target_alarms(compared: Sequence[TargetComparison]) -> list[str]:
     ]
 
 
-def _draw_level(level: LevelChanges) -> Markup:
-    chosen = sorted(level.parts, key=lambda part: (not part.has_changed, -abs(math.log(part.relative_rate or 1.0))))[
-        :_ON_PAGE
-    ]
-    rows = [(escape_line(part.name, 60), part.verdict, *_make_cells(part)) for part in chosen]
-    name = escape_line(level.level, 40)
+def _draw_level_changes(level_changes: LevelChanges) -> Markup:
+    chosen = sorted(
+        level_changes.parts, key=lambda part: (not part.has_changed, -abs(math.log(part.relative_rate or 1.0)))
+    )[:_ON_PAGE]
+    rows = [(escape_line(part.name, 60), part.verdict, *_make_part_cells(part)) for part in chosen]
+    name = escape_line(level_changes.level, 40)
     text = (
         f"Mean latency of the operations that lie on one {name} alone, the rate at which it answered, and that rate"
         " held against those of the others"
     )
-    if level.level != TARGET:
+    if level_changes.level != TARGET:
         text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
-    if len(chosen) < len(level.parts):
-        text += f"; of {counted(len(level.parts), name)} the {_ON_PAGE} that changed most"
+    if len(chosen) < len(level_changes.parts):
+        text += f"; of {counted(len(level_changes.parts), name)} the {_ON_PAGE} that changed most"
     return render_table((name, "", *_HEAD[:-1]), rows, text, 2)
 
 
-def _make_cells(part: PartChange) -> tuple[str, ...]:
-    means = [format_latency(ns) if ns is not None else "-" for ns in (part.mean_ns_before, part.mean_ns_after)]
-    rate = format_ratio_interval(part.rate, part.rate_low, part.rate_high)
-    return (*means, rate, format_ratio_interval(part.relative_rate, part.low, part.high))
+def _make_part_cells(part_change: PartChange) -> tuple[str, ...]:
+    means = [
+        format_latency(ns) if ns is not None else "-" for ns in (part_change.mean_ns_before, part_change.mean_ns_after)
+    ]
+    rate = format_ratio_interval(part_change.rate, part_change.rate_low, part_change.rate_high)
+    return (*means, rate, format_ratio_interval(part_change.relative_rate, part_change.low, part_change.high))

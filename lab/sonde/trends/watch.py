@@ -18,12 +18,12 @@ Ints = NDArray[np.int64]
 _STRETCH = 512
 
 
-def watch_rows(logarithms: Floats, settings: DetectorSettings | None = None) -> list[Alarm]:
+def find_alarms_in_rows(log_rate_rows: Floats, settings: DetectorSettings | None = None) -> list[Alarm]:
     """Alarms of many histories of equal length (rows), in the order in which they were raised."""
-    bank = DetectorBank(logarithms.shape[0], settings or DetectorSettings())
+    bank = DetectorBank(log_rate_rows.shape[0], settings or DetectorSettings())
     alarms: list[Alarm] = []
-    for run in range(logarithms.shape[1]):
-        alarms += bank.push(logarithms[:, run])
+    for run in range(log_rate_rows.shape[1]):
+        alarms += bank.push_runs(log_rate_rows[:, run])
     return alarms
 
 
@@ -35,19 +35,21 @@ class HistoryWatch:
     alarms: tuple[Alarm, ...]
 
 
-def watch_histories(
-    histories: Sequence[History], settings: Sequence[DetectorSettings] | DetectorSettings | None = None
+def find_alarms_in_histories(
+    histories: Sequence[History], detector_settings: Sequence[DetectorSettings] | DetectorSettings | None = None
 ) -> list[Alarm]:
-    """Alarms of all histories; `Alarm.history` is the position in `histories`. `settings` are one for all, or one each.
+    """Alarms of all histories; `Alarm.history` is the position in `histories`. `detector_settings` are one for all, or one each.
 
     Histories may differ in length: a shorter one ends earlier.
     """
-    if settings is None or isinstance(settings, DetectorSettings):
-        return sort_alarms(continue_watch([line.logarithms for line in histories], settings or DetectorSettings()))
+    if detector_settings is None or isinstance(detector_settings, DetectorSettings):
+        return sort_alarms(
+            watch_from_earlier_state([line.log_rates for line in histories], detector_settings or DetectorSettings())
+        )
     alarms: list[Alarm] = []
-    for fromkey in dict.fromkeys(settings):
-        members = [index for index, setting in enumerate(settings) if setting == fromkey]
-        result = sort_alarms(continue_watch([histories[member].logarithms for member in members], fromkey))
+    for fromkey in dict.fromkeys(detector_settings):
+        members = [index for index, setting in enumerate(detector_settings) if setting == fromkey]
+        result = sort_alarms(watch_from_earlier_state([histories[member].log_rates for member in members], fromkey))
         alarms += [replace(alarm, history=members[alarm.history]) for alarm in result]
     return sorted(alarms, key=lambda alarm: float(histories[alarm.history].times[alarm.noticed]))
 
@@ -58,25 +60,25 @@ def sort_alarms(watched: Sequence[HistoryWatch]) -> list[Alarm]:
     return sorted(alarms, key=lambda alarm: (alarm.noticed, alarm.detector != "collapse", alarm.history))
 
 
-def continue_watch(
-    rows: Sequence[Floats],
+def watch_from_earlier_state(
+    log_rate_rows: Sequence[Floats],
     settings: DetectorSettings,
-    before: Mapping[int, HistoryWatch] | None = None,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    earlier_watches: Mapping[int, HistoryWatch] | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[HistoryWatch]:
-    """Watches histories (logarithms, without gaps). Those in `before`, by position, resume from that watch and keep its
-    alarms. `step` receives the number of watched runs and the total.
+    """Watches histories (logarithms, without gaps). Those in `earlier_watches`, by position, resume from that watch and keep its
+    alarms. `on_progress` receives the number of watched runs and the total.
     """
-    watches = before or {}
-    bank = DetectorBank(len(rows), settings)
-    alarms: list[list[Alarm]] = [[] for _ in rows]
+    watches = earlier_watches or {}
+    bank = DetectorBank(len(log_rate_rows), settings)
+    alarms: list[list[Alarm]] = [[] for _ in log_rate_rows]
     for index, watch in watches.items():
-        bank.resume(index, watch.state, rows[index])
+        bank.resume_history(index, watch.state, log_rate_rows[index])
         alarms[index] = [replace(alarm, history=index) for alarm in watch.alarms]
-    states = [bank.get_state(index) for index in range(len(rows))]
+    states = [bank.get_detector_state(index) for index in range(len(log_rate_rows))]
     begun = np.array([state.runs for state in states], dtype=np.int64)
-    remaining = np.array([row.size for row in rows], dtype=np.int64) - begun
-    members, done, total = np.arange(len(rows)), 0, int(remaining.sum())
+    remaining = np.array([row.size for row in log_rate_rows], dtype=np.int64) - begun
+    members, done, total = np.arange(len(log_rate_rows)), 0, int(remaining.sum())
     column = 0
     while members.size:
         # Ended histories are dropped when half of all have ended: a long one must not carry many short ones.
@@ -84,7 +86,7 @@ def continue_watch(
         for row in np.flatnonzero(~keep):
             ended = int(members[row])
             # It counted gaps while others continued.
-            states[ended] = replace(bank.get_state(int(row)), runs=rows[ended].size)
+            states[ended] = replace(bank.get_detector_state(int(row)), runs=log_rate_rows[ended].size)
         if not keep.all():
             members = members[keep]
             bank.select_histories(keep)
@@ -93,20 +95,22 @@ def continue_watch(
         until = int(np.sort(remaining[members])[(members.size - 1) // 2])
         for begin in range(column, until, _STRETCH):
             end = min(until, begin + _STRETCH)
-            for run in _stack_rows(rows, members, begun, begin, end).T:
-                for alarm in bank.push(run):
+            for run in _stack_rows(log_rate_rows, members, begun, begin, end).T:
+                for alarm in bank.push_runs(run):
                     history_index = int(members[alarm.history])
                     alarms[history_index].append(replace(alarm, history=history_index))
             done += int(np.sum(np.clip(remaining[members] - begin, 0, end - begin)))
-            step(done, total)
+            on_progress(done, total)
         column = until
     return [HistoryWatch(position, tuple(alarm)) for position, alarm in zip(states, alarms, strict=True)]
 
 
-def _stack_rows(rows: Sequence[Floats], members: Ints, begun: Ints, begin: int, end: int) -> Floats:
-    """Runs `begin` to `end` of each member, counted from the start of its watch; NaN after its last run."""
-    result = np.full((members.size, end - begin), np.nan)
-    for row, member in enumerate(members):
-        part = rows[member][begun[member] + begin : begun[member] + end]
+def _stack_rows(
+    log_rate_rows: Sequence[Floats], row_indices: Ints, watch_starts: Ints, begin_run: int, end_run: int
+) -> Floats:
+    """Runs `begin_run` to `end_run` of each member, counted from the start of its watch; NaN after its last run."""
+    result = np.full((row_indices.size, end_run - begin_run), np.nan)
+    for row, member in enumerate(row_indices):
+        part = log_rate_rows[member][watch_starts[member] + begin_run : watch_starts[member] + end_run]
         result[row, : part.size] = part
     return result

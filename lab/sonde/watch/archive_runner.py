@@ -98,7 +98,7 @@ def to_probe_run(run: Summary) -> ProbeRun:
     for number in collect_numbers([run]):
         judged = number.select_judged()
         if not judged.values:
-            not_judged.append(f"{number.key.phase} {number.about}")
+            not_judged.append(f"{number.key.phase} {number.classification_text}")
             continue
         key = number.key
         labels = {"system": key.system, "phase": key.phase, "operation": key.op}
@@ -139,7 +139,7 @@ def describe_nearby_events(root: Path, last_before: float, first_after: float) -
         events = [event for event in read_archive_events(root) if event.source != _SOURCE]
     except EventError:
         return ""  # `sonde event list` says what is wrong with the file
-    return " ".join(entry.describe() for entry in find_events_between(last_before, first_after, events))
+    return " ".join(entry.describe_in_sentence() for entry in find_events_between(last_before, first_after, events))
 
 
 def _format_time(time: float) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.trends.baseline_gate import LEAST, compute_limit
+from sonde.trends.baseline_gate import LEAST, compute_median_and_limit
 from sonde.trends.detectors import DetectorSettings, DetectorState
-from sonde.trends.watch import HistoryWatch, continue_watch
+from sonde.trends.watch import HistoryWatch, watch_from_earlier_state
 from sonde.watch.watch_state import HistoryState
 
 # Accepted values that the limit follows from.
@@ -29,7 +29,7 @@ class ProbeNumber:
 def find_limit(history: HistoryState) -> tuple[float, float] | None:
     """Usual value and limit of the gate; None while too few values are known."""
     reference = history.accepted[-_REFERENCE_RUNS:]
-    return compute_limit(reference) if len(reference) >= LEAST else None
+    return compute_median_and_limit(reference) if len(reference) >= LEAST else None
 
 
 def is_low(history: HistoryState | None, value: float) -> bool:
@@ -56,8 +56,8 @@ def push_value(history: HistoryState, settings: DetectorSettings) -> Drop | None
     filled = min(history.filled, before)
     reference = None if history.reference is None else (history.reference[0], history.reference[1])
     watch = HistoryWatch(DetectorState(before, filled, reference), ())
-    (result,) = continue_watch([logarithms], settings, {0: watch})
+    (result,) = watch_from_earlier_state([logarithms], settings, {0: watch})
     history.filled = result.state.filled
     history.reference = None if result.state.reference is None else list(result.state.reference)
-    drops = [Drop(alarm.ratio, history.times[alarm.first]) for alarm in result.alarms if alarm.ratio < 1]
+    drops = [Drop(alarm.level_ratio, history.times[alarm.first]) for alarm in result.alarms if alarm.level_ratio < 1]
     return drops[-1] if drops else None

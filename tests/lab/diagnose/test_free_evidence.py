@@ -29,7 +29,7 @@ from sonde.trends.changes import group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.survey import Survey
-from sonde.trends.watch import watch_histories
+from sonde.trends.watch import find_alarms_in_histories
 
 EPOCH = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
 GIB, DAY = float(1 << 30), 86400.0
@@ -211,7 +211,7 @@ def make_survey(slow: set[tuple[str, str]], factor: float = 0.4) -> Survey:
             values[60:] *= factor
         labels = dict(zip(("file_system", "operation"), cell, strict=True))
         histories.append(History(labels, DAY * np.arange(100.0), 1e9 * values))
-    joint = group_changes(histories, measure_changes(histories, watch_histories(histories)))
+    joint = group_changes(histories, measure_changes(histories, find_alarms_in_histories(histories)))
     return Survey((), tuple(joint), Budget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
 
 

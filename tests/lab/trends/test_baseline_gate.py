@@ -9,7 +9,7 @@ import pytest
 from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
 from sonde.trends import baseline_gate
-from sonde.trends.baseline_gate import GateCheck, check_against_baseline, compute_limit
+from sonde.trends.baseline_gate import GateCheck, check_against_baseline, compute_median_and_limit
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.sides import ComparedSide, SideValues
 
@@ -17,13 +17,13 @@ KEY = HistoryKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total
 
 
 def test_limit_is_the_lower_of_15_percent_and_four_deviations() -> None:
-    assert compute_limit([100.0] * 5) == pytest.approx((100.0, 85.0))
+    assert compute_median_and_limit([100.0] * 5) == pytest.approx((100.0, 85.0))
     scattered = np.exp([4.9, 5.0, 5.1]).tolist()
-    assert compute_limit(scattered) == pytest.approx((np.exp(5), np.exp(5 - 4 * 1.4826 * 0.1)))
-    assert compute_limit(scattered, DetectorSettings(collapse_deviations=1.0)) == pytest.approx(
+    assert compute_median_and_limit(scattered) == pytest.approx((np.exp(5), np.exp(5 - 4 * 1.4826 * 0.1)))
+    assert compute_median_and_limit(scattered, DetectorSettings(collapse_deviations=1.0)) == pytest.approx(
         (np.exp(5), 0.85 * np.exp(5))
     )
-    assert compute_limit([100.0] * 5, DetectorSettings(collapse_change=0.02)) == pytest.approx(
+    assert compute_median_and_limit([100.0] * 5, DetectorSettings(collapse_change=0.02)) == pytest.approx(
         (100.0, 100 * np.exp(-4 * 0.02))
     )
 
@@ -34,8 +34,8 @@ def test_limit_is_the_lower_of_15_percent_and_four_deviations() -> None:
 )
 def test_a_single_good_run_is_good(measured: tuple[float, ...], low: int, bad: bool) -> None:
     check = GateCheck(KEY, "probe", (100.0,) * 5, 100.0, 85.0, measured, ())
-    assert (check.low, check.bad) == (low, bad)
-    assert GateCheck(KEY, "probe", (), 80.0, 1.0, (40.0, 60.0, 10.0), ()).change == -0.5
+    assert (check.low_run_count, check.bad) == (low, bad)
+    assert GateCheck(KEY, "probe", (), 80.0, 1.0, (40.0, 60.0, 10.0), ()).relative_change == -0.5
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from sonde.trends.budget import (
     Budget,
     Calibration,
     calibrate_detector,
-    compute_residuals,
+    compute_log_residuals,
     count_false_alarms,
     resample_noise,
 )
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.watch import watch_rows
+from sonde.trends.watch import find_alarms_in_rows
 
 
 def spells(runs: int, seed: int) -> np.ndarray:
@@ -34,18 +34,18 @@ def spells(runs: int, seed: int) -> np.ndarray:
 
 
 def test_a_year_without_change_stays_within_the_budget() -> None:
-    learned = [compute_residuals(np.exp(spells(365, seed))) for seed in range(8)]
+    learned = [compute_log_residuals(np.exp(spells(365, seed))) for seed in range(8)]
     calibration = calibrate_detector(learned, Budget(1.0, 365))
     assert calibration.from_site_noise
     assert calibration.meets_budget
     fresh = np.array([spells(365, seed) for seed in range(100, 300)])
-    assert len(watch_rows(fresh, calibration.settings)) / 200 <= 1.0
+    assert len(find_alarms_in_rows(fresh, calibration.settings)) / 200 <= 1.0
 
 
 def test_settings_made_for_independent_runs_break_it_here() -> None:
     """Otherwise the test above would show nothing."""
     fresh = np.array([spells(365, seed) for seed in range(100, 200)])
-    assert len(watch_rows(fresh, DetectorSettings(arl0=200))) / 100 > 1.0
+    assert len(find_alarms_in_rows(fresh, DetectorSettings(arl0=200))) / 100 > 1.0
 
 
 def test_a_smaller_budget_makes_duller_settings() -> None:
@@ -67,7 +67,7 @@ def test_short_histories_keep_the_published_settings() -> None:
 def test_residuals_have_no_levels() -> None:
     noise = np.random.default_rng(2).normal(0, 0.05, 200)
     levels = np.repeat([20.0, 19.0, 21.5, 21.5], 50)
-    assert np.max(np.abs(compute_residuals(np.exp(levels + noise)) - noise)) < 0.05
+    assert np.max(np.abs(compute_log_residuals(np.exp(levels + noise)) - noise)) < 0.05
 
 
 def test_drawn_histories_keep_neighbors_together() -> None:
@@ -91,7 +91,7 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
         nonlocal tried
         tried += 1
 
-    calibration = calibrate_detector([noise], Budget(1.0, 365), step=step)
+    calibration = calibrate_detector([noise], Budget(1.0, 365), on_step=step)
     assert not calibration.meets_budget
     assert calibration.settings.collapse_deviations == 12.0
     assert calibration.settings.arl0 == 20_000
@@ -110,20 +110,20 @@ def test_chosen_settings_are_the_most_sensitive_within_budget() -> None:
         alarms, _, watched = budget.count_false_alarms(noises, settings, 400, 37, seed=1)
         return alarms / watched
 
-    allowed = Budget(0.5).per_run * (1 - 15 / np.sqrt(4 * 365))
+    allowed = Budget(0.5).alarms_per_run * (1 - 15 / np.sqrt(4 * 365))
     assert rate(calibration.settings) <= allowed < rate(more)
     assert calibration.per_100_runs == pytest.approx(100 * rate(calibration.settings))
     assert calibration.runs == 4 * 365
 
 
 def test_default_budget_is_one_alarm_a_year_of_daily_runs() -> None:
-    assert Budget().per_run == 1 / 365
-    assert Budget(0.5, 100).per_run == 0.005
+    assert Budget().alarms_per_run == 1 / 365
+    assert Budget(0.5, 100).alarms_per_run == 0.005
 
 
 def test_residuals_are_logarithms_less_the_medians_of_their_stretches() -> None:
     rates = np.array([2.0, 4.0, 8.0, 100.0, 50.0])
-    values = compute_residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
+    values = compute_log_residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
     assert values == pytest.approx([-np.log(2), 0, np.log(2), 0, -np.log(2)])
 
 

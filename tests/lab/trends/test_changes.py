@@ -14,16 +14,16 @@ from sonde.trends.changes import (
     Change,
     JointChange,
     Part,
+    _HistoriesWithChanges,
     _is_measured_around,
-    _measure_nearby,
-    _Surroundings,
+    _measure_unnoticed_change,
     group_changes,
     measure_changes,
 )
 from sonde.trends.detectors import Alarm
 from sonde.trends.history import History
 from sonde.trends.scope import UNEXPLAINED
-from sonde.trends.watch import watch_histories
+from sonde.trends.watch import find_alarms_in_histories
 
 DAY = 86400.0
 
@@ -44,7 +44,7 @@ def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) ->
 
 def test_one_kind_of_read_everywhere_is_one_joint_change() -> None:
     series = site({(name, "shared", "read") for name in ("fs1", "fs2", "fs3")})
-    joint_changes = group_changes(series, measure_changes(series, watch_histories(series)))
+    joint_changes = group_changes(series, measure_changes(series, find_alarms_in_histories(series)))
     assert len(joint_changes) == 1
     assert len(joint_changes[0].changes) == 3
     (part,) = joint_changes[0].parts
@@ -58,7 +58,7 @@ def test_one_kind_of_read_everywhere_is_one_joint_change() -> None:
 
 def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
     series = site({("fs1", "shared", "read"), ("fs2", "shared", "read")})
-    joint_changes = group_changes(series, measure_changes(series, watch_histories(series)))
+    joint_changes = group_changes(series, measure_changes(series, find_alarms_in_histories(series)))
     assert len(joint_changes) == 1
     (part,) = joint_changes[0].parts
     (scope,) = part.explanation.scopes
@@ -68,14 +68,14 @@ def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
 
 def test_changes_weeks_apart_do_not_join() -> None:
     series = site({("fs1", "shared", "read")}) + site({("fs2", "shared", "write")}, run=80)
-    assert len(group_changes(series, measure_changes(series, watch_histories(series)))) == 2
+    assert len(group_changes(series, measure_changes(series, find_alarms_in_histories(series)))) == 2
 
 
 def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
     values = np.exp(np.random.default_rng(5).normal(0, 0.05, 100))
     values[60:64] *= 0.3
     series = [History({"name": "one"}, DAY * np.arange(100.0), values)]
-    changes = measure_changes(series, watch_histories(series))
+    changes = measure_changes(series, find_alarms_in_histories(series))
     assert changes[0].is_temporary
     assert changes[0].size.value < 0.4
     assert changes[0].runs_to_notice == 3
@@ -96,7 +96,7 @@ def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
         History({"name": "quiet"}, days, quiet),
         History({"name": "fell too"}, days, np.roll(quiet, 30) * np.where(np.arange(100) < 60, 1.0, 0.7)),
     ]
-    changes = measure_changes(series, [watch for watch in watch_histories(series) if watch.history in (0, 5)])
+    changes = measure_changes(series, [watch for watch in find_alarms_in_histories(series) if watch.history in (0, 5)])
     (joint,) = group_changes(series, changes)
     (part,) = joint.parts
     assert len(part.changes) == 2
@@ -109,7 +109,7 @@ def test_a_series_that_changed_alone_is_not_held_against_all_others() -> None:
     days = DAY * np.arange(100.0)
     series = [History({"name": f"s{index}"}, days, np.exp(random.normal(0, 0.02, 100))) for index in range(5)]
     series[2] = History({"name": "s2"}, days, series[2].values * np.where(np.arange(100) < 60, 1.0, 0.5))
-    (joint,) = group_changes(series, measure_changes(series, watch_histories(series)))
+    (joint,) = group_changes(series, measure_changes(series, find_alarms_in_histories(series)))
     (part,) = joint.parts
     assert [joint_part.history for joint_part in part.changes] == [2]
     assert part.explanation == UNEXPLAINED
@@ -118,7 +118,7 @@ def test_a_series_that_changed_alone_is_not_held_against_all_others() -> None:
 def test_a_change_names_the_runs_around_it() -> None:
     values = np.where(np.arange(100) < 60, 1.0, 0.2) * np.exp(np.random.default_rng(7).normal(0, 0.02, 100))
     series = [History({"name": "one"}, DAY * np.arange(100.0), values)]
-    (change,) = measure_changes(series, watch_histories(series))
+    (change,) = measure_changes(series, find_alarms_in_histories(series))
     assert (change.last_before, change.first_after, change.noticed) == (59 * DAY, 60 * DAY, 62 * DAY)
     assert (change.runs_to_notice, change.size.before, change.size.after) == (3, 30, 3)
     assert (change.since.before, change.since.after) == (30, 30)
@@ -201,10 +201,10 @@ def test_joint_change_has_first_time_smallest_and_largest_change() -> None:
     few = (moved(0, 0.5, 9), moved(1, 0.4, 7), moved(2, 2.1, 8))
     joint = JointChange((Part(few[:2], UNEXPLAINED), Part(few[2:], UNEXPLAINED)))
     assert joint.changes == few
-    assert (joint.time, joint.noticed) == (7 * DAY, 9 * DAY)
-    assert (joint.parts[0].smallest, joint.parts[0].largest) == (few[0], few[1])
-    assert Part(few, UNEXPLAINED).smallest is few[0]
-    assert Part(few, UNEXPLAINED).largest is few[1]
+    assert (joint.begin_time, joint.notice_time) == (7 * DAY, 9 * DAY)
+    assert (joint.parts[0].smallest_change, joint.parts[0].largest_change) == (few[0], few[1])
+    assert Part(few, UNEXPLAINED).smallest_change is few[0]
+    assert Part(few, UNEXPLAINED).largest_change is few[1]
 
 
 def test_joint_change_has_each_history_once_and_no_long_chains() -> None:
@@ -258,7 +258,9 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
         return RateRatio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
 
     def ends(own_changes: list[Change], day: float) -> tuple[int, int]:
-        interval = _measure_nearby(*_Surroundings([examined], own_changes).select_sides(0, DAY * day), compare_counts)
+        interval = _measure_unnoticed_change(
+            *_HistoriesWithChanges([examined], own_changes).select_rates_around(0, DAY * day), compare_counts
+        )
         assert interval is not None
         assert interval[1] == pytest.approx(1 / 3.92)
         first, last = divmod(round(np.exp(interval[0])), 1000)
@@ -272,10 +274,10 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
 
 def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
     examined = History({}, DAY * np.arange(8.0), np.array([2.0] * 5 + [1.0] * 3))
-    interval = _measure_nearby(examined.values[:5], examined.values[5:])
+    interval = _measure_unnoticed_change(examined.values[:5], examined.values[5:])
     assert interval == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
     four = History({}, examined.times[1:], examined.values[1:])
-    assert _measure_nearby(four.values[:4], four.values[4:]) is None, "four runs tell no noise"
+    assert _measure_unnoticed_change(four.values[:4], four.values[4:]) is None, "four runs tell no noise"
 
 
 def test_explanations_are_looked_up_by_what_they_follow_from() -> None:

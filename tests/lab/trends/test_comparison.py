@@ -13,8 +13,13 @@ from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
 from sonde.stats.ratio import RateRatio
 from sonde.store.summary import read_summary
-from sonde.trends.comparison import NumberComparison, _decide_verdict, compare_sides, name_locations
-from sonde.trends.comparison_text import describe_shared_runs, format_ratio_interval, format_value, format_verdict
+from sonde.trends.comparison import NumberComparison, _decide_change_verdict, compare_sides, make_location_names
+from sonde.trends.comparison_text import (
+    describe_shared_runs,
+    format_change_verdict,
+    format_history_rate,
+    format_ratio_interval,
+)
 from sonde.trends.sides import ComparedSide
 
 AddRun = Callable[..., Path]
@@ -40,12 +45,12 @@ def test_a_change_counts_from_a_tenth_on_when_it_is_more_than_chance(
     value: float, p: float | None, is_known: bool, verdict: str
 ) -> None:
     size = RateRatio(value, 0.9 * value if is_known else None, 1.1 * value if is_known else None, None, 9, 9, 0.95)
-    assert _decide_verdict(size, p, 0.1) == verdict
+    assert _decide_change_verdict(size, p, 0.1) == verdict
 
 
 def test_what_counts_as_small_is_what_was_asked_for() -> None:
     size = RateRatio(0.75, 0.7, 0.8, 0.001, 9, 9, 0.95)
-    assert [_decide_verdict(size, 0.01, smallest) for smallest in (0.2, 0.25, 0.26)] == [
+    assert [_decide_change_verdict(size, 0.01, smallest) for smallest in (0.2, 0.25, 0.26)] == [
         "slower",
         "slower",
         "small change",
@@ -70,12 +75,12 @@ def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -
     assert read.p == pytest.approx(2 * 2 / 462), "two numbers are looked at"
     assert read.scatter_before is not None
     assert read.scatter_before.count == 6
-    assert read.changed
-    assert not write.changed
-    assert comparison.changed == [read]
+    assert read.has_changed
+    assert not write.has_changed
+    assert comparison.changed_numbers == [read]
     ((name, alone),) = comparison.unpaired
     assert (name, alone.key.op) == ("old", "stat")
-    assert comparison.shared_runs == 0
+    assert comparison.shared_run_count == 0
     assert compare_sides(new, old).unpaired[0][0] == "old"
     assert compare_sides(new, old).numbers[0].verdict == "faster"
 
@@ -83,7 +88,7 @@ def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -
 def test_runs_on_both_sides_are_counted_and_said(add_run: AddRun) -> None:
     first_side = side(add_run, "one", 0, {READ: 1e9}, {READ: 1e9}, {READ: 2e9})
     comparison = compare_sides(first_side, ComparedSide("two", first_side.runs[1:]))
-    assert comparison.shared_runs == 2
+    assert comparison.shared_run_count == 2
     assert describe_shared_runs(comparison) == "2 runs on both sides: a run does not differ from itself."
     assert describe_shared_runs(compare_sides(first_side, ComparedSide("two", first_side.runs[2:]))).startswith(
         "1 run on both"
@@ -108,7 +113,7 @@ def test_sides_without_a_number_in_common_are_refused(add_run: AddRun) -> None:
 
 def test_location_is_the_storage_and_what_distinguishes_numbers() -> None:
     def names(*members: dict[str, str]) -> list[str]:
-        return name_locations([(member.pop("plan", "probe"), replace(KEY, **member)) for member in members])
+        return make_location_names([(member.pop("plan", "probe"), replace(KEY, **member)) for member in members])
 
     assert names({}) == ["lustre:fs1"]
     assert names({"file_system": ""}) == ["a"], "where nothing is known of the storage, the machine"
@@ -149,7 +154,7 @@ def number(verdict: str, visible: float | None = None) -> NumberComparison:
 def test_a_verdict_in_words_and_color(
     number_comparison: NumberComparison, doubtful: bool, expected_text: str, style: str
 ) -> None:
-    text = format_verdict(number_comparison, doubtful)
+    text = format_change_verdict(number_comparison, doubtful)
     assert (text.plain, text.style) == (expected_text, style)
 
 
@@ -157,7 +162,7 @@ def test_an_interval_in_words_is_as_long_as_what_is_known() -> None:
     assert format_ratio_interval(None, 0.5, 0.6) == "-"
     assert format_ratio_interval(0.5, None, 0.6) == format_ratio_interval(0.5, 0.4, None) == "−50 %"
     assert format_ratio_interval(1.5, 1.4, 1.62) == "+50 % [+40, +62]"
-    assert format_value(2000.0, "op/s") == "2,000 op/s"
+    assert format_history_rate(2000.0, "op/s") == "2,000 op/s"
 
 
 def test_different_plans_are_named_by_members_or_by_hash(
@@ -184,4 +189,4 @@ def test_levels_that_are_shown_have_the_ratio_that_is_shown(add_run: AddRun) -> 
     new = side(add_run, "new", 10, *({READ: rate} for rate in (2e9, 2.2e9, 7e9, 12e9, 13e9)))
     (read,) = compare_sides(old, new).numbers
     assert read.ratio.value > 1
-    assert read.levels[1] / read.levels[0] == pytest.approx(read.ratio.value)
+    assert read.levels_before_and_after[1] / read.levels_before_and_after[0] == pytest.approx(read.ratio.value)

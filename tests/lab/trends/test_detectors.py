@@ -8,7 +8,7 @@ import pytest
 
 from sonde.trends.detectors import DetectorBank, DetectorSettings, DetectorState
 from sonde.trends.history import History
-from sonde.trends.watch import watch_histories, watch_rows
+from sonde.trends.watch import find_alarms_in_histories, find_alarms_in_rows
 
 
 def history(steps: dict[int, float], runs: int = 100, noise: float = 0.05, seed: int = 1) -> np.ndarray:
@@ -20,47 +20,49 @@ def history(steps: dict[int, float], runs: int = 100, noise: float = 0.05, seed:
 
 
 def test_a_collapse_is_noticed_with_the_third_run() -> None:
-    alarms = watch_rows(np.array([history({60: 0.14}, seed=seed) for seed in range(20)]))
+    alarms = find_alarms_in_rows(np.array([history({60: 0.14}, seed=seed) for seed in range(20)]))
     assert {alarm.noticed for alarm in alarms} == {62}
     assert {alarm.detector for alarm in alarms} == {"collapse"}
     assert {alarm.first for alarm in alarms} == {60}
-    assert all(0.12 < alarm.ratio < 0.17 for alarm in alarms)
+    assert all(0.12 < alarm.level_ratio < 0.17 for alarm in alarms)
 
 
 def test_small_lasting_change_is_noticed_in_either_direction() -> None:
     for factor in (0.82, 1.22):
-        alarms = watch_rows(np.array([history({60: factor}, noise=0.05, seed=seed) for seed in range(40)]))
+        alarms = find_alarms_in_rows(np.array([history({60: factor}, noise=0.05, seed=seed) for seed in range(40)]))
         right = [alarm for alarm in alarms if 60 <= alarm.noticed < 75 and abs(alarm.first - 60) <= 2]
         assert len(right) >= 36
-        assert all((alarm.ratio < 1) == (factor < 1) for alarm in right)
+        assert all((alarm.level_ratio < 1) == (factor < 1) for alarm in right)
         assert {alarm.detector for alarm in right} == {"drift"} or factor < 1
 
 
 def test_the_trend_answers_from_the_twentieth_run_on() -> None:
     """Ten runs and ten of another level: no split of twenty runs is clearer, and a rise is not the gate's."""
     values = np.concatenate([np.zeros(10), np.full(10, 0.5)]) + 0.001 * np.arange(20)
-    (alarm,) = watch_rows(values[None, :])
+    (alarm,) = find_alarms_in_rows(values[None, :])
     assert (alarm.detector, alarm.first, alarm.noticed) == ("drift", 10, 19)
-    assert watch_rows(values[None, :19]) == []
+    assert find_alarms_in_rows(values[None, :19]) == []
 
 
 def test_changes_too_small_to_matter_are_not_told() -> None:
     rows = np.array([history({60: 0.95}, noise=0.005, seed=seed) for seed in range(20)])
-    assert watch_rows(rows) == []
-    assert len(watch_rows(rows, DetectorSettings(smallest_change=0.03))) == 20
+    assert find_alarms_in_rows(rows) == []
+    assert len(find_alarms_in_rows(rows, DetectorSettings(smallest_change=0.03))) == 20
 
 
 def test_a_rise_does_not_make_the_gate_forget_the_level_before() -> None:
     """A rise right before a collapse restarts the history of the trend detector; the collapse must not wait for it."""
     rows = np.array([history({60: 1.5, 70: 0.14 / 1.5}, seed=seed) for seed in range(20)])
     for series in range(20):
-        collapse = [alarm_found for alarm_found in watch_rows(rows[series : series + 1]) if alarm_found.noticed >= 70]
+        collapse = [
+            alarm_found for alarm_found in find_alarms_in_rows(rows[series : series + 1]) if alarm_found.noticed >= 70
+        ]
         assert collapse[0].noticed == 72
 
 
 def test_one_drop_is_told_once() -> None:
     rows = np.array([history({60: 0.3}, runs=160, seed=seed) for seed in range(30)])
-    alarms = watch_rows(rows)
+    alarms = find_alarms_in_rows(rows)
     assert len([alarm for alarm in alarms if alarm.detector == "collapse"]) == 30
 
 
@@ -68,13 +70,13 @@ def test_a_gap_takes_no_place() -> None:
     values = history({60: 0.2}, runs=80)
     with_gaps = np.insert(values, [10, 40, 61], np.nan)
     bank = DetectorBank(1)
-    alarms = [alarm for value in with_gaps for alarm in bank.push(np.array([value]))]
+    alarms = [alarm for value in with_gaps for alarm in bank.push_runs(np.array([value]))]
     assert [(alarm.first, alarm.noticed) for alarm in alarms] == [(62, 65)]
 
 
 def test_a_flat_history_with_ties_raises_nothing() -> None:
-    assert watch_rows(np.zeros((1, 200))) == []
-    assert watch_rows(np.round(history({}, runs=300)[None, :], 1)) == []
+    assert find_alarms_in_rows(np.zeros((1, 200))) == []
+    assert find_alarms_in_rows(np.round(history({}, runs=300)[None, :], 1)) == []
 
 
 def test_histories_are_watched_with_own_length_and_settings() -> None:
@@ -82,9 +84,11 @@ def test_histories_are_watched_with_own_length_and_settings() -> None:
         return History({"name": name}, 86400.0 * np.arange(float(values.size)), np.exp(values))
 
     some = [series("a", history({60: 0.2})), series("b", history({30: 0.2}, runs=40)), series("c", history({}))]
-    assert [(alarm.history, alarm.first) for alarm in watch_histories(some)] == [(1, 30), (0, 60)]
+    assert [(alarm.history, alarm.first) for alarm in find_alarms_in_histories(some)] == [(1, 30), (0, 60)]
     deaf = DetectorSettings(collapse_change=0.99, smallest_change=0.99)
-    assert [alarm.history for alarm in watch_histories(some, [deaf, DetectorSettings(), DetectorSettings()])] == [1]
+    assert [
+        alarm.history for alarm in find_alarms_in_histories(some, [deaf, DetectorSettings(), DetectorSettings()])
+    ] == [1]
 
 
 @pytest.mark.parametrize("values", [[1.0, -1.0], [1.0, float("nan")], [0.0, 1.0]])
@@ -98,7 +102,7 @@ LEVEL = [0.0] * 10
 
 def first(values: list[float], settings: DetectorSettings | None = None) -> tuple[object, ...] | None:
     """Detector, first run and the run that noticed the first alarm."""
-    alarms = watch_rows(np.array([values]), settings)
+    alarms = find_alarms_in_rows(np.array([values]), settings)
     return (alarms[0].detector, alarms[0].first, alarms[0].noticed) if alarms else None
 
 
@@ -122,10 +126,10 @@ def test_collapse_needs_three_runs_below_both_limits(values: list[float], notice
 
 
 def test_an_alarm_of_the_gate_has_levels_and_strength() -> None:
-    (alarm,) = watch_rows(np.array([[*LEVEL, -0.5, -0.2, -0.4]]))
+    (alarm,) = find_alarms_in_rows(np.array([[*LEVEL, -0.5, -0.2, -0.4]]))
     assert (alarm.history, alarm.before, alarm.after) == (0, 0.0, -0.4)
     assert alarm.strength == pytest.approx(-0.4 / 0.02)  # noise is never less than 2 %
-    assert alarm.ratio == pytest.approx(np.exp(-0.4))
+    assert alarm.level_ratio == pytest.approx(np.exp(-0.4))
 
 
 @pytest.mark.parametrize(("drop", "noticed"), [(1.21, True), (1.19, False)])
@@ -147,8 +151,8 @@ def test_lower_level_is_reference_until_20_new_runs() -> None:
     bank = DetectorBank(1)
     stands = []
     for value in [*LEVEL, *[-0.5] * 3, *[-1.5] * 3, *[-1.5] * 17]:
-        bank.push(np.array([value]))
-        stands.append(bank.get_state(0))
+        bank.push_runs(np.array([value]))
+        stands.append(bank.get_detector_state(0))
     assert (stands[11].runs, stands[11].filled, stands[11].reference) == (12, 12, None)
     assert (stands[12].runs, stands[12].filled) == (13, 3)
     assert stands[12].reference == pytest.approx((-0.5, 0.02))
@@ -160,11 +164,11 @@ def test_lower_level_is_reference_until_20_new_runs() -> None:
 
 def test_after_a_rise_the_gate_compares_with_the_level_before() -> None:
     bank = DetectorBank(1)
-    alarms = [alarm for value in [*LEVEL, *[0.5] * 10] for alarm in bank.push(np.array([value]))]
+    alarms = [alarm for value in [*LEVEL, *[0.5] * 10] for alarm in bank.push_runs(np.array([value]))]
     assert [alarm.detector for alarm in alarms] == ["drift"]
-    assert bank.get_state(0).reference == pytest.approx((0.0, 0.02))
-    assert bank.get_state(0).filled == 10
-    again = [alarm for value in [-0.2] * 3 for alarm in bank.push(np.array([value]))]
+    assert bank.get_detector_state(0).reference == pytest.approx((0.0, 0.02))
+    assert bank.get_detector_state(0).filled == 10
+    again = [alarm for value in [-0.2] * 3 for alarm in bank.push_runs(np.array([value]))]
     assert [(alarm.detector, alarm.before, alarm.after) for alarm in again] == [("collapse", 0.0, -0.2)]
 
 

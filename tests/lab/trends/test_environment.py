@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sonde.store.summary import read_summary
-from sonde.trends.environment import EnvironmentDifference, compare_environments, compare_plans, read_environment
+from sonde.trends.environment import (
+    EnvironmentDifference,
+    compare_environments,
+    list_plan_differences,
+    read_environment,
+)
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
@@ -99,7 +104,7 @@ def plans(tmp_path: Path, old: Any, new: Any) -> list[tuple[str, str, str]]:
         text = plan if isinstance(plan, str) else json.dumps(plan)
         (tmp_path / name / "plan.json").write_text(text, encoding="utf-8")
         folders.append(tmp_path / name)
-    return compare_plans(*folders)
+    return list_plan_differences(*folders)
 
 
 def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -> None:
@@ -135,7 +140,7 @@ def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -
 def test_where_a_plan_cannot_be_read_nothing_is_said_to_differ(tmp_path: Path) -> None:
     for broken in ("{", "[1]", "{}"):
         assert plans(tmp_path, broken, {"a": 1}) == plans(tmp_path, {"a": 1}, broken) == []
-    assert compare_plans(tmp_path / "old", tmp_path / "nowhere") == []
+    assert list_plan_differences(tmp_path / "old", tmp_path / "nowhere") == []
 
 
 def test_loaded_modules_of_the_program_are_compared(add_run: AddRun) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.trends.changes import Change
-from sonde.trends.environment_events import find_environment_events, from_document, to_document
+from sonde.trends.environment_events import convert_event_from_json, convert_event_to_json, find_environment_events
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.survey import HistoryAnalysis, Survey, survey_histories
@@ -76,11 +76,11 @@ def test_cached_differences_read_no_record(tmp_path: Path) -> None:
     write_records(tmp_path, DROP)
     results = ResultCache()
     events = find_environment_events(tmp_path, survey_of_drop(), results)
-    stored = json.loads(json.dumps(results.document()))
+    stored = json.loads(json.dumps(results.build_document()))
     assert find_environment_events(tmp_path / "absent", survey_of_drop(), ResultCache(stored)) == events
 
 
 def test_event_of_a_cached_survey_is_the_same(tmp_path: Path) -> None:
     write_records(tmp_path, DROP)
     (event,) = find_environment_events(tmp_path, survey_of_drop(), ResultCache())
-    assert from_document(json.loads(json.dumps(to_document(event)))) == event
+    assert convert_event_from_json(json.loads(json.dumps(convert_event_to_json(event)))) == event

@@ -13,7 +13,7 @@ import jsonschema
 import junitparser
 import pytest
 
-from sonde.trends.gate_ci_output import GateCase, format_github, format_gitlab, format_junit
+from sonde.trends.gate_ci_output import GateCase, format_github_commands, format_gitlab_report, format_junit_document
 
 AddRun = Callable[..., Path]
 Sonde = Callable[..., Any]
@@ -146,7 +146,7 @@ def test_junit_reader_understands_the_file(sonde: Sonde, tmp_path: Path) -> None
 
 
 def test_unjudged_and_odd_text_stay_well_formed() -> None:
-    root = ElementTree.fromstring(format_junit([ODD, UNJUDGED], "b\x00", ["now, p: busy."]).encode())
+    root = ElementTree.fromstring(format_junit_document([ODD, UNJUDGED], "b\x00", ["now, p: busy."]).encode())
     suite = root[0]
     assert (suite.get("name"), suite.get("failures"), suite.get("skipped")) == ("sonde gate: b\\x00", "1", "1")
     odd, unjudged, caveat = suite
@@ -154,12 +154,12 @@ def test_unjudged_and_odd_text_stay_well_formed() -> None:
     assert odd[0].get("message") == 'p\\x1b%\\n: 50 % "too" slow\\ud800.'
     assert (unjudged[0].tag, unjudged[0].get("message")) == ("skipped", UNJUDGED.sentence)
     assert caveat.text == "Doubtful now, p: busy."
-    assert format_github([ODD, UNJUDGED], ["now, p: busy."]).splitlines() == [
+    assert format_github_commands([ODD, UNJUDGED], ["now, p: busy."]).splitlines() == [
         '::error title=Too slow::p\\x1b%25\\n: 50 %25 "too" slow\\ud800.',
         f"::warning title=Not judged::{UNJUDGED.sentence}",
         "::warning title=Doubtful::now, p: busy.",
     ]
-    issues = json.loads(format_gitlab([ODD, UNJUDGED], ["now, p: busy."]))
+    issues = json.loads(format_gitlab_report([ODD, UNJUDGED], ["now, p: busy."]))
     jsonschema.validate(issues, CODE_QUALITY)
     assert [(issue["severity"], issue["location"]["path"]) for issue in issues] == [
         ("major", "p\\x1b%\\n"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sonde.store.summary import Summary
-from sonde.trends.history import History, parse_run_time
+from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.profile_comparison import Records
 from sonde.trends.survey import survey_histories
 
@@ -37,18 +37,18 @@ def test_the_pace_of_a_history(times: list[float], pace: float) -> None:
 
 
 def test_the_usual_distance_ignores_gaps_and_repeats() -> None:
-    assert history([0.0, 0.0, DAY, 2 * DAY, 60 * DAY, 61 * DAY]).interval_s == DAY
-    assert history([]).interval_s == DAY
-    assert history([0.0, 0.0, 0.0, 0.0, DAY]).interval_s == DAY
-    assert history([0.0, 0.5, 1.0]).interval_s == 0.5, "runs of less than a second are runs"
+    assert history([0.0, 0.0, DAY, 2 * DAY, 60 * DAY, 61 * DAY]).usual_interval_s == DAY
+    assert history([]).usual_interval_s == DAY
+    assert history([0.0, 0.0, 0.0, 0.0, DAY]).usual_interval_s == DAY
+    assert history([0.0, 0.5, 1.0]).usual_interval_s == 0.5, "runs of less than a second are runs"
 
 
 def test_the_name_is_what_the_labels_say() -> None:
-    assert history([0.0]).name == "edison · read"
+    assert history([0.0]).joined_labels == "edison · read"
 
 
 def test_up_to_a_time() -> None:
-    assert len(history([0.0, DAY, 2 * DAY]).until(DAY)) == 2
+    assert len(history([0.0, DAY, 2 * DAY]).cut_after(DAY)) == 2
 
 
 def test_times_that_go_back_are_refused() -> None:
@@ -76,9 +76,9 @@ def test_a_record_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     begin = '{"type": "phase_begin", "t": 1.0, "phase": "p", "index": 0, "op": "read", "tasks": 1}\n'
     (readable / "record.ndjson").write_text(begin, encoding="utf-8")
     runs = [cast(Summary, SimpleNamespace(folder=folder)) for folder in (tmp_path / "gone", readable)]
-    assert len(Records(runs).phases("p")) == 1
-    assert Records(runs).phases("other") == []
-    assert len(Records(runs * 13).phases("p")) == 12  # of the last 24 runs
+    assert len(Records(runs).list_phase_records("p")) == 1
+    assert Records(runs).list_phase_records("other") == []
+    assert len(Records(runs * 13).list_phase_records("p")) == 12  # of the last 24 runs
 
 
 def test_fourteen_days_tell_a_pace_and_less_do_not() -> None:
@@ -100,11 +100,11 @@ def test_what_is_no_history_is_refused_with_the_reason() -> None:
 
 def test_what_was_until_then_keeps_unit_labels_and_ids() -> None:
     examined = History({"op": "stat"}, DAY * np.arange(3.0), np.array([1.0, 2.0, 3.0]), "op/s", ("a", "b", "c"))
-    part = examined.until(DAY)
+    part = examined.cut_after(DAY)
     assert (part.labels, part.unit, part.runs) == ({"op": "stat"}, "op/s", ("a", "b"))
     assert (part.times.tolist(), part.values.tolist()) == ([0.0, DAY], [1.0, 2.0])
-    assert len(examined.until(-1.0)) == 0
-    assert part.logarithms.tolist() == [0.0, np.log(2.0)]
+    assert len(examined.cut_after(-1.0)) == 0
+    assert part.log_rates.tolist() == [0.0, np.log(2.0)]
 
 
 def test_a_site_without_histories_has_the_budget_of_daily_runs() -> None:
@@ -112,4 +112,4 @@ def test_a_site_without_histories_has_the_budget_of_daily_runs() -> None:
     assert (survey.analyses, survey.joint, survey.short) == ((), (), 0)
     assert (survey.budget.alarms_per_year, survey.budget.runs_per_year) == (1.0, 365.0)
     assert survey.calibration.from_site_noise is False
-    assert f"{parse_run_time(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"
+    assert f"{convert_run_time_to_utc(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"

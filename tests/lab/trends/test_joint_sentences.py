@@ -70,7 +70,7 @@ def test_all_is_said_only_of_every_value_in_the_survey() -> None:
 def test_series_that_did_not_recover_are_named() -> None:
     old = analysis(FS1_READ, change(0, 0.4, run_index=30, noticed=32))
     back = analysis(FS2_READ, change(1, 1.6, run_index=30, noticed=32))
-    assert (old.slower, old.still_slower, back.still_slower) == (False, True, False)
+    assert (old.is_newly_slower, old.is_still_slower, back.is_still_slower) == (False, True, False)
     summary = summarize_survey(survey_histories(old, back))
     assert summary.startswith(
         "None of 2 histories became slower within its last ten runs. 1 history did not recover from"

@@ -43,8 +43,8 @@ DROP = JointChange(
 )
 def test_sentence_states_the_distance_from_the_change(when: str, ending: str) -> None:
     (nearby,) = find_nearby_events(DROP, [make_event(when)])
-    assert nearby.describe().startswith('Event "Title e" (upgrade), ')
-    assert nearby.describe().endswith(ending)
+    assert nearby.describe_in_sentence().startswith('Event "Title e" (upgrade), ')
+    assert nearby.describe_in_sentence().endswith(ending)
 
 
 @pytest.mark.parametrize("when", ["2026-02-23T00:00Z", "2026-03-12T01:00Z", "2026-03"])
@@ -63,4 +63,4 @@ def test_parts_of_an_event_are_in_its_sentence() -> None:
         id="e", kind="repair", title="T", when=parse_time_interval("2026-03-10T12:00Z"), parts=("fs1-OST0003",)
     )
     (nearby,) = find_nearby_events(DROP, [event])
-    assert "(repair on fs1-OST0003)" in nearby.describe()
+    assert "(repair on fs1-OST0003)" in nearby.describe_in_sentence()

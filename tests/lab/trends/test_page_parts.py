@@ -18,8 +18,8 @@ from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
 from sonde.trends.comparison_page import (
     _make_change_chart,
-    _make_label,
-    _make_remark,
+    _make_number_comment,
+    _make_number_label,
     _make_scatter_chart,
     _write_lead_sentence,
 )
@@ -150,12 +150,13 @@ def test_numbers_that_did_not_measure_the_same_are_counted() -> None:
 
 
 def test_a_remark_says_the_rates_or_why_there_is_no_verdict() -> None:
-    assert _make_remark(number("too few runs")) == "one run is too few"
-    assert _make_remark(number("slower", visible=0.25)) == "2.00 GB/s → 2.00 GB/s"
+    assert _make_number_comment(number("too few runs")) == "one run is too few"
+    assert _make_number_comment(number("slower", visible=0.25)) == "2.00 GB/s → 2.00 GB/s"
     assert (
-        _make_remark(number("no change seen", visible=0.25)) == "2.00 GB/s → 2.00 GB/s; smallest detectable drop: 25 %"
+        _make_number_comment(number("no change seen", visible=0.25))
+        == "2.00 GB/s → 2.00 GB/s; smallest detectable drop: 25 %"
     )
-    assert _make_remark(number("no change seen")) == "2.00 GB/s → 2.00 GB/s"
+    assert _make_number_comment(number("no change seen")) == "2.00 GB/s → 2.00 GB/s"
 
 
 def test_scatter_is_drawn_where_there_is_any() -> None:
@@ -173,10 +174,10 @@ def test_a_change_is_drawn_with_its_interval() -> None:
 
 
 def test_number_label_has_plan_and_informative_phase() -> None:
-    assert _make_label(number("slower")) == "probe · p1 · read"
+    assert _make_number_label(number("slower")) == "probe · p1 · read"
     for phase in ("read", ""):
-        assert _make_label(number("slower", key=replace(KEY, phase=phase))) == "probe · read"
-    assert _make_label(number("slower", plan="")) == "hash · p1 · read"
+        assert _make_number_label(number("slower", key=replace(KEY, phase=phase))) == "probe · read"
+    assert _make_number_label(number("slower", plan="")) == "hash · p1 · read"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,9 @@ def test_joint_change_of_other_histories_is_marked() -> None:
     survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
     other = survey.analyses[3]
     elsewhere = survey.find_changes_elsewhere(other)
-    assert build_history_curve(other, "", elsewhere, NO_EVENTS).marks == [ChangeMark(joint.time, "", is_own=False)]
+    assert build_history_curve(other, "", elsewhere, NO_EVENTS).marks == [
+        ChangeMark(joint.begin_time, "", is_own=False)
+    ]
     assert survey.find_changes_elsewhere(moved[0]) == []
     assert survey.count_together(moved[0].changes[0]) == 2
 

@@ -45,7 +45,7 @@ def compared(before: Records, after: Records) -> ProfileComparison:
 
 
 def test_a_curve_is_bytes_a_second_and_as_long_as_its_slices(add_run: AddRun) -> None:
-    [(_, phase)] = read(add_run, 0, [[1e9, 3e9, 2e9]]).phases("write")
+    [(_, phase)] = read(add_run, 0, [[1e9, 3e9, 2e9]]).list_phase_records("write")
     curve = compute_rate_curve(phase)
     assert curve is not None
     assert curve[0].tolist() == pytest.approx([1e9, 3e9, 2e9])

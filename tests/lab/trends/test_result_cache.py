@@ -19,8 +19,8 @@ from sonde.trends.detectors import DetectorBank, DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache, compute_digest
 from sonde.trends.survey import Survey, survey_histories
-from sonde.trends.survey_cache import SurveyCache, digest_survey_code, make_selection_key
-from sonde.trends.watch import continue_watch, sort_alarms, watch_histories, watch_rows
+from sonde.trends.survey_cache import SurveyCache, hash_survey_code, make_selection_key
+from sonde.trends.watch import find_alarms_in_histories, find_alarms_in_rows, sort_alarms, watch_from_earlier_state
 
 DAY = 86400.0
 Run = tuple[float, float]  # time, rate
@@ -91,7 +91,7 @@ class Site:
 
 def survey_text(survey: Survey) -> str:
     """All of it, to the last digit."""
-    return json.dumps(survey_cache._survey_to_json(survey))
+    return json.dumps(survey_cache._convert_survey_to_json(survey))
 
 
 def damage(path: Path, chance: random.Random, older: bytes) -> None:
@@ -121,7 +121,7 @@ def test_whatever_came_or_went_the_answer_is_that_from_nothing(tmp_path: Path, s
         options = (site.chance.choice(budgets), site.chance.choice(smallest))
         cached_results = memory.load_results("q")
         survey = survey_histories(site.history(), *options, cache=cached_results)
-        memory.store_results("q", cached_results, finished=site.chance.random() < 0.8)
+        memory.store_results("q", cached_results, is_finished=site.chance.random() < 0.8)
         assert survey_text(survey) == survey_text(survey_histories(site.history(), *options))
         if site.chance.random() < 0.2:
             damage(file, site.chance, older)
@@ -150,7 +150,7 @@ def all_histories() -> list[History]:
 def _run_survey(runs: int) -> str:
     cache = ResultCache()
     survey_histories([until(all_histories()[0], runs)], cache=cache)
-    return json.dumps(cache.document())
+    return json.dumps(cache.build_document())
 
 
 def asked_at(runs: int) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def said_of_whole() -> str:
 def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = ResultCache(asked_at(202))
     pushed = 0
-    push = DetectorBank.push
+    push = DetectorBank.push_runs
 
     def counted(self: DetectorBank, values: Any) -> Any:
         nonlocal pushed
@@ -178,7 +178,7 @@ def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytes
     def never(*_: object, **__: object) -> None:
         raise AssertionError("this was known already")
 
-    monkeypatch.setattr(DetectorBank, "push", counted)
+    monkeypatch.setattr(DetectorBank, "push_runs", counted)
     for name in ("calibrate_detector", "find_segments", "simulate_detectable_drop"):
         monkeypatch.setattr(f"sonde.trends.survey.{name}", never)
     survey_histories(all_histories(), cache=cache)
@@ -192,7 +192,7 @@ def mutated(change: Callable[[dict[str, Any]], None], kind: str) -> str:
         if question.startswith(kind):
             change(answer)
     cache = ResultCache(document)
-    return survey_text(survey_histories(all_histories(), cache=cache)) + json.dumps(cache.document())
+    return survey_text(survey_histories(all_histories(), cache=cache)) + json.dumps(cache.build_document())
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,9 @@ def test_another_budget_is_another_question(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(budget, "_SIMULATED_YEAR", 200)
     cache = ResultCache()
     generous = survey_histories(all_histories(), 40.0, 0.01, cache=cache).calibration.settings
-    strict = survey_histories(all_histories(), 0.5, 0.01, cache=ResultCache(cache.document())).calibration.settings
+    strict = survey_histories(
+        all_histories(), 0.5, 0.01, cache=ResultCache(cache.build_document())
+    ).calibration.settings
     assert generous.arl0 < strict.arl0
     assert strict == survey_histories(all_histories(), 0.5, 0.01).calibration.settings
 
@@ -255,8 +257,10 @@ def test_only_what_the_last_survey_asked_is_kept() -> None:
     survey_histories(other, cache=cache)
     fresh = ResultCache()
     survey_histories(other, cache=fresh)
-    assert cache.document() == fresh.document()
-    assert cache.document(finished=False) == asked_at(203) | fresh.document(), "unless it did not come to its end"
+    assert cache.build_document() == fresh.build_document()
+    assert cache.build_document(is_finished=False) == asked_at(203) | fresh.build_document(), (
+        "unless it did not come to its end"
+    )
 
 
 def test_series_of_all_lengths_are_watched_as_each_alone() -> None:
@@ -265,11 +269,11 @@ def test_series_of_all_lengths_are_watched_as_each_alone() -> None:
     rows = [np.round(number.normal(0, 0.05, size), 2) for size in lengths]
     for row in rows:
         row[row.size // 2 :] -= 0.4
-    together = continue_watch(rows, DetectorSettings())
-    alone = [continue_watch([row], DetectorSettings())[0] for row in rows]
+    together = watch_from_earlier_state(rows, DetectorSettings())
+    alone = [watch_from_earlier_state([row], DetectorSettings())[0] for row in rows]
     assert [watch.state for watch in together] == [watch.state for watch in alone]
     assert [[alarm.noticed for alarm in watch.alarms] for watch in together] == [
-        [alarm.noticed for alarm in watch_rows(row[None, :])] for row in rows
+        [alarm.noticed for alarm in find_alarms_in_rows(row[None, :])] for row in rows
     ]
     assert [watch.state.runs for watch in together] == lengths
     assert sum(len(watch.alarms) for watch in together) >= 6
@@ -277,17 +281,21 @@ def test_series_of_all_lengths_are_watched_as_each_alone() -> None:
 
 def test_alarms_come_in_the_order_in_which_they_are_raised() -> None:
     rows = np.array([noisy(seed, 150, {60: 0.3, 90: 1.5}).values for seed in range(9)])
-    assert sort_alarms(continue_watch(list(np.log(rows)), DetectorSettings())) == watch_rows(np.log(rows))
+    assert sort_alarms(watch_from_earlier_state(list(np.log(rows)), DetectorSettings())) == find_alarms_in_rows(
+        np.log(rows)
+    )
 
 
 def test_steps_of_a_watch_tell_all_runs_that_are_new() -> None:
     rows = [np.zeros(700), np.zeros(30)]
     progress: list[tuple[int, int]] = []
-    half = continue_watch([row[: row.size // 2] for row in rows], DetectorSettings())
-    continue_watch(rows, DetectorSettings(), dict(enumerate(half)), lambda done, total: progress.append((done, total)))
+    half = watch_from_earlier_state([row[: row.size // 2] for row in rows], DetectorSettings())
+    watch_from_earlier_state(
+        rows, DetectorSettings(), dict(enumerate(half)), lambda done, total: progress.append((done, total))
+    )
     assert progress[-1] == (365, 365)
     assert [done for done, _ in progress] == sorted(done for done, _ in progress)
-    assert watch_histories([]) == []
+    assert find_alarms_in_histories([]) == []
 
 
 def test_a_digest_tells_where_one_part_ends() -> None:
@@ -313,11 +321,11 @@ def test_another_rule_has_another_key(tmp_path: Path, monkeypatch: pytest.Monkey
     for file, text in itertools.product(files, ("1", "2")):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text, encoding="utf-8")
-        digest_survey_code.cache_clear()
-        names.append(digest_survey_code(tmp_path))
+        hash_survey_code.cache_clear()
+        names.append(hash_survey_code(tmp_path))
     assert len(set(names)) == len(names)
-    digest_survey_code.cache_clear()
+    hash_survey_code.cache_clear()
     before = make_selection_key("delivered", 1.0)
     assert make_selection_key("delivered", 1.0) == before != make_selection_key("delivered", 2.0)
-    monkeypatch.setattr(survey_cache, "digest_survey_code", lambda: "another")
+    monkeypatch.setattr(survey_cache, "hash_survey_code", lambda: "another")
     assert make_selection_key("delivered", 1.0) != before

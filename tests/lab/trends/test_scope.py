@@ -11,7 +11,7 @@ import pytest
 from sonde.trends.changes import JointChange, group_changes, measure_changes
 from sonde.trends.history import History
 from sonde.trends.scope import explain_changes, group_by_size
-from sonde.trends.watch import watch_histories
+from sonde.trends.watch import find_alarms_in_histories
 
 DAY = 86400.0
 LABELS = ("system", "file_system", "experiment", "operation")
@@ -42,7 +42,7 @@ def year(random: np.random.Generator, planted: dict[str, str], factor: float, ru
 
 def largest(site: list[History]) -> JointChange:
     return max(
-        group_changes(site, measure_changes(site, watch_histories(site))),
+        group_changes(site, measure_changes(site, find_alarms_in_histories(site))),
         key=lambda joint_change: len(joint_change.changes),
     )
 
@@ -69,7 +69,9 @@ def test_two_causes_in_one_night_are_two_parts() -> None:
                 history.labels, history.times, history.values * np.where(np.arange(len(history)) < 50, 1.0, 1.7)
             )
     joint = largest(site)
-    first, second = sorted(joint.parts, key=lambda part: part.largest.size.value)[:: max(1, len(joint.parts) - 1)]
+    first, second = sorted(joint.parts, key=lambda part: part.largest_change.size.value)[
+        :: max(1, len(joint.parts) - 1)
+    ]
     assert [dict(scope.conditions) for scope in first.explanation.scopes] == [
         {"experiment": "mpiio", "operation": "read"}
     ]

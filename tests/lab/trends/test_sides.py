@@ -14,7 +14,13 @@ from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.summary import read_summary
 from sonde.store.tags import change_tags
-from sonde.trends.sides import SideValues, collect_numbers, find_side, list_key_differences, pair_numbers
+from sonde.trends.sides import (
+    SideValues,
+    collect_numbers,
+    find_compared_side,
+    list_key_differences,
+    pair_comparable_numbers,
+)
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
@@ -28,7 +34,7 @@ def test_runs_are_meant_by_tag_baseline_plan_or_time(add_run: AddRun, archive: P
     change_tags(folders[4], added_tags=["old"])
 
     def days(text: str) -> list[int]:
-        side = find_side(Archive(archive), text)
+        side = find_compared_side(Archive(archive), text)
         assert side.name == text
         return [int(run.started[8:10]) for run in side.runs]
 
@@ -50,22 +56,22 @@ def test_runs_that_cannot_be_compared_are_left_out_or_named(add_run: AddRun, arc
         change_tags(folder, added_tags=["x"])
         changed = (folder / "run.json").read_text(encoding="utf-8").replace('"status": "done"', '"stood": 0')
         (folder / "run.json").write_text(changed.replace('"role": "run"', text), encoding="utf-8")
-    assert [run.id for run in find_side(Archive(archive), "tag:x").runs] == [good.name]
+    assert [run.id for run in find_compared_side(Archive(archive), "tag:x").runs] == [good.name]
     with pytest.raises(UserError) as error:
-        find_side(Archive(archive), "tag:nobody")
+        find_compared_side(Archive(archive), "tag:nobody")
     assert str(error.value) == (
         '"tag:nobody" means no run with numbers that can be compared; `sonde list` shows what there is.'
     )
     broken = add_run(3, READ)
     (broken / "run.json").write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match=f"^A run of {broken.name} .*; it cannot be compared.$"):
-        find_side(Archive(archive), broken.name)
+        find_compared_side(Archive(archive), broken.name)
 
 
 def test_times_that_are_none_are_refused_by_the_end_they_stand_at(archive: Path) -> None:
     for text, which in (("x..2026-01-01", "begin"), ("2026-01-01..y", "end")):
         with pytest.raises(UserError, match=f'^The {which} of the time "[xy]" is not a time'):
-            find_side(Archive(archive), text)
+            find_compared_side(Archive(archive), text)
 
 
 def number(values: tuple[float, ...] = (1.0,), plan: str = "probe", **key: str) -> SideValues:
@@ -74,19 +80,19 @@ def number(values: tuple[float, ...] = (1.0,), plan: str = "probe", **key: str) 
 
 def test_numbers_of_the_same_key_are_a_pair_whatever_their_epoch() -> None:
     before, after = [number(phase="p2"), number()], [number(epoch="f"), number(phase="p2")]
-    assert pair_numbers(before, after) == [(before[1], after[0]), (before[0], after[1])]
+    assert pair_comparable_numbers(before, after) == [(before[1], after[0]), (before[0], after[1])]
 
 
 def test_unambiguous_numbers_on_two_file_systems_are_paired() -> None:
     before, after = [number()], [number(file_system="fs2")]
-    assert pair_numbers(before, after) == [(before[0], after[0])]
-    assert pair_numbers([*before, number(file_system="fs3")], after) == []
-    assert pair_numbers(before, [*after, number(file_system="fs3")]) == []
+    assert pair_comparable_numbers(before, after) == [(before[0], after[0])]
+    assert pair_comparable_numbers([*before, number(file_system="fs3")], after) == []
+    assert pair_comparable_numbers(before, [*after, number(file_system="fs3")]) == []
     for other in (number(phase="p2"), number(op="write"), number(unit="ops_per_s")):
-        assert pair_numbers(before, [other]) == []
-    assert pair_numbers(before, [number(plan="other", file_system="fs2")]) == []
+        assert pair_comparable_numbers(before, [other]) == []
+    assert pair_comparable_numbers(before, [number(plan="other", file_system="fs2")]) == []
     # what has its own partner is nobody's rival
-    assert pair_numbers([number(), number(file_system="fs3")], [number(), number(file_system="fs2")]) == [
+    assert pair_comparable_numbers([number(), number(file_system="fs3")], [number(), number(file_system="fs2")]) == [
         (number(), number()), (number(file_system="fs3"), number(file_system="fs2"))
     ]  # fmt: skip
 
@@ -125,5 +131,5 @@ def test_who_reads_many_runs_is_told_how_far_it_is(
     for day in range(5):
         add_run(day, READ)
     progress: list[tuple[int, int]] = []
-    find_side(Archive(archive), "plan:probe", lambda *step: progress.append(step))
+    find_compared_side(Archive(archive), "plan:probe", lambda *step: progress.append(step))
     assert progress == [(2, 5), (4, 5)]

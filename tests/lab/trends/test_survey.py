@@ -18,14 +18,20 @@ from sonde.stats.spread import compute_robust_sd
 from sonde.store import history
 from sonde.trends import budget
 from sonde.trends.archive_histories import join_repeats
-from sonde.trends.budget import Budget, Calibration, compute_residuals
-from sonde.trends.changes import Change, _estimate_size_and_error, _measure_nearby, _surely_stood_still, group_changes
+from sonde.trends.budget import Budget, Calibration, compute_log_residuals
+from sonde.trends.changes import (
+    Change,
+    _estimate_size_and_error,
+    _is_surely_unchanged,
+    _measure_unnoticed_change,
+    group_changes,
+)
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
-from sonde.trends.stated_limits import check_limit, parse_limit
+from sonde.trends.stated_limits import check_limit_against_runs, parse_limit
 from sonde.trends.survey import (
-    _calibrate_settings,
+    _calibrate_detector_settings,
     _estimate_noise,
     _find_changes,
     _NoiseEstimate,
@@ -33,7 +39,7 @@ from sonde.trends.survey import (
     survey_histories,
 )
 from sonde.trends.survey_cache import _MOST_KEPT, SurveyCache, make_histories_key
-from sonde.trends.watch import watch_histories
+from sonde.trends.watch import find_alarms_in_histories
 
 DAY = 86400.0
 
@@ -65,7 +71,7 @@ def test_where_a_history_stands() -> None:
     (analysis,) = survey.analyses
     assert survey.short == 1
     assert analysis.now == pytest.approx(float(np.median(analysis.history.values[-3:])))
-    assert analysis.level == pytest.approx(0.5e9, rel=0.02)
+    assert analysis.current_level == pytest.approx(0.5e9, rel=0.02)
     assert [(part.first, part.end) for part in analysis.segments] == [(0, 80), (80, 120)]
     assert analysis.noise == pytest.approx(0.02, rel=0.3)
     assert analysis.visible is not None
@@ -74,7 +80,7 @@ def test_where_a_history_stands() -> None:
 
 def test_progress_goes_from_the_first_step_to_the_last() -> None:
     progress: list[tuple[int, int]] = []
-    survey_histories([series(1), series(2)], step=lambda done, total: progress.append((done, total)))
+    survey_histories([series(1), series(2)], on_progress=lambda done, total: progress.append((done, total)))
     assert {total for _, total in progress} == {8}
     done = [step for step, _ in progress]
     assert done == sorted(done)
@@ -95,7 +101,7 @@ def test_calibration_step_advances_a_tenth_of_the_remainder(
     monkeypatch.setattr("sonde.trends.survey.calibrate_detector", calibrate)
     learned = [_estimate_noise(series(seed, runs=10).values, ResultCache()) for seed in range(10)]
     progress: list[tuple[int, int]] = []
-    settings_found = _calibrate_settings(
+    settings_found = _calibrate_detector_settings(
         learned, Budget(1.0, 365.0), DetectorSettings(), ResultCache(), lambda *step: progress.append(step)
     )
     assert settings_found == calibration
@@ -115,7 +121,7 @@ def test_noise_and_pace_are_learned_from_earlier_weeks(begin: int, learned: int)
     examined = History({"experiment": "e"}, DAY * days, values)
     taught = History(examined.labels, examined.times[:learned], examined.values[:learned])
     survey = survey_histories([examined])
-    assert survey.analyses[0].noise == compute_robust_sd(compute_residuals(taught.values))
+    assert survey.analyses[0].noise == compute_robust_sd(compute_log_residuals(taught.values))
     assert survey.budget.runs_per_year == pytest.approx(taught.runs_per_year)
     assert survey.calibration.runs == (learned if learned >= 60 else 0)
 
@@ -128,7 +134,8 @@ def test_what_is_fresh_was_noticed_within_the_last_ten_runs() -> None:
     ]
     assert noticed == [82]
     slower = {
-        later: survey_histories([examined.until(DAY * (82 + later))]).analyses[0].slower for later in (0, 9, 10, 11)
+        later: survey_histories([examined.cut_after(DAY * (82 + later))]).analyses[0].is_newly_slower
+        for later in (0, 9, 10, 11)
     }
     assert slower == {0: True, 9: True, 10: False, 11: False}
 
@@ -137,15 +144,15 @@ def test_segment_level_is_the_median_from_the_first_run_on() -> None:
     (analysis,) = survey_histories([series(3, 0.5)]).analyses
     values = analysis.history.values
     assert [part.level for part in analysis.segments] == [np.median(values[:80]), np.median(values[80:])]
-    assert analysis.level == np.median(values[80:])
+    assert analysis.current_level == np.median(values[80:])
 
 
 def test_a_watch_has_the_settings_that_it_is_given() -> None:
     histories = [series(2, 0.7)]
     dull = DetectorSettings(smallest_change=0.99, arl0=20_000, collapse_deviations=1e9, large_drop=0.999)
-    assert watch_histories(histories)
-    assert watch_histories(histories, DetectorSettings()) == watch_histories(histories)
-    assert watch_histories(histories, dull) == watch_histories(histories, [dull]) == []
+    assert find_alarms_in_histories(histories)
+    assert find_alarms_in_histories(histories, DetectorSettings()) == find_alarms_in_histories(histories)
+    assert find_alarms_in_histories(histories, dull) == find_alarms_in_histories(histories, [dull]) == []
 
 
 def moved(before: int, after: int, factor: float) -> History:
@@ -159,7 +166,7 @@ def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
     size = compare_rates(examined.values[:30], examined.values[30:])
     assert size.low is not None
     assert size.high is not None
-    assert _measure_nearby(examined.values[:30], examined.values[30:]) == pytest.approx(
+    assert _measure_unnoticed_change(examined.values[:30], examined.values[30:]) == pytest.approx(
         (log(size.value), log(size.high / size.low) / 3.92)
     )
 
@@ -167,11 +174,11 @@ def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
 def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
     examined = moved(20, 1, 0.8)
     error = compute_robust_sd(np.log(examined.values[:20])) * sqrt(pi / 2 * (1 / 20 + 1 / 1))
-    assert _measure_nearby(examined.values[:20], examined.values[20:]) == pytest.approx(
+    assert _measure_unnoticed_change(examined.values[:20], examined.values[20:]) == pytest.approx(
         (log(examined.values[20] / np.median(examined.values[:20])), error), rel=0.02
     )
-    assert _measure_nearby(examined.values[:0], examined.values) is None, "no run before"
-    assert _measure_nearby(examined.values, examined.values[:0]) is None, "no run after"
+    assert _measure_unnoticed_change(examined.values[:0], examined.values) is None, "no run before"
+    assert _measure_unnoticed_change(examined.values, examined.values[:0]) is None, "no run after"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +198,7 @@ def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
 def test_a_series_stood_when_it_surely_moved_by_less_than_half(
     value: float, error: float, typical: float, stood: bool
 ) -> None:
-    assert _surely_stood_still((value, error), typical) is stood
+    assert _is_surely_unchanged((value, error), typical) is stood
 
 
 def test_a_size_without_an_interval_has_a_broad_error() -> None:
@@ -222,18 +229,18 @@ def test_cache_key_changes_with_value_time_label_or_unit() -> None:
 
 def test_a_limit_on_runs_without_phases_says_that_there_are_none() -> None:
     with pytest.raises(UserError, match=r"there is no finished phase of that name; there are none\."):
-        check_limit(parse_limit("write=1GB/s"), [])
+        check_limit_against_runs(parse_limit("write=1GB/s"), [])
 
 
 def test_survey_cache_keeps_the_latest_and_no_partial_files(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     for number in range(_MOST_KEPT + 3):
-        memory.store_results(f"k{number:03}", ResultCache(), finished=True)
+        memory.store_results(f"k{number:03}", ResultCache(), is_finished=True)
         os.utime(tmp_path / "kept" / f"k{number:03}.kept", (number, number))
     file_names = sorted(path.name for path in (tmp_path / "kept").iterdir())
     assert file_names == [f"k{number:03}.kept" for number in range(3, _MOST_KEPT + 3)]
     (tmp_path / "kept" / "taken.kept").mkdir()
-    memory.store_results("taken", ResultCache(), finished=True)
+    memory.store_results("taken", ResultCache(), is_finished=True)
     assert not list((tmp_path / "kept").glob(".*")), "what could not be put in its place is taken away"
 
 
@@ -287,7 +294,7 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
 
     monkeypatch.setattr("sonde.trends.survey._estimate_noise", learn)
     monkeypatch.setattr(
-        "sonde.trends.survey._calibrate_settings",
+        "sonde.trends.survey._calibrate_detector_settings",
         lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
     )
     monkeypatch.setattr("sonde.trends.survey._find_changes", lambda *_: [])
@@ -301,7 +308,7 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
 
 def test_the_drop_that_would_show_is_that_of_ten_runs_against_forty() -> None:
     examined = series(1, runs=50)
-    noise = compute_residuals(examined.values)
+    noise = compute_log_residuals(examined.values)
     assert survey_histories([examined]).analyses[0].visible == simulate_detectable_drop(noise, 40, 10)
     assert survey_histories([examined]).analyses[0].noise == compute_robust_sd(noise)
 
@@ -321,7 +328,7 @@ def test_budget_uses_the_pace_of_the_site_or_one_run_a_year(
     days: list[float], pace: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "sonde.trends.survey._calibrate_settings",
+        "sonde.trends.survey._calibrate_detector_settings",
         lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
     )
     site = [History({"op": str(number)}, DAY * number * np.arange(99.0), np.full(99, 1e9)) for number in days]
@@ -333,7 +340,7 @@ def test_each_history_has_its_own_changes() -> None:
     survey = survey_histories([series(1), series(2, 0.5), series(3, 0.6, changed_run=60)])
     assert [[change.history for change in analysis.changes] for analysis in survey.analyses] == [[], [1], [2]]
     assert [len(joint.changes) for joint in survey.joint] == [1, 1]
-    assert survey.joint[0].time == 60 * DAY
+    assert survey.joint[0].begin_time == 60 * DAY
 
 
 def test_a_change_at_the_first_run_leaves_one_stretch() -> None:

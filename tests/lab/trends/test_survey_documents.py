@@ -24,10 +24,10 @@ from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
 from sonde.trends.survey_cache import (
     HistoryOutline,
     SurveyCache,
-    digest_survey_code,
-    index_key,
+    hash_survey_code,
     make_histories_key,
     make_selection_key,
+    make_survey_key,
 )
 
 SIZE = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
@@ -59,7 +59,7 @@ FOUND = Survey(
 @pytest.fixture
 def memory(tmp_path: Path) -> SurveyCache:
     cache = SurveyCache(tmp_path / "kept")
-    cache.store("key", FOUND)
+    cache.store_survey("key", FOUND)
     return cache
 
 
@@ -84,7 +84,7 @@ def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> Non
         )
         assert analysis.history.times.tolist() == before.history.times[-FRESH - 1 :].tolist()
         assert replace(analysis, history=before.history) == before
-        assert analysis.slower == before.slower
+        assert analysis.is_newly_slower == before.is_newly_slower
     assert (again.joint, again.budget, again.calibration, again.short) == (
         FOUND.joint,
         FOUND.budget,
@@ -100,15 +100,20 @@ def test_other_key_or_histories_find_no_cached_survey(memory: SurveyCache) -> No
 
 def test_without_a_folder_nothing_is_kept() -> None:
     nowhere = SurveyCache(None)
-    nowhere.store("key", FOUND)
+    nowhere.store_survey("key", FOUND)
     assert nowhere.load_cached_survey("key") is None
-    assert nowhere.load_results("key").document(finished=True) == SurveyCache(Path("/nowhere")).load_results(
+    assert nowhere.load_results("key").build_document(is_finished=True) == SurveyCache(Path("/nowhere")).load_results(
         "key"
-    ).document(finished=True)
+    ).build_document(is_finished=True)
 
 
 def test_keys_are_short_and_say_what_was_asked() -> None:
-    keys = [index_key(["a", "b"], 1.0), index_key(["ab"], 1.0), index_key(["a", "b"], 2.0), index_key(["a", "b"])]
+    keys = [
+        make_survey_key(["a", "b"], 1.0),
+        make_survey_key(["ab"], 1.0),
+        make_survey_key(["a", "b"], 2.0),
+        make_survey_key(["a", "b"]),
+    ]
     keys += [
         make_selection_key("delivered", 1.0),
         make_selection_key("index", 1.0),
@@ -118,14 +123,14 @@ def test_keys_are_short_and_say_what_was_asked() -> None:
     assert len(set(keys)) == len(keys)
     assert {len(key) for key in keys} == {32}
     assert all(set(key) <= set("0123456789abcdef") for key in keys)
-    assert len(digest_survey_code()) == 16
-    assert index_key(["a", "b"], 1.0) == keys[0]
+    assert len(hash_survey_code()) == 16
+    assert make_survey_key(["a", "b"], 1.0) == keys[0]
 
 
 def test_forty_surveys_are_kept(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     for number in range(42):
-        memory.store(f"key{number}", FOUND)
+        memory.store_survey(f"key{number}", FOUND)
     assert len(list((tmp_path / "kept").iterdir())) == 40
     assert memory.load_cached_survey("key41") is not None
 
@@ -133,21 +138,21 @@ def test_forty_surveys_are_kept(tmp_path: Path) -> None:
 def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     first = ResultCache()
-    first.answer("a", lambda: 1, int, int)
-    memory.store_results("q", first, finished=True)
+    first.get_or_compute("a", lambda: 1, int, int)
+    memory.store_results("q", first, is_finished=True)
     second = memory.load_results("q")
-    assert second.document() == {}, "nothing was asked yet"
-    assert second.document(finished=False) == {"a": 1}
-    assert second.answer("a", lambda: pytest.fail("it is known"), int, int) == 1
-    memory.store_results("q", ResultCache({"old": 2}), finished=False)
-    assert memory.load_results("q").document(finished=False) == {"old": 2}
+    assert second.build_document() == {}, "nothing was asked yet"
+    assert second.build_document(is_finished=False) == {"a": 1}
+    assert second.get_or_compute("a", lambda: pytest.fail("it is known"), int, int) == 1
+    memory.store_results("q", ResultCache({"old": 2}), is_finished=False)
+    assert memory.load_results("q").build_document(is_finished=False) == {"old": 2}
     (tmp_path / "kept" / "q.kept").write_bytes(b"0\n{}")
-    assert memory.load_results("q").document(finished=False) == {}
+    assert memory.load_results("q").build_document(is_finished=False) == {}
     assert memory.load_cached_survey("q") is None
 
 
 def test_a_survey_that_is_kept_is_one_line_below_its_checksum(tmp_path: Path) -> None:
-    SurveyCache(tmp_path / "kept").store("key", FOUND)
+    SurveyCache(tmp_path / "kept").store_survey("key", FOUND)
     checksum, body = (tmp_path / "kept" / "key.kept").read_bytes().split(b"\n")
     assert checksum == hashlib.sha256(body).hexdigest().encode()
     assert set(json.loads(body)) == {

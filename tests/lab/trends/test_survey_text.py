@@ -18,13 +18,13 @@ from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import (
     format_change_interval,
     format_change_percent,
+    format_history_rate,
     format_number_name,
-    format_value,
     list_common_members,
 )
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History, select_distinguishing_labels
-from sonde.trends.profile_comparison import describe_shape
+from sonde.trends.profile_comparison import describe_rate_shape
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Cause, Explanation, Scope
 from sonde.trends.survey import HistoryAnalysis, Survey
@@ -35,7 +35,7 @@ from sonde.trends.survey_text import (
     describe_joint_change,
     format_caveat_share,
     format_change,
-    name_history,
+    make_history_name,
     summarize_survey,
 )
 
@@ -89,8 +89,8 @@ def test_a_change_has_its_interval_where_there_is_one() -> None:
 
 
 def test_a_value_is_in_the_unit_of_its_series() -> None:
-    assert format_value(2e9, "bytes_per_s") == "2.00 GB/s"
-    assert "op/s" in format_value(2000.0, "ops_per_s") == format_value(2000.0, "op/s")
+    assert format_history_rate(2e9, "bytes_per_s") == "2.00 GB/s"
+    assert "op/s" in format_history_rate(2000.0, "ops_per_s") == format_history_rate(2000.0, "op/s")
 
 
 def test_what_all_numbers_share_is_said_once_and_the_rest_names_them() -> None:
@@ -113,15 +113,15 @@ def test_what_all_numbers_share_is_said_once_and_the_rest_names_them() -> None:
     ],
 )
 def test_shapes_in_words(shape: RateShape, phrase: str) -> None:
-    assert describe_shape(shape, 100.0) == phrase
+    assert describe_rate_shape(shape, 100.0) == phrase
 
 
 def test_a_name_is_what_tells_a_series_from_the_others() -> None:
-    assert name_history(READ, select_distinguishing_labels([READ, WRITE])) == "io · read · fs1"
-    assert name_history(READ, select_distinguishing_labels([READ])) == "io · read"
+    assert make_history_name(READ, select_distinguishing_labels([READ, WRITE])) == "io · read · fs1"
+    assert make_history_name(READ, select_distinguishing_labels([READ])) == "io · read"
     for label in ("system", "file_system", "cache", "node_class", "epoch"):
         ours, other_history = history(phase="p", **{label: "x"}), history(phase="p", **{label: "y"})
-        assert name_history(ours, select_distinguishing_labels([ours, other_history])) == "p · x"
+        assert make_history_name(ours, select_distinguishing_labels([ours, other_history])) == "p · x"
 
 
 def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
@@ -146,12 +146,12 @@ def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
 
 
 def test_slower_is_a_drop_that_lasts_and_is_fresh() -> None:
-    assert analysis(READ, change(0, 0.4)).slower
-    assert analysis(READ, change(0, 0.4, run_index=47, noticed=50)).slower  # nine runs ago
-    assert not analysis(READ, change(0, 0.4, run_index=47, noticed=49)).slower
-    assert not analysis(READ, change(0, 1.5)).slower
-    assert not analysis(READ, change(0, 0.4, since=0.9)).slower
-    assert not analysis(READ).slower
+    assert analysis(READ, change(0, 0.4)).is_newly_slower
+    assert analysis(READ, change(0, 0.4, run_index=47, noticed=50)).is_newly_slower  # nine runs ago
+    assert not analysis(READ, change(0, 0.4, run_index=47, noticed=49)).is_newly_slower
+    assert not analysis(READ, change(0, 1.5)).is_newly_slower
+    assert not analysis(READ, change(0, 0.4, since=0.9)).is_newly_slower
+    assert not analysis(READ).is_newly_slower
 
 
 def test_a_change_is_over_when_less_than_half_of_it_is_left() -> None:
@@ -344,8 +344,8 @@ def test_a_description_of_nothing_is_everything() -> None:
 
 
 def test_a_series_without_a_known_label_is_called_by_what_it_has() -> None:
-    assert name_history(history(made_with="x"), ()) == "x"
-    assert name_history(history(experiment="io", phase="io", operation="read"), ("phase",)) == "io · read"
+    assert make_history_name(history(made_with="x"), ()) == "x"
+    assert make_history_name(history(experiment="io", phase="io", operation="read"), ("phase",)) == "io · read"
 
 
 def test_every_column_of_the_page_is_what_it_says() -> None:

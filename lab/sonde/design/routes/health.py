@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which routers work, as one host sees them, and the multipath route that names only those.
 
-Every `interval_s` the host probes each router twice, by packets that the router's own table leads through it: once for
+Every `usual_interval_s` the host probes each router twice, by packets that the router's own table leads through it: once for
 an answer of the router itself, once for an answer of a host on the other network. A router leaves the route when `down`
 rounds in a row failed, and returns after `up` good rounds in a row, so that one lost packet or an unstable router does
 not move the traffic. A host of the other network that answers through no router proves nothing about a router. The last

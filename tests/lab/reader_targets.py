@@ -389,7 +389,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
             '[[channels]]\nid = "f"\nto = "file"\npath = "/x"\n'
         ),
     ),
-    ReaderTarget("state of a watch", STATE_FILE, lambda path: StateStore(path.parent).load(), _watch_states),
+    ReaderTarget("state of a watch", STATE_FILE, lambda path: StateStore(path.parent).load_state(), _watch_states),
     ReaderTarget("program", "program", read_elf, lambda: [Path("/bin/true").read_bytes()[:4096]]),
     ReaderTarget(
         "sites",

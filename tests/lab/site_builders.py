@@ -61,7 +61,7 @@ def make_site_archive(root: Path, nights: int = NIGHTS) -> Path:
     opened = (FIRST + timedelta(days=DROP_NIGHT)).timestamp()
     state = WatchState(rounds=1)
     state.incidents.append(Incident("slower-1", opened, {}, "write of daily on /fs2 fell by 40 %.", opened))
-    StateStore(root / "watch").save(state)
+    StateStore(root / "watch").save_state(state)
     age_archive(root)
     return root
 

@@ -29,7 +29,7 @@ def localize(directory: Path, archive: Path) -> str:
     )
     store = Archive(archive)
     runner = ArchiveRunner(store, lambda: RunSetup(find_engine(), store), lambda text, line: None)
-    return runner.localize(probe, "watch-localize-1")
+    return runner.localize_slow_part(probe, "watch-localize-1")
 
 
 @pytest.fixture(scope="module")

@@ -71,13 +71,13 @@ def once_command(watch_file: Path, is_forced: bool, archive: Archive, as_json: b
     """
     watch = read_watch_file(watch_file)
     store = StateStore(archive.root / _FOLDER)
-    with store.lock():
+    with store.hold_lock():
         state, report, problems = _run_round(watch, store, archive, is_forced)
     if as_json:
         print_json({**_report_document(report), "problems": problems})
     else:
         _print_round(report, problems)
-    if any(not incident.acknowledged for incident in state.open_incidents()):
+    if any(not incident.acknowledged for incident in state.list_open_incidents()):
         return EXIT_FAILED
     return EXIT_ENVIRONMENT if report.failed else EXIT_OK
 
@@ -98,7 +98,7 @@ def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
     """
     store = StateStore(archive.root / _FOLDER)
     done = 0
-    with store.lock():
+    with store.hold_lock():
         while True:
             _, report, problems = _run_round(read_watch_file(watch_file), store, archive)
             if report.runs or report.failed or report.opened or report.closed or report.log_events or problems:
@@ -154,7 +154,7 @@ def status_command(archive: Archive, as_json: bool) -> int:
       sonde watch status
       sonde watch status --json
     """
-    state = StateStore(archive.root / _FOLDER).load(trusted_only=False)
+    state = StateStore(archive.root / _FOLDER).load_state(trusted_only=False)
     if as_json:
         print_json(state.to_json())
         return EXIT_OK
@@ -220,11 +220,11 @@ def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
       sonde watch acknowledge 20261121 --by "on-call engineer"
     """
     store = StateStore(archive.root / _FOLDER)
-    with store.lock():
-        state = store.load()
+    with store.hold_lock():
+        state = store.load_state()
         chosen = state.find_incident(incident)
         chosen.acknowledged = person
-        store.save(state)
+        store.save_state(state)
     get_results_console().print(f"{chosen.id} is acknowledged by {person}.", soft_wrap=True)
     return EXIT_OK
 
@@ -243,13 +243,13 @@ def accept_command(incident: str, archive: Archive) -> int:
       sonde watch accept 20261121
     """
     store = StateStore(archive.root / _FOLDER)
-    with store.lock():
-        state = store.load()
+    with store.hold_lock():
+        state = store.load_state()
         chosen = state.find_incident(incident)
         if chosen.status != "open":
             raise UserError(f"{chosen.id} is {chosen.status}; only an open incident can be accepted.")
         state.accept_level(chosen, time.time())
-        store.save(state)
+        store.save_state(state)
     get_results_console().print(f"{chosen.id}: the level since then is the usual one now.", soft_wrap=True)
     return EXIT_OK
 
@@ -268,10 +268,10 @@ def silence_command(directory: str, duration: str, archive: Archive) -> int:
     """
     until = time.time() + parse_duration(duration)
     store = StateStore(archive.root / _FOLDER)
-    with store.lock():
-        state = store.load()
+    with store.hold_lock():
+        state = store.load_state()
         state.silences[directory] = until
-        store.save(state)
+        store.save_state(state)
     get_results_console().print(
         f"No notices about {directory or 'anything'} until {_format_day(until)} UTC.", soft_wrap=True
     )
@@ -321,7 +321,7 @@ def _print_round(report: RoundReport, problems: list[str]) -> None:
     for decision in report.skipped:
         console.print(f"{decision.probe.id} was skipped: {decision.skip_reason}.", soft_wrap=True)
     for incident in report.opened:
-        console.print(f"Slower ({incident.id}): {incident.describe()}", style="bold red", soft_wrap=True)
+        console.print(f"Slower ({incident.id}): {incident.make_notice_text()}", style="bold red", soft_wrap=True)
     for incident in report.closed:
         console.print(f"Fixed ({incident.id}): {incident.summary}", style="bold", soft_wrap=True)
     for name, titles in report.log_events.items():

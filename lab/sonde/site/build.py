@@ -70,7 +70,7 @@ class _Content:
             *read_archive_events(catalog.root),
             *self.survey.environment_events,
         ]
-        self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load(trusted_only=False).incidents
+        self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load_state(trusted_only=False).incidents
         self.complaints = catalog.list_complaints()
         self.runs = catalog.read_run_table(COLUMNS)
         self.lists: list[RunListPage] = list(split_runs(self.runs))

@@ -32,20 +32,20 @@ from sonde.watch.watcher import ProbeRun
 _SOURCE = "sonde watch"
 
 
-def load_probe_plan(probe: ProbeEntry, name: str) -> Plan:
+def load_probe_plan(probe: ProbeEntry, plan_name: str) -> Plan:
     """The plan of a probe on its directory. Raises PlanError or UserError."""
     if not Path(probe.on).is_dir():
         raise UserError(f"There is no directory {probe.on}, on which the probe {probe.id} runs.")
     bundled = find_bundled_toml_files("experiments")
-    if is_file_reference(name, bundled) or name not in bundled:
-        require_unshared_file(Path(name), "plan")
-        document = read_document(name)
+    if is_file_reference(plan_name, bundled) or plan_name not in bundled:
+        require_unshared_file(Path(plan_name), "plan")
+        document = read_document(plan_name)
     else:
-        document = read_document(str(bundled[name]))
+        document = read_document(str(bundled[plan_name]))
     target = document.setdefault("target", {})
     if isinstance(target, dict):
         target["path"] = make_absolute(str(probe.on))
-    return Plan.from_document(document, name, probe.set)
+    return Plan.from_document(document, plan_name, probe.set)
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,25 @@ class ArchiveRunner:
     make_setup: Callable[[], RunSetup]
     observe: LineObserver
 
-    def run(self, probe: ProbeEntry, group: str) -> ProbeRun:
+    def run_probe(self, probe: ProbeEntry, run_group: str) -> ProbeRun:
         """See `ProbeRunner`."""
-        return to_probe_run(self._conduct(probe, probe.plan, group))
+        return convert_to_probe_run(self._conduct_plan(probe, probe.plan, run_group))
 
-    def find(self, group: str) -> list[ProbeRun]:
+    def find_probe_runs(self, run_group: str) -> list[ProbeRun]:
         """See `ProbeRunner`."""
         self.archive.recover_unfinished_runs()
         try:
-            folders = self.archive.find_run_folders(group)
+            folders = self.archive.find_run_folders(run_group)
         except UserError:
             return []
         summaries = [read_summary(folder) for folder in folders]
-        return [to_probe_run(run) for run in sorted(summaries, key=lambda run: run.started) if run.status == "done"]
+        return [
+            convert_to_probe_run(run) for run in sorted(summaries, key=lambda run: run.started) if run.status == "done"
+        ]
 
-    def localize(self, probe: ProbeEntry, group: str) -> str:
+    def localize_slow_part(self, probe: ProbeEntry, run_group: str) -> str:
         """See `ProbeRunner`. Sentences about slow storage targets, servers, nodes and tasks of each phase."""
-        summary = self._conduct(probe, probe.localize, group)
+        summary = self._conduct_plan(probe, probe.localize, run_group)
         run = read_run(summary.folder)
         assessments = [assess_phase_rate(run, phase) for phase in run.phases if phase.begin.measured]
         texts = [
@@ -81,17 +83,17 @@ class ArchiveRunner:
         sentences = " ".join(dict.fromkeys(texts)) or "It names no slow target or node."
         return f"Localizing run {summary.id}: {to_plain_spaces(sentences)}"
 
-    def _conduct(self, probe: ProbeEntry, plan_name: str, group: str) -> Summary:
+    def _conduct_plan(self, probe: ProbeEntry, plan_name: str, run_group: str) -> Summary:
         plan = load_probe_plan(probe, plan_name)
         result = conduct_run(
-            plan, self.make_setup(), self.observe, facts={"group": group, "watch": {"probe": probe.id}}
+            plan, self.make_setup(), self.observe, facts={"group": run_group, "watch": {"probe": probe.id}}
         )
         if result.exit_code != EXIT_OK:
             raise make_failure(result.exit_code, result.text)
         return read_summary(result.folder)
 
 
-def to_probe_run(run: Summary) -> ProbeRun:
+def convert_to_probe_run(run: Summary) -> ProbeRun:
     """The numbers of a stored run that may be judged: storage numbers, not those of caches or too short phases."""
     measurements = []
     not_judged: list[str] = []
@@ -109,10 +111,10 @@ def to_probe_run(run: Summary) -> ProbeRun:
     )
 
 
-def record_incident_events(root: Path, state: WatchState) -> None:
+def record_incident_events(archive_root: Path, watch_state: WatchState) -> None:
     """Enters each incident as an event, and its end as another. Repeating this adds nothing."""
     documents = []
-    for incident in state.incidents:
+    for incident in watch_state.incidents:
         opened = _format_time(incident.opened)
         base = {"schema": "sonde-event/1", "source": _SOURCE, "tags": ["watch"]}
         documents.append(
@@ -128,19 +130,21 @@ def record_incident_events(root: Path, state: WatchState) -> None:
                     "title": f"{incident.status}: {incident.summary.rstrip('.')}",
                 }
             )
-    new = select_new_events(root, documents)
+    new = select_new_events(archive_root, documents)
     if new:
-        add_archive_events(root, new)
+        add_archive_events(archive_root, new)
 
 
-def describe_nearby_events(root: Path, last_before: float, first_after: float) -> str:
+def describe_nearby_events(archive_root: Path, last_time_before: float, first_time_after: float) -> str:
     """Sentences about the events of the archive that are nearest to the time between two runs."""
     try:
-        events = [event for event in read_archive_events(root) if event.source != _SOURCE]
+        events = [event for event in read_archive_events(archive_root) if event.source != _SOURCE]
     except EventError:
         return ""  # `sonde event list` says what is wrong with the file
-    return " ".join(entry.describe_in_sentence() for entry in find_events_between(last_before, first_after, events))
+    return " ".join(
+        entry.describe_in_sentence() for entry in find_events_between(last_time_before, first_time_after, events)
+    )
 
 
-def _format_time(time: float) -> str:
-    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"
+def _format_time(unix_time: float) -> str:
+    return f"{datetime.fromtimestamp(unix_time, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -32,10 +32,10 @@ def find_limit(history: HistoryState) -> tuple[float, float] | None:
     return compute_median_and_limit(reference) if len(reference) >= LEAST else None
 
 
-def is_low(history: HistoryState | None, value: float) -> bool:
+def is_below_limit(history: HistoryState | None, newest_value: float) -> bool:
     """Whether the value is below the limit."""
     limit = find_limit(history) if history is not None else None
-    return limit is not None and value < limit[1]
+    return limit is not None and newest_value < limit[1]
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,20 @@ class Drop:
     time: float
 
 
-def push_value(history: HistoryState, settings: DetectorSettings) -> Drop | None:
+def push_newest_value(history_state: HistoryState, settings: DetectorSettings) -> Drop | None:
     """Adds the newest value of the history to its detectors. Returns the drop that they noticed, None without one.
 
     Costs milliseconds, whatever the length of the history.
     """
-    logarithms = np.log(np.array(history.values, dtype=float))
+    logarithms = np.log(np.array(history_state.values, dtype=float))
     before = logarithms.size - 1
-    filled = min(history.filled, before)
-    reference = None if history.reference is None else (history.reference[0], history.reference[1])
+    filled = min(history_state.filled, before)
+    reference = None if history_state.reference is None else (history_state.reference[0], history_state.reference[1])
     watch = HistoryWatch(DetectorState(before, filled, reference), ())
     (result,) = watch_from_earlier_state([logarithms], settings, {0: watch})
-    history.filled = result.state.filled
-    history.reference = None if result.state.reference is None else list(result.state.reference)
-    drops = [Drop(alarm.level_ratio, history.times[alarm.first]) for alarm in result.alarms if alarm.level_ratio < 1]
+    history_state.filled = result.state.filled
+    history_state.reference = None if result.state.reference is None else list(result.state.reference)
+    drops = [
+        Drop(alarm.level_ratio, history_state.times[alarm.first]) for alarm in result.alarms if alarm.level_ratio < 1
+    ]
     return drops[-1] if drops else None

@@ -19,15 +19,19 @@ _CAUSES = {
 }
 
 
-def summarize_changes(changed: Mapping[str, float], histories: Mapping[str, Mapping[str, str]]) -> str:
-    """`changed`: history -> value after divided by value before; `histories`: labels of all histories."""
-    ratios = sorted(changed.values())
+def summarize_changes(
+    ratios_by_history: Mapping[str, float], labels_by_history: Mapping[str, Mapping[str, str]]
+) -> str:
+    """`ratios_by_history`: history -> value after divided by value before; `labels_by_history`: labels of all histories."""
+    ratios = sorted(ratios_by_history.values())
     drops = [f"{1 - ratio:.0%}" for ratio in (ratios[-1], ratios[0])]
     size = drops[0] if drops[0] == drops[1] else f"{drops[0]} to {drops[1]}"
-    labels = [_select_labels(histories[name]) for name in changed]
-    unchanged = [_select_labels(entry) for name, entry in histories.items() if name not in changed]
+    labels = [_select_scope_labels(labels_by_history[name]) for name in ratios_by_history]
+    unchanged = [
+        _select_scope_labels(entry) for name, entry in labels_by_history.items() if name not in ratios_by_history
+    ]
     if len(labels) == 1:
-        only = histories[next(iter(changed))]
+        only = labels_by_history[next(iter(ratios_by_history))]
         others = f"; {len(unchanged)} other histories did not" if unchanged else ""
         return f"{only['phase']} of {only['probe']} on {only['directory']} fell by {size}{others}."
     explanation = explain_changes(labels, unchanged)
@@ -42,12 +46,14 @@ def summarize_changes(changed: Mapping[str, float], histories: Mapping[str, Mapp
     )
 
 
-def _select_labels(labels: Mapping[str, str]) -> dict[str, str]:
+def _select_scope_labels(history_labels: Mapping[str, str]) -> dict[str, str]:
     """The labels of scopes; a directory is a file system there."""
     return {
-        ("file_system" if name == "directory" else name): labels[name] for name in _SCOPE_LABELS if labels.get(name)
+        ("file_system" if name == "directory" else name): history_labels[name]
+        for name in _SCOPE_LABELS
+        if history_labels.get(name)
     }
 
 
-def _describe_label(name: str) -> str:
-    return "directory" if name == "file_system" else name
+def _describe_label(label_name: str) -> str:
+    return "directory" if label_name == "file_system" else label_name

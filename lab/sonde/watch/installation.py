@@ -47,6 +47,6 @@ def make_cron_line(watch_file: Path, archive: Path) -> str:
     return f"*/{_MINUTES} * * * * {command}"
 
 
-def _quote_for_systemd(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{escaped}"' if any(character in text for character in " \t\"'\\;") else escaped
+def _quote_for_systemd(argument: str) -> str:
+    escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if any(character in argument for character in " \t\"'\\;") else escaped

@@ -37,14 +37,14 @@ class LogRound:
 
 
 def read_watched_logs(
-    watch: WatchFile, store: StateStore, state: WatchState, root: Path, host: str, now: float
+    watch: WatchFile, state_store: StateStore, watch_state: WatchState, archive_root: Path, host: str, now: float
 ) -> LogRound:
     """Reads what the logs got since the last round, saves the state after each, and adds notices to it. Never raises
     UserError: a log that cannot be read is a problem of the round."""
     result = LogRound()
     for entry in watch.logs:
         try:
-            documents, problems = _read_log(watch, entry, store, state, root, host, now)
+            documents, problems = _read_new_log_lines(watch, entry, state_store, watch_state, archive_root, host, now)
         except UserError as error:
             result.problems.append(f"{entry.id}: {error}")
             continue
@@ -54,19 +54,25 @@ def read_watched_logs(
     return result
 
 
-def _read_log(
-    watch: WatchFile, entry: LogEntry, store: StateStore, state: WatchState, root: Path, host: str, now: float
+def _read_new_log_lines(
+    watch: WatchFile,
+    log_entry: LogEntry,
+    state_store: StateStore,
+    watch_state: WatchState,
+    archive_root: Path,
+    host: str,
+    now: float,
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """New events of one log and its problems."""
-    path, earlier = Path(entry.path), state.logs.get(entry.id)
+    path, earlier = Path(log_entry.path), watch_state.logs.get(log_entry.id)
     defaults = LogDefaults(parse_zone(watch.zone), host=host, now=datetime.fromtimestamp(now, UTC))
-    new = follow_log(path, earlier or LogState(), load_rules(entry), defaults)
-    if documents := select_new_events(root, new.documents):
-        add_archive_events(root, documents)
-    state.logs[entry.id] = new.state
+    new = follow_log(path, earlier or LogState(), load_log_rules(log_entry), defaults)
+    if documents := select_new_events(archive_root, new.documents):
+        add_archive_events(archive_root, documents)
+    watch_state.logs[log_entry.id] = new.state
     if earlier is not None:  # in the first round the log may be years old
-        _add_notice(watch, entry, state, new.documents, now)
-    store.save(state)
+        _add_log_notice(watch, log_entry, watch_state, new.documents, now)
+    state_store.save_state(watch_state)
     is_absent = not new.state.position.inode
     problems = (
         (*new.problems, f"there is no log {path} yet; it is read when it appears.") if is_absent else new.problems
@@ -74,28 +80,32 @@ def _read_log(
     return new.documents, problems
 
 
-def load_rules(entry: LogEntry) -> Sequence[CompiledRule]:
+def load_log_rules(log_entry: LogEntry) -> Sequence[CompiledRule]:
     """The rules of a log: its own files, or all shipped ones. Raises UserError."""
-    for name in entry.rules:
+    for name in log_entry.rules:
         require_unshared_file(Path(name), "file of log rules")
-    return compile_rules(map(Path, entry.rules)) if entry.rules else compile_shipped_rules()
+    return compile_rules(map(Path, log_entry.rules)) if log_entry.rules else compile_shipped_rules()
 
 
-def _add_notice(
-    watch: WatchFile, entry: LogEntry, state: WatchState, documents: tuple[dict[str, Any], ...], now: float
+def _add_log_notice(
+    watch: WatchFile,
+    log_entry: LogEntry,
+    watch_state: WatchState,
+    event_documents: tuple[dict[str, Any], ...],
+    now: float,
 ) -> None:
     """One notice for all events of a round that are severe enough."""
-    if not entry.notify or state.silences.get("", 0) > now:
+    if not log_entry.notify or watch_state.silences.get("", 0) > now:
         return
-    least = SEVERITIES.index(entry.notify)
-    severe = [document for document in documents if SEVERITIES.index(document["tags"][-1]) >= least]
+    least = SEVERITIES.index(log_entry.notify)
+    severe = [document for document in event_documents if SEVERITIES.index(document["tags"][-1]) >= least]
     if not severe:
         return
-    state.log_notice_count += 1
+    watch_state.log_notice_count += 1
     titles = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MOST_NAMED]]
     more = len(severe) - len(titles)
     text = "; ".join(titles) + (f"; and {more} more, see `sonde event list`." if more else ".")
     channels = [channel.id for channel in watch.channels if channel.to != "metrics"]
-    notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{entry.id}-{state.log_notice_count}"
-    title = f"{counted(len(severe), 'event')} in {entry.path}"
-    state.notices.append(Notice(notice_id, "log", "", now, title, text, channels))
+    notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{log_entry.id}-{watch_state.log_notice_count}"
+    title = f"{counted(len(severe), 'event')} in {log_entry.path}"
+    watch_state.notices.append(Notice(notice_id, "log", "", now, title, text, channels))

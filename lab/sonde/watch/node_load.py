@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 
-def read_io_stall(root: Path = Path("/")) -> float | None:
+def read_io_stall(pressure_folder: Path = Path("/")) -> float | None:
     """The fraction of the last 10 seconds in which a task waited for I/O; None where the kernel does not tell."""
     try:
-        text = (root / "proc" / "pressure" / "io").read_text(encoding="ascii")
+        text = (pressure_folder / "proc" / "pressure" / "io").read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return None
     match = re.search(r"^some avg10=(\d+\.\d+)", text, re.MULTILINE)

@@ -29,11 +29,11 @@ _LONGEST_PART = 4000  # characters of a title or text in a chat
 _MOST_FAILURES = 50  # rounds; then the notice is only in the status
 
 
-def deliver_notices(watch: WatchFile, state: WatchState, store: StateStore, host: str) -> list[str]:
+def deliver_notices(watch: WatchFile, watch_state: WatchState, state_store: StateStore, host: str) -> list[str]:
     """Sends each notice to the channels that lack it and saves after each. Returns one sentence for each failure."""
     channels = {channel.id: channel for channel in watch.channels}
     problems: list[str] = []
-    for notice in list(state.notices):
+    for notice in list(watch_state.notices):
         for name in notice.channels:
             channel = channels.get(name)
             if name in notice.delivered or channel is None:
@@ -46,11 +46,11 @@ def deliver_notices(watch: WatchFile, state: WatchState, store: StateStore, host
                 problems.append(f"Notice {notice.id} could not be sent to {name}: {error}; it is tried again.")
                 continue
             notice.delivered.append(name)
-            store.save(state)
+            state_store.save_state(watch_state)
         is_complete = all(name in notice.delivered or name not in channels for name in notice.channels)
         if is_complete or notice.failures > _MOST_FAILURES:
-            state.notices.remove(notice)
-    store.save(state)
+            watch_state.notices.remove(notice)
+    state_store.save_state(watch_state)
     return problems
 
 
@@ -83,20 +83,20 @@ def make_notice_document(notice: Notice, host: str) -> dict[str, Any]:
     }
 
 
-def make_webhook_document(form: str, notice: Notice, host: str) -> dict[str, Any]:
+def make_webhook_document(webhook_form: str, notice: Notice, host: str) -> dict[str, Any]:
     """The body of a webhook in the form of its receiver.
 
     Slack, "Formatting text for app surfaces": &, < and > are control characters. Microsoft, "Create incoming webhooks":
     a message has 28 KB at most; Mattermost splits or refuses posts above 16,383 characters.
     """
-    if form == "json":
+    if webhook_form == "json":
         return make_notice_document(notice, host)
-    title, text = (_shorten(part, _LONGEST_PART) for part in (notice.title, notice.text))
-    if form == "slack":
+    title, text = (_shorten_message(part, _LONGEST_PART) for part in (notice.title, notice.text))
+    if webhook_form == "slack":
         return {"text": f"*{_escape_for_slack(title)}*\n{_escape_for_slack(text)}"}
-    if form == "mattermost":
+    if webhook_form == "mattermost":
         return {"text": f"**{title}**\n{text}"}
-    if form == "teams":
+    if webhook_form == "teams":
         blocks = [
             {"type": "TextBlock", "weight": "Bolder", "text": title, "wrap": True},
             {"type": "TextBlock", "text": text, "wrap": True},
@@ -113,7 +113,7 @@ def make_webhook_document(form: str, notice: Notice, host: str) -> dict[str, Any
                 {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
             ],
         }
-    raise ValueError(f"there is no form {form}")
+    raise ValueError(f"there is no form {webhook_form}")
 
 
 def _escape_for_slack(text: str) -> str:
@@ -121,9 +121,9 @@ def _escape_for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _shorten(text: str, most: int) -> str:
+def _shorten_message(message: str, most_characters: int) -> str:
     """The text, or its beginning with an ellipsis."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return message if len(message) <= most_characters else message[: most_characters - 1] + "…"
 
 
 def make_mail(channel: ChannelEntry, notice: Notice, host: str) -> EmailMessage:

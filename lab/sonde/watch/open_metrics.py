@@ -10,7 +10,7 @@ from sonde.watch.watch_state import WatchState
 _HISTORY_LABELS = ("system", "directory", "probe", "phase", "operation")
 
 
-def render_metrics(state: WatchState, probes: tuple[str, ...]) -> str:
+def render_metrics(watch_state: WatchState, probe_names: tuple[str, ...]) -> str:
     """Metrics in the Prometheus text format. Rates are in the base unit that `unit` names."""
     text = MetricText()
     histories = [
@@ -18,7 +18,7 @@ def render_metrics(state: WatchState, probes: tuple[str, ...]) -> str:
             {**{label: history.labels.get(label, "") for label in _HISTORY_LABELS}, "unit": history.unit, "id": name},
             history,
         )
-        for name, history in sorted(state.histories.items())
+        for name, history in sorted(watch_state.histories.items())
     ]
     limits = [(labels, limit) for labels, history in histories if (limit := find_limit(history)) is not None]
     text.add_family(
@@ -40,15 +40,23 @@ def render_metrics(state: WatchState, probes: tuple[str, ...]) -> str:
     text.add_family(
         "sonde_watch_last_run_timestamp_seconds",
         "Start of the latest run of a probe.",
-        [({"probe": probe}, state.durations[probe][-1][0]) for probe in probes if state.durations.get(probe)],
+        [
+            ({"probe": probe}, watch_state.durations[probe][-1][0])
+            for probe in probe_names
+            if watch_state.durations.get(probe)
+        ],
     )
     text.add_family(
         "sonde_watch_skipped",
         "1 if the probe was skipped when it was due last.",
-        [({"probe": probe}, float(probe in state.skips)) for probe in probes],
+        [({"probe": probe}, float(probe in watch_state.skips)) for probe in probe_names],
     )
     text.add_family(
-        "sonde_watch_open_incidents", "Incidents that are not fixed.", [({}, float(len(state.open_incidents())))]
+        "sonde_watch_open_incidents",
+        "Incidents that are not fixed.",
+        [({}, float(len(watch_state.list_open_incidents())))],
     )
-    text.add_family("sonde_watch_waiting_notices", "Notices that a channel lacks.", [({}, float(len(state.notices)))])
+    text.add_family(
+        "sonde_watch_waiting_notices", "Notices that a channel lacks.", [({}, float(len(watch_state.notices)))]
+    )
     return text.render()

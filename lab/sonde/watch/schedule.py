@@ -83,10 +83,14 @@ def find_quiet_reason(watch: WatchFile, now: float) -> str:
     clock = datetime.fromtimestamp(now, UTC).astimezone(parse_zone(watch.zone)).time()
     for text in watch.quiet:
         begin, end = parse_quiet_hours(text)
-        if _is_within(clock, begin, end):
+        if _is_within_hours(clock, begin, end):
             return f"these are quiet hours ({text})"
     return ""
 
 
-def _is_within(clock: time, begin: time, end: time) -> bool:
-    return begin <= clock < end if begin <= end else clock >= begin or clock < end
+def _is_within_hours(time_of_day: time, begin_time: time, end_time: time) -> bool:
+    return (
+        begin_time <= time_of_day < end_time
+        if begin_time <= end_time
+        else time_of_day >= begin_time or time_of_day < end_time
+    )

@@ -43,7 +43,7 @@ class HistoryState:
     incident: str = ""  # id of the open incident that it belongs to
     is_recovered: bool = False  # all values of the last probe were at or above the limit
 
-    def add(self, value: float, time: float, is_accepted: bool) -> None:
+    def add_value(self, value: float, time: float, is_accepted: bool) -> None:
         """Adds a value; the oldest are dropped."""
         self.values = [*self.values, value][-_MOST_VALUES:]
         self.times = [*self.times, time][-_MOST_VALUES:]
@@ -66,7 +66,7 @@ class Incident:
     localization: str = ""  # what a localizing run showed
     events: str = ""  # sentences about the nearest events
 
-    def describe(self) -> str:
+    def make_notice_text(self) -> str:
         """The text of its notice."""
         return " ".join(filter(None, (self.summary, self.localization, self.events)))
 
@@ -114,19 +114,19 @@ class WatchState:
     incident_count: int = 0
     log_notice_count: int = 0
 
-    def add_duration(self, probe: str, start: float, seconds: float) -> None:
+    def add_run_duration(self, probe_name: str, start_time: float, seconds: float) -> None:
         """Remembers how long a run took."""
-        self.durations[probe] = [*self.durations.get(probe, []), (start, seconds)][-_MOST_DURATIONS:]
+        self.durations[probe_name] = [*self.durations.get(probe_name, []), (start_time, seconds)][-_MOST_DURATIONS:]
 
-    def open_incidents(self) -> list[Incident]:
+    def list_open_incidents(self) -> list[Incident]:
         """Incidents that are not fixed."""
         return [incident for incident in self.incidents if incident.status == "open"]
 
-    def find_incident(self, name: str) -> Incident:
-        """The incident whose id begins with `name`, or the latest for "last". Raises UserError."""
-        matches = [incident for incident in self.incidents if name == "last" or incident.id.startswith(name)]
+    def find_incident(self, id_start: str) -> Incident:
+        """The incident whose id begins with `id_start`, or the latest for "last". Raises UserError."""
+        matches = [incident for incident in self.incidents if id_start == "last" or incident.id.startswith(id_start)]
         if not matches:
-            raise UserError(f'There is no incident "{name}"; `sonde watch status` lists them.')
+            raise UserError(f'There is no incident "{id_start}"; `sonde watch status` lists them.')
         return matches[-1]
 
     def accept_level(self, incident: Incident, now: float) -> None:
@@ -149,7 +149,7 @@ class WatchState:
         """The state from its document. Raises ValueError, TypeError or KeyError for another form."""
         if document.get("schema") != _FORMAT:
             raise ValueError("it has another format")
-        state: WatchState = _build(cls, {name: value for name, value in document.items() if name != "schema"})
+        state: WatchState = _convert_to_type(cls, {name: value for name, value in document.items() if name != "schema"})
         for history in state.histories.values():
             if not set(_HISTORY_LABELS) <= set(history.labels) or len(history.values) != len(history.times):
                 raise ValueError("a history is incomplete")
@@ -158,26 +158,33 @@ class WatchState:
         return state
 
 
-def _build(hint: Any, value: Any) -> Any:
+def _convert_to_type(type_hint: Any, json_value: Any) -> Any:
     """The value as the type that an annotation names. Raises ValueError or TypeError for another type."""
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin, arguments = get_origin(type_hint), get_args(type_hint)
     if origin is UnionType:
-        return None if value is None else _build(arguments[0], value)
-    if isinstance(hint, type) and is_dataclass(hint) and isinstance(value, dict):
-        hints = get_type_hints(hint)
-        return hint(**{name: _build(hints[name], item) for name, item in value.items() if name in hints})
-    if origin is dict and isinstance(value, dict):
-        return {str(name): _build(arguments[1], item) for name, item in value.items()}
-    if origin is list and isinstance(value, list):
-        return [_build(arguments[0], item) for item in value]
-    if origin is tuple and isinstance(value, list) and arguments[-1] is Ellipsis:
-        return tuple(_build(arguments[0], item) for item in value)
-    if origin is tuple and isinstance(value, list) and len(value) == len(arguments):
-        return tuple(_build(argument, item) for argument, item in zip(arguments, value, strict=True))
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
-        return float(value)
-    if hint in (str, int, bool) and type(value) is hint:
-        return value
+        return None if json_value is None else _convert_to_type(arguments[0], json_value)
+    if isinstance(type_hint, type) and is_dataclass(type_hint) and isinstance(json_value, dict):
+        hints = get_type_hints(type_hint)
+        return type_hint(
+            **{name: _convert_to_type(hints[name], item) for name, item in json_value.items() if name in hints}
+        )
+    if origin is dict and isinstance(json_value, dict):
+        return {str(name): _convert_to_type(arguments[1], item) for name, item in json_value.items()}
+    if origin is list and isinstance(json_value, list):
+        return [_convert_to_type(arguments[0], item) for item in json_value]
+    if origin is tuple and isinstance(json_value, list) and arguments[-1] is Ellipsis:
+        return tuple(_convert_to_type(arguments[0], item) for item in json_value)
+    if origin is tuple and isinstance(json_value, list) and len(json_value) == len(arguments):
+        return tuple(_convert_to_type(argument, item) for argument, item in zip(arguments, json_value, strict=True))
+    if (
+        type_hint is float
+        and isinstance(json_value, int | float)
+        and not isinstance(json_value, bool)
+        and isfinite(json_value)
+    ):
+        return float(json_value)
+    if type_hint in (str, int, bool) and type(json_value) is type_hint:
+        return json_value
     raise ValueError("a value has another type")
 
 
@@ -188,7 +195,7 @@ class StateStore:
 
     folder: Path
 
-    def load(self, trusted_only: bool = True) -> WatchState:
+    def load_state(self, trusted_only: bool = True) -> WatchState:
         """The state; a new one without the file. Raises MachineError when the file is damaged or of another user."""
         path = self.folder / STATE_FILE
         try:
@@ -211,7 +218,7 @@ class StateStore:
                 f"{path} cannot be used: {error}; rename it, and the watch learns its limits again from new runs."
             ) from None
 
-    def save(self, state: WatchState) -> None:
+    def save_state(self, state: WatchState) -> None:
         """Replaces the state; it is on storage afterwards. Raises MachineError."""
         try:
             with ConfinedDirectory.open(self.folder, create=True) as directory:
@@ -220,7 +227,7 @@ class StateStore:
             raise MachineError(f"{self.folder / STATE_FILE} cannot be written: {error.strerror}.") from None
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Holds the lock; a killed process holds none. Raises MachineError when another watch has it."""
         with self._open_lock_file() as file:
             try:

@@ -17,7 +17,7 @@ from sonde.model.errors import UserError
 from sonde.trends.changes import TOGETHER_RUNS
 from sonde.trends.detectors import DetectorSettings
 from sonde.watch.description import ProbeEntry, WatchFile
-from sonde.watch.history_gate import Drop, ProbeNumber, find_limit, is_low, push_value
+from sonde.watch.history_gate import Drop, ProbeNumber, find_limit, is_below_limit, push_newest_value
 from sonde.watch.incident_text import summarize_changes
 from sonde.watch.schedule import ProbeDecision, find_due_probes
 from sonde.watch.watch_state import HistoryState, Incident, Notice, PendingRun, StateStore, WatchState
@@ -39,13 +39,13 @@ class ProbeRun:
 class ProbeRunner(Protocol):
     """Runs probes and finds runs that were stored before a kill."""
 
-    def run(self, probe: ProbeEntry, group: str) -> ProbeRun:
-        """Runs the plan once and stores the run under `group`. Raises UserError when it fails."""
+    def run_probe(self, probe: ProbeEntry, run_group: str) -> ProbeRun:
+        """Runs the plan once and stores the run under `run_group`. Raises UserError when it fails."""
 
-    def find(self, group: str) -> list[ProbeRun]:
+    def find_probe_runs(self, run_group: str) -> list[ProbeRun]:
         """Runs of the group that are stored, in order of time."""
 
-    def localize(self, probe: ProbeEntry, group: str) -> str:
+    def localize_slow_part(self, probe: ProbeEntry, run_group: str) -> str:
         """Runs the localizing plan; returns what it showed."""
 
 
@@ -76,7 +76,7 @@ class Watcher:
     state: WatchState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = self.store.load()
+        self.state = self.store.load_state()
 
     def run_round(self, io_stall: float | None = None, is_forced: bool = False) -> RoundReport:
         """Finishes what a kill interrupted, runs the due probes, and opens and closes incidents. Sends nothing.
@@ -95,13 +95,13 @@ class Watcher:
                 continue
             group = f"watch-{decision.probe.id}-{int(self.clock())}"
             self.state.pending = PendingRun(decision.probe.id, decision.slot, group, self.clock())
-            self.store.save(self.state)
-            self._run_probe(decision.probe, [], report)
+            self.store.save_state(self.state)
+            self._run_probe_with_retests(decision.probe, [], report)
         self.state.rounds += 1
-        self.store.save(self.state)
+        self.store.save_state(self.state)
         return report
 
-    def _resume_interrupted_probe(self, report: RoundReport) -> None:
+    def _resume_interrupted_probe(self, round_report: RoundReport) -> None:
         """Continues the probe that a kill interrupted with its stored runs."""
         pending = self.state.pending
         if pending is None:
@@ -110,64 +110,68 @@ class Watcher:
         if probe is None:  # removed from the file meanwhile
             self.state.pending = None
             return
-        self._run_probe(probe, self.runner.find(pending.group), report)
+        self._run_probe_with_retests(probe, self.runner.find_probe_runs(pending.group), round_report)
 
-    def _run_probe(self, probe: ProbeEntry, stored: Sequence[ProbeRun], report: RoundReport) -> None:
+    def _run_probe_with_retests(
+        self, probe: ProbeEntry, stored_runs: Sequence[ProbeRun], round_report: RoundReport
+    ) -> None:
         """Runs a probe, and repeats it while its numbers are low. Takes over all its runs in one step."""
         pending = self.state.pending
         assert pending is not None
-        runs = list(stored)
+        runs = list(stored_runs)
         try:
             while not runs or (self._needs_retest(runs) and len(runs) <= probe.retests):
-                runs.append(self.runner.run(probe, pending.group))
+                runs.append(self.runner.run_probe(probe, pending.group))
         except UserError as error:
-            report.failed.append(f"{probe.id}: {error}")
+            round_report.failed.append(f"{probe.id}: {error}")
             self.state.skips[probe.id] = f"it failed: {error}"
         for run in runs:
-            self.state.add_duration(probe.id, run.started, run.seconds)
-            report.runs.append(run.run)
+            self.state.add_run_duration(probe.id, run.started, run.seconds)
+            round_report.runs.append(run.run)
         changes: dict[str, Drop] = {}
         if runs:
             self.state.skips.pop(probe.id, None)
-            changes = self._take_over(runs, probe)
+            changes = self._add_runs_to_histories(runs, probe)
             if not any(run.measurements for run in runs):
-                report.not_judged.append(
+                round_report.not_judged.append(
                     f"{probe.id}: its run has no number of storage ({runs[-1].not_judged}); change the plan with `set`."
                 )
         self.state.slots[probe.id] = pending.slot
         self.state.pending = None
-        incident = self._update_incidents(report, changes)
-        self.store.save(self.state)
+        incident = self._update_incidents(round_report, changes)
+        self.store.save_state(self.state)
         if incident is not None and probe.localize and not incident.localization:
-            self._localize(incident, probe, report)
+            self._localize_incident(incident, probe, round_report)
 
-    def _localize(self, incident: Incident, probe: ProbeEntry, report: RoundReport) -> None:
+    def _localize_incident(self, incident: Incident, probe: ProbeEntry, round_report: RoundReport) -> None:
         """Runs the localizing plan once for an incident; the notice contains what it showed."""
         try:
-            incident.localization = self.runner.localize(probe, f"watch-localize-{incident.id}")
+            incident.localization = self.runner.localize_slow_part(probe, f"watch-localize-{incident.id}")
         except UserError as error:
             incident.localization = f"The localizing run failed: {error}"
-            report.failed.append(f"{probe.id}: {error}")
+            round_report.failed.append(f"{probe.id}: {error}")
         self._rewrite_notice(incident)
-        self.store.save(self.state)
+        self.store.save_state(self.state)
 
-    def _needs_retest(self, runs: Sequence[ProbeRun]) -> bool:
+    def _needs_retest(self, probe_runs: Sequence[ProbeRun]) -> bool:
         """Whether a number of all runs so far is low, or the first good ones of an incident must be confirmed."""
-        for measurement in runs[-1].measurements:
+        for measurement in probe_runs[-1].measurements:
             history = self.state.histories.get(measurement.history)
-            values = [entry.value for run in runs for entry in run.measurements if entry.history == measurement.history]
-            all_low = all(is_low(history, value) for value in values)
-            none_low = not any(is_low(history, value) for value in values)
+            values = [
+                entry.value for run in probe_runs for entry in run.measurements if entry.history == measurement.history
+            ]
+            all_low = all(is_below_limit(history, value) for value in values)
+            none_low = not any(is_below_limit(history, value) for value in values)
             has_incident = history is not None and bool(history.incident)
             if (all_low and not has_incident) or (none_low and has_incident):
                 return True
         return False
 
-    def _take_over(self, runs: Sequence[ProbeRun], probe: ProbeEntry) -> dict[str, Drop]:
+    def _add_runs_to_histories(self, probe_runs: Sequence[ProbeRun], probe: ProbeEntry) -> dict[str, Drop]:
         """Adds the numbers of a probe to their histories. Returns the changed histories."""
         changed: dict[str, Drop] = {}
         by_history: dict[str, list[ProbeNumber]] = {}
-        for run in runs:
+        for run in probe_runs:
             for measurement in run.measurements:
                 by_history.setdefault(measurement.history, []).append(measurement)
         for name, measurements in by_history.items():
@@ -183,12 +187,14 @@ class Watcher:
             confirmed = limit is not None and len(values) > probe.retests and all(value < limit[1] for value in values)
             history.is_recovered = limit is not None and len(values) > probe.retests and min(values) >= limit[1]
             middle = sorted(values)[len(values) // 2]
-            history.add(middle, runs[0].started, is_accepted=not history.incident and not is_low(history, middle))
-            drop = push_value(history, self.settings)
+            history.add_value(
+                middle, probe_runs[0].started, is_accepted=not history.incident and not is_below_limit(history, middle)
+            )
+            drop = push_newest_value(history, self.settings)
             if history.incident:
                 continue
             if confirmed and limit is not None:
-                changed[name] = Drop(middle / limit[0], runs[0].started)
+                changed[name] = Drop(middle / limit[0], probe_runs[0].started)
             elif drop is not None:
                 changed[name] = drop
         return changed
@@ -198,7 +204,7 @@ class Watcher:
         over."""
         now = self.clock()
         changed_incident = self._open_incident(report, changes, now) if changes else None
-        for incident in self.state.open_incidents():
+        for incident in self.state.list_open_incidents():
             histories = [self.state.histories[name] for name in incident.histories if name in self.state.histories]
             if histories and all(history.is_recovered for history in histories):
                 incident.status, incident.closed = "fixed", now
@@ -206,15 +212,15 @@ class Watcher:
                     history.incident = ""
                 report.closed.append(incident)
                 days = (now - incident.opened) / 86400
-                self._add_notice(incident, "fixed", f"Fixed after {days:.1f} days: {incident.summary}")
+                self._add_incident_notice(incident, "fixed", f"Fixed after {days:.1f} days: {incident.summary}")
         self.state.incidents = self.state.incidents[-_MOST_INCIDENTS:]
         return changed_incident
 
-    def _open_incident(self, report: RoundReport, new: dict[str, Drop], now: float) -> Incident:
-        changed_time = min(drop.time for drop in new.values())
+    def _open_incident(self, round_report: RoundReport, new_drops: dict[str, Drop], now: float) -> Incident:
+        changed_time = min(drop.time for drop in new_drops.values())
         reach = max(self.watch.join, TOGETHER_RUNS * max(probe.every for probe in self.watch.probes))
-        recent = [entry for entry in self.state.open_incidents() if abs(changed_time - entry.changed) <= reach]
-        changed = {**(recent[-1].histories if recent else {}), **{name: drop.ratio for name, drop in new.items()}}
+        recent = [entry for entry in self.state.list_open_incidents() if abs(changed_time - entry.changed) <= reach]
+        changed = {**(recent[-1].histories if recent else {}), **{name: drop.ratio for name, drop in new_drops.items()}}
         everything = {name: history.labels for name, history in self.state.histories.items()}
         summary = summarize_changes(changed, everything)
         if recent:
@@ -229,10 +235,10 @@ class Watcher:
             )
             self.state.incidents.append(incident)
             self.state.incident_count += 1
-            report.opened.append(incident)
+            round_report.opened.append(incident)
             incident.events = self._describe_events(incident)
-            self._add_notice(incident, "slower", incident.describe())
-        for name in new:
+            self._add_incident_notice(incident, "slower", incident.make_notice_text())
+        for name in new_drops:
             self.state.histories[name].incident = incident.id
             self.state.histories[name].is_recovered = False
         return incident
@@ -252,9 +258,9 @@ class Watcher:
         """Brings the notice of an incident up to date while no channel has it."""
         for notice in self.state.notices:
             if notice.id == f"{incident.id}-slower" and not notice.delivered:
-                notice.text = incident.describe()
+                notice.text = incident.make_notice_text()
 
-    def _add_notice(self, incident: Incident, kind: str, text: str) -> None:
+    def _add_incident_notice(self, incident: Incident, notice_kind: str, notice_text: str) -> None:
         now = self.clock()
         directories = {self.state.histories[name].labels["directory"] for name in incident.histories}
         silenced = all(
@@ -263,8 +269,16 @@ class Watcher:
         )
         if silenced:
             return
-        title = {"slower": "Storage became slower", "fixed": "Storage is as fast as before"}[kind]
+        title = {"slower": "Storage became slower", "fixed": "Storage is as fast as before"}[notice_kind]
         channels = [channel.id for channel in self.watch.channels if channel.to != "metrics"]
         self.state.notices.append(
-            Notice(f"{incident.id}-{kind}", kind, incident.id, now, f"{title} ({incident.id})", text, channels)
+            Notice(
+                f"{incident.id}-{notice_kind}",
+                notice_kind,
+                incident.id,
+                now,
+                f"{title} ({incident.id})",
+                notice_text,
+                channels,
+            )
         )

@@ -57,15 +57,15 @@ def test_acknowledged_incident_no_longer_fails_rounds(archive: Path) -> None:
 
 def test_accepted_level_is_the_usual_one(archive: Path) -> None:
     assert invoke("accept", "last", "--archive", str(archive)).return_value == EXIT_OK
-    state = StateStore(archive / "watch").load()
-    assert state.open_incidents() == []
+    state = StateStore(archive / "watch").load_state()
+    assert state.list_open_incidents() == []
     assert max(state.histories["fs0-p0-write"].accepted) < 0.7e9
     assert isinstance(invoke("accept", "last", "--archive", str(archive)).exception, UserError)
 
 
 def test_silence_is_stored(archive: Path) -> None:
     assert "No notices about /fs0 until" in invoke("silence", "/fs0", "--for", "2h", "--archive", str(archive)).stdout
-    assert StateStore(archive / "watch").load().silences["/fs0"] > START
+    assert StateStore(archive / "watch").load_state().silences["/fs0"] > START
 
 
 def test_failed_probe_has_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_failed_probe_has_its_exit_code(tmp_path: Path, monkeypatch: pytest.Monk
     def fail(runner: ArchiveRunner, probe: object, group: str) -> None:
         raise MachineError("The disk is full.")
 
-    monkeypatch.setattr(ArchiveRunner, "run", fail)
+    monkeypatch.setattr(ArchiveRunner, "run_probe", fail)
     arguments = ("once", write_watch_file(tmp_path), "--archive", str(tmp_path))
     assert invoke(*arguments).return_value == EXIT_ENVIRONMENT
     assert "it failed: The disk is full." in invoke("status", "--archive", str(tmp_path)).stdout
@@ -113,7 +113,7 @@ def test_damaged_state_is_reported_with_its_path(archive: Path) -> None:
 
 
 def test_second_watch_of_an_archive_is_refused(archive: Path) -> None:
-    with StateStore(archive / "watch").lock():
+    with StateStore(archive / "watch").hold_lock():
         exception = invoke("acknowledge", "last", "--archive", str(archive)).exception
     assert isinstance(exception, MachineError)
     assert "Another `sonde watch`" in str(exception)

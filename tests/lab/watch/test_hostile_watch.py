@@ -48,7 +48,7 @@ def write_state(folder: Path, state: WatchState) -> None:
 def test_state_in_the_folder_of_another_user_is_refused(sonde: Sonde, shared: Path) -> None:
     as_neighbor(lambda: write_state(shared / "watch", WatchState(notices=[FORGED], rounds=1)))
     with pytest.raises(MachineError, match="belongs to another user"):
-        StateStore(shared / "watch").load()
+        StateStore(shared / "watch").load_state()
     assert "Forged" not in sonde("watch", "accept", "last", "--archive", shared).out
     assert sonde("watch", "status", "--archive", shared).code == 0, "reading the watch of a colleague is harmless"
 
@@ -59,13 +59,13 @@ def test_state_file_of_another_user_is_refused(shared: Path) -> None:
     (shared / "watch").chmod(0o777)
     as_neighbor(lambda: write_state(shared / "watch", WatchState(notices=[FORGED])))
     with pytest.raises(MachineError, match="belongs to another user"):
-        StateStore(shared / "watch").load()
+        StateStore(shared / "watch").load_state()
 
 
 @needs_two_users
 def test_reader_cannot_hold_the_lock(shared: Path) -> None:
     store = StateStore(shared / "watch")
-    with store.lock():
+    with store.hold_lock():
         assert stat.S_IMODE((store.folder / "lock").stat().st_mode) == 0o600
 
     def hold_lock() -> None:
@@ -110,8 +110,8 @@ def test_state_of_wrong_types_is_one_sentence(sonde: Sonde, tmp_path: Path, memb
 
 def test_state_is_equal_after_it_was_stored(tmp_path: Path) -> None:
     state = WatchState(**{**vars(VALID), "notices": [FORGED], "durations": {"a": [(1.0, 2.0)]}, "silences": {"": 3.0}})
-    StateStore(tmp_path).save(state)
-    assert StateStore(tmp_path).load() == state
+    StateStore(tmp_path).save_state(state)
+    assert StateStore(tmp_path).load_state() == state
 
 
 def deliver(path: Path) -> list[str]:

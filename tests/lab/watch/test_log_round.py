@@ -49,7 +49,7 @@ def make_log_watch(folder: Path, notify: str = "error") -> WatchFile:
 def run_round(folder: Path, watch: WatchFile | None = None, now: float = START + DAY_S) -> LogRound:
     """The part of a round that is about logs, as a new process does it, and the delivery of its notices."""
     watch, store = watch or make_log_watch(folder), StateStore(folder / "watch")
-    state = store.load()
+    state = store.load_state()
     result = read_watched_logs(watch, store, state, folder, "n1", now)
     assert deliver_notices(watch, state, store, "n1") == []
     return result
@@ -78,9 +78,9 @@ def test_events_below_the_severity_are_only_stored(tmp_path: Path) -> None:
 def test_silence_stops_notices_of_logs(tmp_path: Path) -> None:
     run_round(tmp_path)
     store = StateStore(tmp_path / "watch")
-    state = store.load()
+    state = store.load_state()
     state.silences[""] = START * 2
-    store.save(state)
+    store.save_state(state)
     append(tmp_path, make_line(1))
     assert run_round(tmp_path).events
     assert read_notices(tmp_path) == []

@@ -86,11 +86,11 @@ def simulate(folder: Path, days: int, directories: int, plans: int) -> list[tupl
                 (change for change in changes if change.first <= day <= change.first + change.days_to_notice), None
             )
             opened.append((day, cause, incident.summary))
-        state = store.load()
-        for incident in state.open_incidents():
+        state = store.load_state()
+        for incident in state.list_open_incidents():
             if runner.clock[0] - incident.opened > DAYS_TO_ACCEPT * 86400:
                 state.accept_level(incident, runner.clock[0])
-                store.save(state)
+                store.save_state(state)
     return opened
 
 

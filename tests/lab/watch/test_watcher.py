@@ -13,7 +13,7 @@ from pathlib import Path
 from watch_builders import START, ModelRunner, make_watch, read_notices, run_day
 
 from sonde.trends.detectors import DetectorSettings
-from sonde.watch.history_gate import push_value
+from sonde.watch.history_gate import push_newest_value
 from sonde.watch.watch_state import HistoryState, StateStore
 
 KILLS = 50
@@ -84,9 +84,9 @@ def test_silenced_directory_gives_no_notice(tmp_path: Path) -> None:
     for day in range(20):
         run_day(watch, tmp_path, runner, day)
     store = StateStore(tmp_path / "watch")
-    state = store.load()
+    state = store.load_state()
     state.silences["/fs0"] = START * 2
-    store.save(state)
+    store.save_state(state)
     assert run_day(watch, tmp_path, runner, 20).opened
     assert read_notices(tmp_path) == []
 
@@ -95,7 +95,7 @@ def test_new_value_costs_milliseconds() -> None:
     history = HistoryState({}, "bytes/s", [1e9 + number for number in range(400)], [0.0] * 400, filled=80)
     begin = time.process_time()
     for _ in range(50):
-        push_value(history, DetectorSettings())
+        push_newest_value(history, DetectorSettings())
     assert (time.process_time() - begin) / 50 < 0.05
 
 
@@ -133,7 +133,7 @@ def test_kill_at_any_moment_loses_and_repeats_nothing(tmp_path: Path) -> None:
         replace_incident_time(entry) for entry in read_notices(expected)
     ]
     assert (killed / "runs.ndjson").read_text() == (expected / "runs.ndjson").read_text()
-    states = [StateStore(folder / "watch").load() for folder in (expected, killed)]
+    states = [StateStore(folder / "watch").load_state() for folder in (expected, killed)]
     assert replace(states[0], rounds=0) == replace(states[1], rounds=0)
 
 

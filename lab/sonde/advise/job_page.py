@@ -17,8 +17,8 @@ from sonde.advise.settings import ReadySetting
 from sonde.advise.slow_targets import TargetSurvey
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
-from sonde.charts.plot import render_table
-from sonde.charts.study import Study, StudySection, write_study
+from sonde.charts.plot import render_html_table
+from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.charts.time_chart import Line, build_time_chart
 from sonde.model.escaping import escape_line
 from sonde.model.trace import SIZE_CLASSES
@@ -38,7 +38,7 @@ def write_job_page(job_advice: JobAdvice, survey: TargetSurvey, page_file: Path)
         alarms=[*job.missing, *(target.describe_in_sentence() for target in survey.slow)],
         sections=list(_make_sections(job_advice, survey)),
     )
-    return write_study(study, page_file)
+    return write_study_page(study, page_file)
 
 
 def write_job_pages(advice_of_jobs: Sequence[JobAdvice], survey: TargetSurvey, file_or_folder: Path) -> list[Path]:
@@ -62,14 +62,14 @@ def _make_sections(job_advice: JobAdvice, survey: TargetSurvey) -> Iterator[Stud
         parts = [_render_settings(item.settings)] if item.settings else []
         files = [_make_file_row(file) for file in item.affected_files[:_MOST_FILES]]
         if files:
-            parts.append(render_table(_FILE_TITLES, files))
+            parts.append(render_html_table(_FILE_TITLES, files))
         yield StudySection(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
     if job.timeline is not None:
         yield _make_time_section(job.timeline, job)
     yield _make_size_section(job)
     rows = [_make_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
     yield StudySection(
-        "Files", [f"The {len(rows)} files with the longest time in calls."], [render_table(_FILE_TITLES, rows)]
+        "Files", [f"The {len(rows)} files with the longest time in calls."], [render_html_table(_FILE_TITLES, rows)]
     )
     facts = [*(pattern.text for pattern in job_advice.facts), *describe_targets(survey)]
     if facts:
@@ -140,7 +140,7 @@ def _make_size_section(job: JobIo) -> StudySection:
     ]
     calls = job.read.calls + job.write.calls
     sentences = [f"{counted(calls, 'call')} through POSIX by size. A class ends at the size that names it."]
-    return StudySection("Sizes", sentences, [render_table(["Up to", "Reads", "Writes"], rows)] if rows else [])
+    return StudySection("Sizes", sentences, [render_html_table(["Up to", "Reads", "Writes"], rows)] if rows else [])
 
 
 _FILE_TITLES = ["File", "Time of all ranks", "Read", "Written", "Opens", "Shared", "Targets"]

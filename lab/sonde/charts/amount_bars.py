@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.plot import format_share
+from sonde.charts.plot import format_css_percentage
 from sonde.model.escaping import escape_line
 
 
@@ -24,9 +24,9 @@ class Amount:
 
 
 def render_amount_bars(
-    rows: Sequence[tuple[str, Sequence[Amount]]], text: str, keys: Sequence[tuple[str, str]]
+    rows: Sequence[tuple[str, Sequence[Amount]]], caption: str, legend_keys: Sequence[tuple[str, str]]
 ) -> Markup:
-    """Rows of one or more bars from zero on one scale; `keys` are pairs of a tone and what it stands for."""
+    """Rows of one or more bars from zero on one scale; `legend_keys` are pairs of a tone and what it stands for."""
     ends = [amount.high if amount.high is not None else amount.value for _, amounts in rows for amount in amounts]
     # one interval without an end must not flatten all bars
     top = (
@@ -41,22 +41,24 @@ def render_amount_bars(
     )
     legend = Markup("").join(
         Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, escape_line(word))
-        for tone, word in keys
+        for tone, word in legend_keys
     )
     return Markup(
         '<figure class="chart" data-chart="amounts"><div class="abars" role="img" aria-label="{}"><ol>{}</ol></div>'
         '<figcaption><span class="keys">{}</span></figcaption></figure>'
-    ).format(text, body, legend)
+    ).format(caption, body, legend)
 
 
-def _render_amount(amount: Amount, top: float) -> Markup:
+def _render_amount(amount: Amount, scale_end: float) -> Markup:
     whisker = Markup("")
     if amount.low is not None and amount.high is not None:
-        low, high = min(amount.low / top, 1.0), min(amount.high / top, 1.0)
+        low, high = min(amount.low / scale_end, 1.0), min(amount.high / scale_end, 1.0)
         whisker = Markup('<u style="left:{};width:{}"></u>').format(
-            format_share(low), format_share(max(high - low, 0.001))
+            format_css_percentage(low), format_css_percentage(max(high - low, 0.001))
         )
     return Markup(
         '<span class="arow"><span class="ctrack" aria-hidden="true"><b class="{}" style="left:0;width:{}"></b>{}</span>'
         '<span class="cvalue">{}</span></span>'
-    ).format(amount.tone, format_share(max(amount.value / top, 0.002)), whisker, escape_line(amount.label))
+    ).format(
+        amount.tone, format_css_percentage(max(amount.value / scale_end, 0.002)), whisker, escape_line(amount.label)
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.plot import format_share
+from sonde.charts.plot import format_css_percentage
 from sonde.model.escaping import escape_line
 
 
@@ -32,35 +32,37 @@ _STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 _TICKS = 4
 
 
-def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
-    """The bars in the order of `rows`, with a heading where the group changes. All share one scale around zero."""
+def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup:
+    """The bars in the order of `change_rows`, with a heading where the group changes. All share one scale around zero."""
     reach = max(
-        (abs(value) for row in rows for value in (row.change, row.low, row.high) if value is not None), default=0
+        (abs(value) for row in change_rows for value in (row.change, row.low, row.high) if value is not None), default=0
     )
-    left_reach, right_reach = _compute_scale_limits(rows, reach)
+    left_reach, right_reach = _compute_scale_limits(change_rows, reach)
     step = next((step for step in _STEPS if (left_reach + right_reach) / step <= 2 * _TICKS), _STEPS[-1])
     marks = [step * index for index in range(-int(left_reach / step + 1e-9), int(right_reach / step + 1e-9) + 1)]
 
-    def to_share(value: float) -> float:
-        return (min(max(value, -left_reach), right_reach) + left_reach) / (left_reach + right_reach)
+    def scale_to_share(relative_change: float) -> float:
+        return (min(max(relative_change, -left_reach), right_reach) + left_reach) / (left_reach + right_reach)
 
     grid = Markup("").join(
         Markup('<i class="{}" style="left:{}"></i>').format(
-            "zero" if abs(mark) < 1e-9 else "", format_share(to_share(mark))
+            "zero" if abs(mark) < 1e-9 else "", format_css_percentage(scale_to_share(mark))
         )
         for mark in marks
     )
     scale = Markup("").join(
         Markup('<span class="{}" style="left:{}">{}</span>').format(
-            "minor" if round(mark / step) % 2 else "", format_share(to_share(mark)), _format_percent(mark)
+            "minor" if round(mark / step) % 2 else "",
+            format_css_percentage(scale_to_share(mark)),
+            _format_percent(mark),
         )
         for mark in marks
     )
     body = Markup("")
-    for group, members in itertools.groupby(rows, key=lambda row: row.group):
+    for group, members in itertools.groupby(change_rows, key=lambda row: row.group):
         if group:
             body += Markup('<li class="group">{}</li>').format(escape_line(group))
-        body += Markup("").join(_render_row(row, grid, to_share(0.0), to_share) for row in members)
+        body += Markup("").join(_render_change_row(row, grid, scale_to_share(0.0), scale_to_share) for row in members)
     return Markup(
         '<figure class="chart" data-chart="changes"><div class="cbars" role="img" aria-label="{}">'
         '<div class="cscale" aria-hidden="true"><div>{}</div></div><ol>{}</ol></div><figcaption>'
@@ -69,35 +71,39 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
         '<span class="ki"><span class="key same"></span>no change seen, or a small one</span>'
         '<span class="ki"><span class="key unknown"></span>too few runs to say</span></span> '
         "Bars: change of the middle ratio; lines: its 95 % interval.</figcaption></figure>"
-    ).format(text, scale, body)
+    ).format(caption, scale, body)
 
 
-def _compute_scale_limits(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
+def _compute_scale_limits(change_rows: Sequence[ChangeRow], largest_reach: float) -> tuple[float, float]:
     """How far the scale goes to either side, as shares: nothing falls by more than 100 %."""
-    values = [value for row in rows for value in (row.change, row.low, row.high) if value is not None]
+    values = [value for row in change_rows for value in (row.change, row.low, row.high) if value is not None]
     left_reach = min(1.0, max(0.2, -min(values, default=0.0) * 1.08))
     right_reach = max(0.2, min(max(values, default=0.0) * 1.08, 20.0))
-    return (left_reach, right_reach) if reach else (1.0, 1.0)
+    return (left_reach, right_reach) if largest_reach else (1.0, 1.0)
 
 
-def _render_row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:
+def _render_change_row(change_row: ChangeRow, grid_markup: Markup, zero_share: float, to_share: object) -> Markup:
     assert callable(to_share)
-    end = to_share(row.change)
+    end = to_share(change_row.change)
     bar = Markup('<b class="{}" style="left:{};width:{}"></b>').format(
-        row.tone, format_share(min(zero, end)), format_share(max(abs(end - zero), 0.002))
+        change_row.tone,
+        format_css_percentage(min(zero_share, end)),
+        format_css_percentage(max(abs(end - zero_share), 0.002)),
     )
     whisker = Markup("")
-    if row.low is not None and row.high is not None:
-        low, high = to_share(row.low), to_share(row.high)
+    if change_row.low is not None and change_row.high is not None:
+        low, high = to_share(change_row.low), to_share(change_row.high)
         whisker = Markup('<u style="left:{};width:{}"></u>').format(
-            format_share(low), format_share(max(high - low, 0.001))
+            format_css_percentage(low), format_css_percentage(max(high - low, 0.001))
         )
-    remark = Markup("<small>{}</small>").format(escape_line(row.remark)) if row.remark else Markup("")
+    remark = Markup("<small>{}</small>").format(escape_line(change_row.remark)) if change_row.remark else Markup("")
     return Markup(
         '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
         '<span class="cvalue {}">{}{}</span></li>'
-    ).format(escape_line(row.name), grid, bar, whisker, row.tone, escape_line(row.label), remark)
+    ).format(
+        escape_line(change_row.name), grid_markup, bar, whisker, change_row.tone, escape_line(change_row.label), remark
+    )
 
 
-def _format_percent(value: float) -> str:
-    return f"{100 * value:+.0f} %".replace("-", "−") if abs(value) > 1e-9 else "0"
+def _format_percent(relative_change: float) -> str:
+    return f"{100 * relative_change:+.0f} %".replace("-", "−") if abs(relative_change) > 1e-9 else "0"

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import build_time_axis
-from sonde.charts.plot import format_share
+from sonde.charts.plot import format_css_percentage
 from sonde.model.escaping import escape_line
 
 # Half as fast and twice as fast are the ends of the scale.
@@ -60,13 +60,13 @@ def render_heat_map(heat: HeatMap) -> Markup:
     names = Markup("").join(
         Markup('<span class="{}" style="top:{}">{}</span>').format(
             "slow" if row in heat.marked else "",
-            format_share((index + 0.5) / len(chosen)),
+            format_css_percentage((index + 0.5) / len(chosen)),
             escape_line(heat.rows[row], 60),
         )
         for index, row in _select_labels(chosen, heat.marked, height)
     )
     below = Markup("").join(
-        Markup('<span style="left:{}">{}</span>').format(format_share(position), escape_line(label, 40))
+        Markup('<span style="left:{}">{}</span>').format(format_css_percentage(position), escape_line(label, 40))
         for position, label in heat.columns
     )
     left_out = len(heat.rows) - len(chosen)
@@ -81,7 +81,7 @@ def render_heat_map(heat: HeatMap) -> Markup:
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
         '<figcaption><span class="caption-text">{}{}</span> {}</figcaption></figure>'
     ).format(
-        escape_line(heat.title), heat.summary, f"{total:.0f}", names, _encode_png(values), f"{total:.0f}", below,
+        escape_line(heat.title), heat.summary, f"{total:.0f}", names, _encode_palette_png(values), f"{total:.0f}", below,
         heat.summary, note, legend,
     )  # fmt: skip
 
@@ -107,12 +107,12 @@ def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) 
     return [(index, chosen[index]) for index in sorted(occupied)]
 
 
-def _encode_png(values: NDArray[np.float64]) -> str:
+def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:
     """A palette picture as a data address, one pixel a value."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.log(values) / -np.log(_END)
+        scaled = np.log(color_indices) / -np.log(_END)
     levels = np.clip(np.nan_to_num(scaled, nan=0.0, neginf=-1.0, posinf=1.0), -1, 1)
-    index = np.where(np.isnan(values), 2 * _LEVELS + 1, np.round(levels * _LEVELS) + _LEVELS).astype(np.uint8)
+    index = np.where(np.isnan(color_indices), 2 * _LEVELS + 1, np.round(levels * _LEVELS) + _LEVELS).astype(np.uint8)
     rows, columns = index.shape
     lines = np.concatenate([np.zeros((rows, 1), dtype=np.uint8), index], axis=1)
     parts = [

@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, format_rate_with_unit
-from sonde.charts.dates import build_date_axis, format_day
-from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, format_share, render_table
+from sonde.charts.dates import build_date_axis, format_utc_date
+from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, format_css_percentage, render_html_table
 from sonde.model import quantities
 
 # Dots that fall on the same half pixel of a wide screen are drawn once.
@@ -66,55 +66,55 @@ class HistoryCurve:
     events: Sequence[EventLine] = ()
 
 
-def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Chart:
-    """The chart from `begin` to `end`, so that several of them lie above each other on one time scale."""
-    axis = build_date_axis(begin, end)
-    values = np.asarray(history.values, dtype=float)
-    scale = build_amount_axis(_choose_top_value(values), history.unit)
+def build_history_chart(history_curve: HistoryCurve, begin_time: float, end_time: float) -> Chart:
+    """The chart from `begin_time` to `end_time`, so that several of them lie above each other on one time scale."""
+    axis = build_date_axis(begin_time, end_time)
+    values = np.asarray(history_curve.values, dtype=float)
+    scale = build_amount_axis(_choose_top_value(values), history_curve.unit)
     panel = Panel(axis, scale, _HEIGHT, scale.unit)
-    for segment in history.segments:
-        panel.box(
+    for segment in history_curve.segments:
+        panel.add_box(
             "band all",
             segment.start,
-            max(segment.end, segment.start + (end - begin) / 500),
+            max(segment.end, segment.start + (end_time - begin_time) / 500),
             segment.low,
             min(segment.high, scale.high),
         )
-    panel.path("dots", _make_dots_path(panel, np.asarray(history.times, dtype=float), values), "Runs")
-    for segment in history.segments:
-        panel.draw_horizontal("level", segment.level, segment.start, segment.end)
-    _draw_events(panel, history.events)
-    _draw_marks(panel, history.marks)
-    panel.tips = _make_tooltips(history, axis)
+    panel.add_path("dots", _make_dots_path(panel, np.asarray(history_curve.times, dtype=float), values), "Runs")
+    for segment in history_curve.segments:
+        panel.add_horizontal_line("level", segment.level, segment.start, segment.end)
+    _draw_events(panel, history_curve.events)
+    _draw_change_marks(panel, history_curve.marks)
+    panel.tips = _make_tooltips(history_curve, axis)
     return Chart(
         kind="history",
-        title=history.title,
-        summary=history.summary,
+        title=history_curve.title,
+        summary=history_curve.summary,
         panels=[panel],
-        caption=Markup('<span class="caption-text">{}</span>').format(history.summary),
-        table=_make_table(history),
+        caption=Markup('<span class="caption-text">{}</span>').format(history_curve.summary),
+        table=_make_table(history_curve),
     )
 
 
-def _choose_top_value(values: np.ndarray) -> float:
+def _choose_top_value(run_values: np.ndarray) -> float:
     """The highest run, unless a single one stands far above all others."""
-    return float(min(values.max(), 1.6 * np.quantile(values, 0.99)))
+    return float(min(run_values.max(), 1.6 * np.quantile(run_values, 0.99)))
 
 
-def _make_dots_path(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
-    x = np.round(_GRID * np.array([panel.scale_x(time) for time in times])) / _GRID
-    y = np.round(_GRID * np.array([panel.scale_y(value) for value in values])) / _GRID
+def _make_dots_path(panel: Panel, run_times: np.ndarray, run_values: np.ndarray) -> str:
+    x = np.round(_GRID * np.array([panel.scale_x(time) for time in run_times])) / _GRID
+    y = np.round(_GRID * np.array([panel.scale_y(value) for value in run_values])) / _GRID
     places = dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True))
     return "".join(f"M{format_coordinate(x)} {format_coordinate(top)}h0" for x, top in places)
 
 
-def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
+def _draw_change_marks(panel: Panel, change_marks: Sequence[ChangeMark]) -> None:
     occupied: list[tuple[float, int]] = []
-    for mark in sorted(marks, key=lambda change_mark: change_mark.is_own):
+    for mark in sorted(change_marks, key=lambda change_mark: change_mark.is_own):
         css = ("change down" if mark.down else "change up") if mark.is_own else "elsewhere"
-        panel.draw_vertical(css, mark.time)
+        panel.add_vertical_line(css, mark.time)
         if mark.is_own:
-            position = panel.x.scale(mark.time)
+            position = panel.x.scale_to_share(mark.time)
             row = next(
                 row
                 for row in range(len(occupied) + 1)
@@ -123,19 +123,21 @@ def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
             occupied.append((position, row))
             if row < 3:
                 # To the left where a narrow screen has no room to the right of it.
-                panel.note("left" if position > 0.6 else "", position, mark.text, row)
+                panel.add_note_above("left" if position > 0.6 else "", position, mark.text, row)
 
 
 def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
     last = -1.0
     for event in sorted(events, key=lambda line: line.time):
-        position = panel.x.scale(event.time)
+        position = panel.x.scale_to_share(event.time)
         if not 0 <= position <= 1:
             continue
-        panel.draw_vertical("event", event.time)
+        panel.add_vertical_line("event", event.time)
         if position - last > _LABEL_WIDTH:  # a label that would cover the one before is left out
             panel.labels.append(
-                Markup('<span class="lb event" style="left:{}">{}</span>').format(format_share(position), event.label)
+                Markup('<span class="lb event" style="left:{}">{}</span>').format(
+                    format_css_percentage(position), event.label
+                )
             )
             last = position
 
@@ -151,21 +153,23 @@ def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
         text = ""
         if inside.any():
             rate = format_rate_with_unit(float(np.median(values[inside])), history.unit)
-            text = f"{format_day(float(times[inside][0]))}\n{rate}"
+            text = f"{format_utc_date(float(times[inside][0]))}\n{rate}"
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
             text = "\n".join(filter(None, (text, *events)))
-            tips.append(ChartTooltip(axis.scale(float(left_edge)), axis.scale(float(right_edge)), text))
+            tips.append(
+                ChartTooltip(axis.scale_to_share(float(left_edge)), axis.scale_to_share(float(right_edge)), text)
+            )
     return tips
 
 
 def _make_table(history: HistoryCurve) -> Markup:
     rows = [
         (
-            f"{format_day(segment.start)} – {format_day(segment.end)}",
+            f"{format_utc_date(segment.start)} – {format_utc_date(segment.end)}",
             format_rate_with_unit(segment.level, history.unit),
             f"{format_rate_with_unit(segment.low, history.unit)} – {format_rate_with_unit(segment.high, history.unit)}",
         )
         for segment in history.segments
     ]
-    return render_table(["Time", "Level", "Eight of ten runs"], rows, "Levels of the history")
+    return render_html_table(["Time", "Level", "Eight of ten runs"], rows, "Levels of the history")

@@ -21,7 +21,7 @@ class Field:
     link: str = ""
 
 
-def _choose_field_style(field: Field) -> str:
+def _choose_field_css_class(field: Field) -> str:
     """Five steps each way. Unsure fields stay without color, whatever their number."""
     if not field.sure:
         return "plain"
@@ -31,32 +31,32 @@ def _choose_field_style(field: Field) -> str:
 
 
 def render_matrix(
-    rows: Sequence[str],
-    columns: Sequence[tuple[str, str]],
+    row_names: Sequence[str],
+    test_and_operation_pairs: Sequence[tuple[str, str]],
     fields: Mapping[tuple[str, tuple[str, str]], Field],
-    text: str,
+    caption: str,
 ) -> Markup:
     """Rows are file systems, columns pairs of a test and an operation; fields that were not measured stay empty."""
-    tests = list(dict.fromkeys(test for test, _ in columns))
+    tests = list(dict.fromkeys(test for test, _ in test_and_operation_pairs))
     upper = Markup("").join(
         Markup('<th colspan="{}" scope="colgroup">{}</th>').format(
-            sum(t == test for t, _ in columns), escape_line(test)
+            sum(t == test for t, _ in test_and_operation_pairs), escape_line(test)
         )
         for test in tests
     )
-    ordered = [column for test in tests for column in columns if column[0] == test]
+    ordered = [column for test in tests for column in test_and_operation_pairs if column[0] == test]
     lower = Markup("").join(Markup('<th scope="col">{}</th>').format(escape_line(op)) for _, op in ordered)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
             escape_line(row), Markup("").join(_render_field(fields.get((row, column))) for column in ordered)
         )
-        for row in rows
+        for row in row_names
     )
     return Markup(
         '<figure class="chart" data-chart="matrix"><div class="scroll" tabindex="0" role="region" aria-label="{}">'
         '<table class="matrix"><thead><tr><td></td>{}</tr><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div>'
         "<figcaption>Colored: more than chance, darker for more. ▼ slower, ▲ faster.</figcaption></figure>"
-    ).format(text, upper, lower, body)
+    ).format(caption, upper, lower, body)
 
 
 def _render_field(field: Field | None) -> Markup:
@@ -66,4 +66,4 @@ def _render_field(field: Field | None) -> Markup:
     text: str | Markup = escape_line(field.text)
     if field.link:
         text = Markup('<a href="{}">{}</a>').format(field.link, text)
-    return Markup('<td class="{}">{}{}</td>').format(_choose_field_style(field), arrow, text)
+    return Markup('<td class="{}">{}{}</td>').format(_choose_field_css_class(field), arrow, text)

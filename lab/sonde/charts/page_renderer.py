@@ -14,13 +14,13 @@ from sonde.model.escaping import escape_line
 HOME = "sonde.charts"
 
 
-def render_page(view: object, name: str, owner: str = HOME) -> str:
-    """A page as one HTML document: `view` laid out by the template of that name, which the package `owner` keeps.
+def render_page_template(view: object, template_name: str, package_name: str = HOME) -> str:
+    """A page as one HTML document: `view` laid out by the template of that name, which the package `package_name` keeps.
 
     The shared templates and the style sheet are in this package.
     """
     style = Markup(_load_template("style.css", HOME))  # nosec B704 # a file of this package
-    return _make_environment(owner).get_template(name).render(view=view, style=style)
+    return _make_environment(package_name).get_template(template_name).render(view=view, style=style)
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def _make_environment(owner: str) -> Environment:
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
         loader=FunctionLoader(lambda wanted: _load_template(wanted, owner) or _load_template(wanted, HOME)),
         autoescape=True,
-        finalize=_make_visible,
+        finalize=_escape_control_characters,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -38,12 +38,12 @@ def _make_environment(owner: str) -> Environment:
 
 
 @functools.cache
-def _load_template(name: str, owner: str) -> str | None:
+def _load_template(template_name: str, package_name: str) -> str | None:
     """The text of a template of that package; None when it has none of that name."""
-    file = resources.files(owner).joinpath("templates", name)
+    file = resources.files(package_name).joinpath("templates", template_name)
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _make_visible(value: object) -> object:
+def _escape_control_characters(value: object) -> object:
     """Text that was not made here on purpose (Markup) cannot hide or reorder anything."""
     return value if isinstance(value, Markup) else escape_line(value, 20_000)

@@ -22,14 +22,14 @@ ROW = 15
 NOTHING = Markup("")
 
 
-def format_coordinate(value: float) -> str:
+def format_coordinate(coordinate: float) -> str:
     """Coordinate with at most one decimal: short, and finer than any screen."""
-    return f"{value:.1f}".removesuffix(".0")
+    return f"{coordinate:.1f}".removesuffix(".0")
 
 
-def format_share(value: float) -> str:
+def format_css_percentage(share: float) -> str:
     """CSS percentage with two decimals."""
-    return f"{value * 100:.2f}".rstrip("0").rstrip(".") + "%"
+    return f"{share * 100:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def make_rectangle_path(left_x: float, right_x: float, top_y: float, bottom_y: float) -> str:
@@ -62,54 +62,60 @@ class Panel:
 
     def scale_x(self, value: float) -> float:
         """Horizontal place of a value in the drawing."""
-        return self.x.scale(value) * WIDTH
+        return self.x.scale_to_share(value) * WIDTH
 
     def scale_y(self, value: float) -> float:
         """Vertical place of a value in the drawing (0 = top)."""
-        return (1 - self.y.scale(value)) * self.height
+        return (1 - self.y.scale_to_share(value)) * self.height
 
-    def path(self, css: str, data: str, title: str = "") -> None:
+    def add_path(self, css_class: str, path_data: str, title: str = "") -> None:
         """Adds a path; `title` names it for those who cannot see it."""
         inner = Markup("<title>{}</title>").format(escape_line(title)) if title else Markup("")
-        self.marks.append(Markup('<path class="{}" d="{}">{}</path>').format(css, data, inner))
+        self.marks.append(Markup('<path class="{}" d="{}">{}</path>').format(css_class, path_data, inner))
 
-    def box(self, css: str, x0: float, x1: float, y0: float, y1: float) -> None:
+    def add_box(self, css_class: str, x0: float, x1: float, y0: float, y1: float) -> None:
         """A rectangle between two x and two y values."""
         left_x, right_x = self.scale_x(x0), self.scale_x(x1)
         top, bottom = self.scale_y(y1), self.scale_y(y0)
-        self.path(css, make_rectangle_path(left_x, right_x, top, bottom))
+        self.add_path(css_class, make_rectangle_path(left_x, right_x, top, bottom))
 
-    def draw_vertical(self, css: str, value: float) -> None:
+    def add_vertical_line(self, css_class: str, x_value: float) -> None:
         """A line from bottom to top."""
-        self.path(css, f"M{format_coordinate(self.scale_x(value))} 0V{self.height}")
+        self.add_path(css_class, f"M{format_coordinate(self.scale_x(x_value))} 0V{self.height}")
 
-    def draw_horizontal(self, css: str, value: float, x0: float | None = None, x1: float | None = None) -> None:
+    def add_horizontal_line(
+        self, css_class: str, y_value: float, x0: float | None = None, x1: float | None = None
+    ) -> None:
         """A line at one y value, from `x0` to `x1`; the whole width without them."""
         left_x = 0.0 if x0 is None else self.scale_x(x0)
         right_x = WIDTH if x1 is None else self.scale_x(x1)
-        self.path(
-            css, f"M{format_coordinate(left_x)} {format_coordinate(self.scale_y(value))}H{format_coordinate(right_x)}"
+        self.add_path(
+            css_class,
+            f"M{format_coordinate(left_x)} {format_coordinate(self.scale_y(y_value))}H{format_coordinate(right_x)}",
         )
 
-    def name_bar(self, css: str, start: float, stop: float, text: str) -> None:
+    def add_bar_label(self, css_class: str, start_x: float, stop_x: float, label: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
-        position = self.x.scale(start)
+        position = self.x.scale_to_share(start_x)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};width:{}">{}</span>').format(
-                css, format_share(position), format_share(self.x.scale(stop) - position), escape_line(text)
+                css_class,
+                format_css_percentage(position),
+                format_css_percentage(self.x.scale_to_share(stop_x) - position),
+                escape_line(label),
             )
         )
 
-    def note(self, css: str, at_x: float, text: str, row: int = 0) -> None:
+    def add_note_above(self, css_class: str, at_x: float, note_text: str, text_row: int = 0) -> None:
         """Letters above the plot, where no mark can hide them; row 0 is the one nearest to it."""
-        self.rows = max(self.rows, row + 1)
+        self.rows = max(self.rows, text_row + 1)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};top:{}px">{}</span>').format(
-                css, format_share(at_x), -ROW * (row + 1), escape_line(text)
+                css_class, format_css_percentage(at_x), -ROW * (text_row + 1), escape_line(note_text)
             )
         )
 
-    def steps(self, edges: Sequence[float], values: Sequence[float | None]) -> str:
+    def make_step_path(self, edges: Sequence[float], values: Sequence[float | None]) -> str:
         """Path data of a step line: values[i] holds from edges[i] to edges[i+1]; None leaves a gap."""
         parts: list[str] = []
         open_ = False
@@ -126,18 +132,20 @@ class Panel:
             open_ = True
         return "".join(parts)
 
-    def area(self, edges: Sequence[float], low: Sequence[float | None], high: Sequence[float | None]) -> str:
+    def make_area_path(
+        self, edges: Sequence[float], low_values: Sequence[float | None], high_values: Sequence[float | None]
+    ) -> str:
         """Path data of the area between two step lines; closed at every gap."""
         parts: list[str] = []
-        for start, stop in _find_complete_stretches(low, high):
+        for start, stop in _iterate_complete_intervals(low_values, high_values):
             span = range(start, stop)
-            parts.append(self.steps(edges[start : stop + 1], high[start:stop]))
+            parts.append(self.make_step_path(edges[start : stop + 1], high_values[start:stop]))
             for index in reversed(span):
                 right_x, left_x = (
                     format_coordinate(self.scale_x(edges[index + 1])),
                     format_coordinate(self.scale_x(edges[index])),
                 )
-                parts.append(f"L{right_x} {format_coordinate(self.scale_y(low[index] or 0.0))}H{left_x}")
+                parts.append(f"L{right_x} {format_coordinate(self.scale_y(low_values[index] or 0.0))}H{left_x}")
             parts.append("Z")
         return "".join(parts)
 
@@ -150,7 +158,7 @@ class Panel:
             for tick in self.y.ticks
         )
         scale = Markup("").join(
-            Markup('<span style="bottom:{}">{}</span>').format(format_share(tick.position), tick.label)
+            Markup('<span style="bottom:{}">{}</span>').format(format_css_percentage(tick.position), tick.label)
             for tick in self.y.ticks
         )
         title = Markup('<div class="pn">{}</div>').format(escape_line(self.name)) if self.name else Markup("")
@@ -168,22 +176,24 @@ def _render_tooltip(tip: ChartTooltip) -> Markup:
     # Tips of the right half open to the left, so that they stay on the page.
     return Markup('<i class="{}" style="left:{};width:{}" data-tip="{}"></i>').format(
         "r" if tip.start > 0.5 else "l",
-        format_share(tip.start),
-        format_share(max(0.0, tip.end - tip.start)),
-        escape_tip(tip.text),
+        format_css_percentage(tip.start),
+        format_css_percentage(max(0.0, tip.end - tip.start)),
+        escape_tooltip(tip.text),
     )
 
 
-def escape_tip(text: str) -> str:
+def escape_tooltip(tip_text: str) -> str:
     """Tips keep their line breaks; everything else that is hidden is made visible."""
-    return "\n".join(escape_line(row, 300) for row in text.split("\n"))
+    return "\n".join(escape_line(row, 300) for row in tip_text.split("\n"))
 
 
-def _find_complete_stretches(low: Sequence[float | None], high: Sequence[float | None]) -> Iterable[tuple[int, int]]:
+def _iterate_complete_intervals(
+    low_values: Sequence[float | None], high_values: Sequence[float | None]
+) -> Iterable[tuple[int, int]]:
     """Runs of indices at which both are known."""
     start: int | None = None
-    for index in range(len(high) + 1):
-        is_known = index < len(high) and low[index] is not None and high[index] is not None
+    for index in range(len(high_values) + 1):
+        is_known = index < len(high_values) and low_values[index] is not None and high_values[index] is not None
         if is_known and start is None:
             start = index
         elif not is_known and start is not None:
@@ -209,7 +219,7 @@ class Chart:
         axis = self.panels[-1].x
         ticks = Markup("").join(
             Markup('<span{} style="left:{}">{}</span>').format(
-                Markup(' class="minor"') if tick.minor else Markup(""), format_share(tick.position), tick.label
+                Markup(' class="minor"') if tick.minor else Markup(""), format_css_percentage(tick.position), tick.label
             )
             for tick in axis.ticks
         )
@@ -240,30 +250,30 @@ _ROW, _ROW_END = Markup("<tr>"), Markup("</tr>")
 _TEXT_CELL, _NUMBER_CELL, _CELL_END = Markup("<td>"), Markup('<td class="n">'), Markup("</td>")
 
 
-def render_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = "", text_columns: int = 1
+def render_html_table(
+    column_titles: Sequence[str], rows: Iterable[Sequence[object]], table_caption: str = "", text_columns: int = 1
 ) -> Markup:
     """A table; the first `text_columns` columns are words, the others numbers set flush right."""
     head = Markup("").join(
         Markup("<th{}>{}</th>").format(Markup("") if index < text_columns else Markup(' class="n"'), name)
-        for index, name in enumerate(columns)
+        for index, name in enumerate(column_titles)
     )
     # One flat list of constants and cells: a page of 500 runs with a format string per cell takes four times as long.
     pieces: list[Markup] = []
     for row in rows:
         pieces.append(_ROW)
         for index, cell in enumerate(row):
-            pieces += (_TEXT_CELL if index < text_columns else _NUMBER_CELL, _render_cell(cell), _CELL_END)
+            pieces += (_TEXT_CELL if index < text_columns else _NUMBER_CELL, _render_table_cell(cell), _CELL_END)
         pieces.append(_ROW_END)
     body = Markup("").join(pieces)
-    caption = Markup("<caption>{}</caption>").format(text) if text else Markup("")
+    caption = Markup("<caption>{}</caption>").format(table_caption) if table_caption else Markup("")
     return Markup(
         '<div class="scroll" tabindex="0" role="region" aria-label="{}">'
         "<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
-    ).format(text or "Values", caption, head, body)
+    ).format(table_caption or "Values", caption, head, body)
 
 
-def _render_cell(value: object) -> Markup:
-    if isinstance(value, Markup):
-        return value
-    return escape(escape_line("" if value is None else value))
+def _render_table_cell(cell_value: object) -> Markup:
+    if isinstance(cell_value, Markup):
+        return cell_value
+    return escape(escape_line("" if cell_value is None else cell_value))

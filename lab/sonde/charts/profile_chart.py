@@ -34,9 +34,11 @@ def build_profile_chart(overlay: Overlay) -> Chart:
     axis = Axis(0, 1, tuple(Tick(mark, f"{100 * mark:.0f} %", minor=mark in (0.25, 0.75)) for mark in marks))
     scale = build_amount_axis(float(max(before.max(), np.median(after, axis=0).max())), "B/s")
     panel = Panel(axis, scale, 150, scale.unit)
-    panel.path("band all dull", panel.area(edges, before.min(axis=0).tolist(), before.max(axis=0).tolist()), "Before")
-    panel.path("median dull", panel.steps(edges, np.median(before, axis=0).tolist()), "Median before")
-    panel.path("line after", panel.steps(edges, np.median(after, axis=0).tolist()), "Median after")
+    panel.add_path(
+        "band all dull", panel.make_area_path(edges, before.min(axis=0).tolist(), before.max(axis=0).tolist()), "Before"
+    )
+    panel.add_path("median dull", panel.make_step_path(edges, np.median(before, axis=0).tolist()), "Median before")
+    panel.add_path("line after", panel.make_step_path(edges, np.median(after, axis=0).tolist()), "Median after")
     caption = Markup(
         '<span class="caption-text">{}</span> <span class="keys"><span class="ki"><span class="key all dull"></span>'
         "all runs"

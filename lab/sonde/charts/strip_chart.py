@@ -16,7 +16,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_with_unit
-from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_table
+from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_html_table
 from sonde.model import quantities
 from sonde.stats.density import estimate_log_density
 from sonde.stats.spread import estimate_coefficient_of_variation
@@ -41,40 +41,40 @@ class Period:
     values: Floats
 
 
-def split_into_periods(times: Floats, values: Floats) -> tuple[str, list[Period]]:
+def split_into_periods(run_times: Floats, run_values: Floats) -> tuple[str, list[Period]]:
     """The word for the length of a period, and the periods that hold runs, the oldest first. The shortest length with
-    at most 26 of them is taken. `times` are seconds since 1970."""
+    at most 26 of them is taken. `run_times` are seconds since 1970."""
     for word, name in _LENGTHS:
-        names = np.array([name(datetime.fromtimestamp(float(time), UTC)) for time in times])
+        names = np.array([name(datetime.fromtimestamp(float(time), UTC)) for time in run_times])
         distinct = sorted(set(names.tolist()))
         if len(distinct) <= _MOST_PERIODS or word == _LENGTHS[-1][0]:
-            return word, [Period(item, values[names == item]) for item in distinct]
+            return word, [Period(item, run_values[names == item]) for item in distinct]
     raise AssertionError("the last length always fits")
 
 
-def _name_week(moment: datetime) -> str:
+def _format_week(moment: datetime) -> str:
     return f"{moment - timedelta(days=moment.weekday()):%Y-%m-%d}"
 
 
-def _name_quarter(moment: datetime) -> str:
+def _format_quarter(moment: datetime) -> str:
     return f"{moment.year}-Q{(moment.month + 2) // 3}"
 
 
 _LENGTHS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
     ("day", lambda moment: f"{moment:%Y-%m-%d}"),
-    ("week", _name_week),
+    ("week", _format_week),
     ("month", lambda moment: f"{moment:%Y-%m}"),
-    ("quarter", _name_quarter),
+    ("quarter", _format_quarter),
     ("year", lambda moment: f"{moment:%Y}"),
 )
 
 
-def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> Chart | None:
+def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floats) -> Chart | None:
     """The chart of one series; `unit` is B/s or op/s. None when all runs fall into one period."""
-    word, result = split_into_periods(times, values)
+    word, result = split_into_periods(run_times, run_values)
     if len(result) < 2:
         return None
-    highest = float(min(values.max(), 1.6 * np.quantile(values, 0.99)))
+    highest = float(min(run_values.max(), 1.6 * np.quantile(run_values, 0.99)))
     scale = build_amount_axis(highest, unit)
     panel = Panel(Axis(0.0, float(len(result)), _choose_ticks(result)), scale, _HEIGHT, scale.unit)
     for index, item in enumerate(result):
@@ -85,10 +85,10 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
     ]
     medians = [float(np.median(period.values)) for period in result]
     text = (
-        f"{title} by {word}: {quantities.count_noun(len(values), 'run')} in {quantities.count_noun(len(result), word)};"
+        f"{title} by {word}: {quantities.count_noun(len(run_values), 'run')} in {quantities.count_noun(len(result), word)};"
         f" medians from {format_rate_with_unit(min(medians), unit)} to {format_rate_with_unit(max(medians), unit)}"
     )
-    cut = int((values > scale.high).sum())
+    cut = int((run_values > scale.high).sum())
     above = f" {quantities.count_noun(cut, 'run')} above the scale." if cut else ""
     caption = f"One {word} a column. Every run is a dot; line: median, bar: the middle half.{above}"
     return Chart(
@@ -97,7 +97,7 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
         summary=text,
         panels=[panel],
         caption=Markup("<span>{}</span>").format(caption),
-        table=_make_table(word, result, unit),
+        table=_make_period_table(word, result, unit),
     )
 
 
@@ -111,9 +111,9 @@ def _choose_ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
     )
 
 
-def _draw_period(panel: Panel, index: int, period: Period) -> None:
+def _draw_period(panel: Panel, period_index: int, period: Period) -> None:
     """One period: the shape, the dots in it, the middle half and the median."""
-    center = index + 0.5
+    center = period_index + 0.5
     inside = np.sort(period.values[period.values <= panel.y.high])
     if inside.size == 0:
         return
@@ -123,45 +123,47 @@ def _draw_period(panel: Panel, index: int, period: Period) -> None:
         places = np.geomspace(inside[0], inside[-1], _STEPS)
         density = estimate_log_density(inside, places)
         reach = density / density.max() * _HALF
-        panel.path("band all", _make_outline_path(panel, center, places, reach))
+        panel.add_path("band all", _make_outline_path(panel, center, places, reach))
         widths = np.interp(inside, places, reach)
-    panel.path("dots small", _make_dots_path(panel, center, inside, widths))
+    panel.add_path("dots small", _make_dots_path(panel, center, inside, widths))
     if inside.size >= _FEWEST_FOR_SHAPE:
         lower, upper = np.quantile(inside, [0.25, 0.75])
-        panel.box("middle", center - 0.045, center + 0.045, float(lower), float(upper))
-    panel.draw_horizontal("level", float(np.median(period.values)), center - 0.3, center + 0.3)
+        panel.add_box("middle", center - 0.045, center + 0.045, float(lower), float(upper))
+    panel.add_horizontal_line("level", float(np.median(period.values)), center - 0.3, center + 0.3)
 
 
-def _make_outline_path(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
+def _make_outline_path(panel: Panel, center_x: float, y_values: Floats, half_widths: Floats) -> str:
     right_side = [
-        (panel.scale_x(center + wide), panel.scale_y(value)) for value, wide in zip(places, reach, strict=True)
+        (panel.scale_x(center_x + wide), panel.scale_y(value))
+        for value, wide in zip(y_values, half_widths, strict=True)
     ]
     left_side = [
-        (panel.scale_x(center - wide), panel.scale_y(value)) for value, wide in zip(places, reach, strict=True)
+        (panel.scale_x(center_x - wide), panel.scale_y(value))
+        for value, wide in zip(y_values, half_widths, strict=True)
     ]
     points = [*right_side, *reversed(left_side)]
     return "M" + "L".join(f"{format_coordinate(x)} {format_coordinate(y)}" for x, y in points) + "Z"
 
 
-def _make_dots_path(panel: Panel, center: float, values: Floats, widths: Floats) -> str:
+def _make_dots_path(panel: Panel, center_x: float, values: Floats, half_widths: Floats) -> str:
     """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
     sequence in base 2 spreads neighbors evenly."""
-    aside = np.array([_compute_van_der_corput(number + 1) for number in range(values.size)]) * 2 - 1
+    aside = np.array([_compute_van_der_corput_value(number + 1) for number in range(values.size)]) * 2 - 1
     spots = dict.fromkeys(
         (
-            round(_GRID * panel.scale_x(center + move * wide * 0.9)) / _GRID,
+            round(_GRID * panel.scale_x(center_x + move * wide * 0.9)) / _GRID,
             round(_GRID * panel.scale_y(float(value))) / _GRID,
         )
-        for value, move, wide in zip(values, aside.tolist(), widths.tolist(), strict=True)
+        for value, move, wide in zip(values, aside.tolist(), half_widths.tolist(), strict=True)
     )
     return "".join(f"M{format_coordinate(x)} {format_coordinate(y)}h0" for x, y in spots)
 
 
-def _compute_van_der_corput(number: int) -> float:
+def _compute_van_der_corput_value(sequence_index: int) -> float:
     result, part = 0.0, 0.5
-    while number:
-        result += part * (number & 1)
-        number, part = number >> 1, part / 2
+    while sequence_index:
+        result += part * (sequence_index & 1)
+        sequence_index, part = sequence_index >> 1, part / 2
     return result
 
 
@@ -177,7 +179,7 @@ def _describe_period(period: Period, unit: str) -> list[str]:
     return sentences
 
 
-def _make_table(word: str, periods: Sequence[Period], unit: str) -> Markup:
+def _make_period_table(period_name: str, periods: Sequence[Period], unit: str) -> Markup:
     rows = [
         (
             period.name,
@@ -190,8 +192,8 @@ def _make_table(word: str, periods: Sequence[Period], unit: str) -> Markup:
         )
         for period in periods
     ]
-    columns = [word.capitalize(), "Runs", "Lowest", "Lower quarter", "Median", "Upper quarter", "Highest", "COV"]
-    return render_table(columns, rows, f"Runs of each {word}")
+    columns = [period_name.capitalize(), "Runs", "Lowest", "Lower quarter", "Median", "Upper quarter", "Highest", "COV"]
+    return render_html_table(columns, rows, f"Runs of each {period_name}")
 
 
 def _compute_variation_interval(values: Floats) -> str:

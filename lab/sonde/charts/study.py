@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sonde.charts.page_renderer import render_page
+from sonde.charts.page_renderer import render_page_template
 from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError
 
@@ -34,11 +34,11 @@ class Study:
     sections: Sequence[StudySection]
 
 
-def write_study(study: Study, out: Path) -> Path:
-    """Writes the page to `out` and returns that. Raises ReportError when it cannot be written."""
-    html = render_page(study, "study.html.j2")
+def write_study_page(study: Study, page_file: Path) -> Path:
+    """Writes the page to `page_file` and returns that. Raises ReportError when it cannot be written."""
+    html = render_page_template(study, "study.html.j2")
     try:
-        write_file(out, html)
+        write_file(page_file, html)
     except OSError as problem:
-        raise ReportError(f"The report cannot be written to {out}: {problem.strerror}.") from problem
-    return out
+        raise ReportError(f"The report cannot be written to {page_file}: {problem.strerror}.") from problem
+    return page_file

@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.charts.axes import build_amount_axis, build_time_axis
-from sonde.charts.curves import COLORS, format_value
-from sonde.charts.plot import Chart, Panel, render_table
+from sonde.charts.curves import COLORS, format_value_with_unit
+from sonde.charts.plot import Chart, Panel, render_html_table
 from sonde.model.escaping import escape_line
 from sonde.stats.ranks import Floats
 
@@ -27,14 +27,14 @@ class Line:
     runs: Sequence[tuple[Sequence[float], float]]
 
 
-def build_time_chart(title: str, text: str, lines: Sequence[Line], unit: str) -> Chart:
+def build_time_chart(title: str, chart_caption: str, lines: Sequence[Line], unit: str) -> Chart:
     """The median of each line's runs, and the area that holds them all. A line ends when half of its runs have ended.
 
     Raises ValueError when there is no curve.
     """
     if not any(line.runs for line in lines):
         raise ValueError("a chart needs values")
-    drawing = [(line, *_join_runs(line)) for line in lines if line.runs]
+    drawing = [(line, *_summarize_runs_of_line(line)) for line in lines if line.runs]
     longest = max(float(edges[-1]) for _, edges, *_ in drawing)
     # a single slice that is served from memory must not press all others to the ground
     top = max(float(np.quantile(middle, 0.99)) for _, _, middle, _, _ in drawing)
@@ -42,8 +42,10 @@ def build_time_chart(title: str, text: str, lines: Sequence[Line], unit: str) ->
     panel = Panel(axis, scale, _HEIGHT, scale.unit)
     for index, (line, edges, middle, low, high) in enumerate(drawing):
         if len(line.runs) > 1:
-            panel.path(f"overlaid c{index % COLORS}", panel.area(edges.tolist(), low.tolist(), high.tolist()))
-        panel.path(f"curve c{index % COLORS}", panel.steps(edges.tolist(), middle.tolist()), line.name)
+            panel.add_path(
+                f"overlaid c{index % COLORS}", panel.make_area_path(edges.tolist(), low.tolist(), high.tolist())
+            )
+        panel.add_path(f"curve c{index % COLORS}", panel.make_step_path(edges.tolist(), middle.tolist()), line.name)
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
             index % COLORS, escape_line(line.name)
@@ -51,21 +53,21 @@ def build_time_chart(title: str, text: str, lines: Sequence[Line], unit: str) ->
         for index, (line, *_) in enumerate(drawing)
     )
     caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
-        escape_line(text), keys
+        escape_line(chart_caption), keys
     )
     rows = [
         (
             line.name,
             f"{float(edges[-1]):.3g} s",
-            *(format_value(float(part.mean()), unit) for part in np.array_split(middle, 4)),
+            *(format_value_with_unit(float(part.mean()), unit) for part in np.array_split(middle, 4)),
         )
         for line, edges, middle, _, _ in drawing
     ]
-    values = render_table(["", "Time", "First quarter", "Second", "Third", "Last"], rows)
-    return Chart("overlaid", title, text, [panel], axis.unit, caption, values)
+    values = render_html_table(["", "Time", "First quarter", "Second", "Third", "Last"], rows)
+    return Chart("overlaid", title, chart_caption, [panel], axis.unit, caption, values)
 
 
-def _join_runs(line: Line) -> tuple[Floats, Floats, Floats, Floats]:
+def _summarize_runs_of_line(line: Line) -> tuple[Floats, Floats, Floats, Floats]:
     """Edges of equal slices up to the median end of the runs; median, lowest and highest rate in each."""
     ends = [len(rates) * width for rates, width in line.runs]
     end = float(np.median(ends))

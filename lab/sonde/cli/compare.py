@@ -127,12 +127,12 @@ def _write_report(
     output: Path,
     quiet: bool,
 ) -> Path:
-    from sonde.charts.study import write_study
+    from sonde.charts.study import write_study_page
     from sonde.cli.report_writing import write_with_status
     from sonde.trends.comparison_page import build_comparison_page
 
     return write_with_status(
-        lambda: write_study(build_comparison_page(comparison, environment, units, targets), output), output, quiet
+        lambda: write_study_page(build_comparison_page(comparison, environment, units, targets), output), output, quiet
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.charts.study import write_study
+from sonde.charts.study import write_study_page
 from sonde.cli.diagnose_output import (
     add_evidence,
     find_run,
@@ -359,7 +359,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
     session = open_session(read_diagnosis_state(state_file), archive)
-    get_results_console().print(str(write_study(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
+    get_results_console().print(str(write_study_page(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
     return EXIT_OK
 
 

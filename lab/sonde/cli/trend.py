@@ -134,11 +134,13 @@ def _read_survey(
 
 
 def _write_report(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:
-    from sonde.charts.study import write_study
+    from sonde.charts.study import write_study_page
     from sonde.cli.report_writing import write_with_status
     from sonde.trends.survey_page import build_survey_page
 
-    return write_with_status(lambda: write_study(build_survey_page(survey, measure, events), output), output, quiet)
+    return write_with_status(
+        lambda: write_study_page(build_survey_page(survey, measure, events), output), output, quiet
+    )
 
 
 def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection
 from sonde.diagnose.diagnosis import RankedHypothesis, rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
@@ -125,6 +125,6 @@ def _explain_first(session: DiagnosisSession) -> list[StudySection]:
             (row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})") for row in rows
         ]
         title = f"{describe_candidate(candidate)} ({format_probability(candidate.probability)})"
-        figure = render_table(["Experiment", "Measured", "Predicted", "Evidence"], cells, text_columns=4)
+        figure = render_html_table(["Experiment", "Measured", "Predicted", "Evidence"], cells, text_columns=4)
         sections.append(StudySection(f"For and against: {title}", [], [figure]))
     return sections

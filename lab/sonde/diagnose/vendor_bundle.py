@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sonde.charts.page_renderer import render_page
+from sonde.charts.page_renderer import render_page_template
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.model.confined_files import format_json_file, open_file, replace_file
@@ -76,7 +76,7 @@ def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file
         "diagnosis.json": format_json_file(redaction.redact_document(session.to_json())),
         "results.json": format_json_file(redaction.redact_document(state)),
         "system.json": format_json_file(redaction.redact_document(session.model.machine.document)),
-        "diagnosis.html": redaction.redact_text(render_page(build_diagnosis_page(session), "study.html.j2")),
+        "diagnosis.html": redaction.redact_text(render_page_template(build_diagnosis_page(session), "study.html.j2")),
     }
     for number, lines in enumerate(records.values(), start=1):
         chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _RECORD_LINES]

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.page_renderer import render_page
+from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import Study, StudySection
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.page.page import build_experiment_page, evaluate_results
@@ -41,24 +41,24 @@ def draw_phase(folder: Path, phase_id: str) -> str:
     summary = assessed.summary
     facts = [("Rate", str(summary.rate))] if summary.rate else []
     study = Study(f"{phase_id}: {summary.access}", summary.detail_text, facts, [], [StudySection("Charts", [], parts)])
-    return _make_frame(render_page(study, _STUDY))
+    return _make_frame(render_page_template(study, _STUDY))
 
 
 def draw_experiment(results: Results, system: System | None) -> str:
     """Returns the page of an experiment, as `sonde run --report` writes it."""
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
-    return _make_frame(render_page(build_experiment_page(results, runs, verdicts), _STUDY))
+    return _make_frame(render_page_template(build_experiment_page(results, runs, verdicts), _STUDY))
 
 
 def draw_comparison(comparison: ArchiveComparison) -> str:
     """Returns the page of a comparison, as `sonde compare -o` writes it."""
     page = build_comparison_page(comparison.numbers, comparison.environment, {}, comparison.targets)
-    return _make_frame(render_page(page, _STUDY))
+    return _make_frame(render_page_template(page, _STUDY))
 
 
 def draw_trends(survey: Survey, measure: str, events: Sequence[Any]) -> str:
     """Returns the page of a survey, as `sonde trend -o` writes it."""
-    return _make_frame(render_page(build_survey_page(survey, measure, events), _STUDY))
+    return _make_frame(render_page_template(build_survey_page(survey, measure, events), _STUDY))
 
 
 def _make_frame(page: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sonde.charts.page_renderer import render_page
+from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import StudySection
 from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError
@@ -39,7 +39,7 @@ def render_report(
         make_report_view([add_target_parents(run, system) for run in read] if system else read, title),
         before=tuple(leading_sections),
     )
-    return render_page(view, "report.html.j2", owner=__name__)
+    return render_page_template(view, "report.html.j2", package_name=__name__)
 
 
 def write_report(

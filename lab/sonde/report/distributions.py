@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, Tick, build_amount_axis, build_count_axis, build_latency_axis
-from sonde.charts.plot import Chart, ChartTooltip, Panel, render_table
+from sonde.charts.axes import Axis, Tick, build_amount_axis, build_latency_axis, build_log_count_axis
+from sonde.charts.plot import Chart, ChartTooltip, Panel, render_html_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.stragglers import MemberRate, compute_straggler_limit
 from sonde.model import quantities
@@ -41,9 +41,9 @@ def build_latency_chart(phase: PhaseRecord, histogram_line: HistogramLine, css_c
     high = max(*(value for _, value in quantiles), histogram_line.max_ns or 0.0, buckets[-1][0])
     axis = build_latency_axis(low / 1.1, high * 1.1)
     bins = _join_buckets(buckets, axis)
-    panel = Panel(axis, build_count_axis(max(count for _, _, count in bins)), 110, "Operations")
+    panel = Panel(axis, build_log_count_axis(max(count for _, _, count in bins)), 110, "Operations")
     for start, stop, count in bins:
-        panel.box(f"bar {css_class}", start, stop, panel.y.low, count)
+        panel.add_box(f"bar {css_class}", start, stop, panel.y.low, count)
     _mark_percentiles(panel, quantiles)
     panel.tips = [_make_latency_tooltip(axis, bin_) for bin_ in bins]
     summary = f"Latency of {quantities.display_count(histogram_line.count)} {kind} operations: " + ", ".join(
@@ -96,19 +96,21 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
     """Lines through the plot, named above it; names that would touch stand one row higher."""
     occupied: list[float] = []
     for name, value in percentiles:
-        panel.draw_vertical("pct", value)
-        position = panel.x.scale(value)
+        panel.add_vertical_line("pct", value)
+        position = panel.x.scale_to_share(value)
         leftward = position > 1 - NAME_WIDTH
         begin = position - NAME_WIDTH if leftward else position
         row = next((r for r, last in enumerate(occupied) if begin >= last), len(occupied))
         occupied[row : row + 1] = [begin + NAME_WIDTH]
-        panel.note("left" if leftward else "", position, name, row)
+        panel.add_note_above("left" if leftward else "", position, name, row)
 
 
 def _make_latency_tooltip(axis: Axis, bar: tuple[float, float, float]) -> ChartTooltip:
     start, stop, count = bar
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
-    return ChartTooltip(axis.scale(start), axis.scale(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
+    return ChartTooltip(
+        axis.scale_to_share(start), axis.scale_to_share(stop), f"{span}\n{quantities.count_noun(count, 'operation')}"
+    )
 
 
 def _make_bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
@@ -119,7 +121,7 @@ def _make_bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
         observed += count
         span = f"{quantities.display_nanoseconds(start)} – {quantities.display_nanoseconds(stop)}"
         rows.append((span, quantities.display_count(count), quantities.display_percent(observed / total)))
-    return render_table(["Latency", "Operations", "Up to here"], rows, "Latency")
+    return render_html_table(["Latency", "Operations", "Up to here"], rows, "Latency")
 
 
 def build_member_rate_chart(
@@ -141,12 +143,12 @@ def build_member_rate_chart(
         half = min(0.36, WIDEST_BAR / 2 * len(values))
         for index, value in enumerate(values):
             tone = "bad" if value < slow else css_class
-            panel.box(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
+            panel.add_box(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
     else:
         edges, heights = _thin_out_steps(values)
-        panel.path(f"area {css_class}", panel.area(edges, [0.0] * len(heights), heights))
-        panel.path(f"line {css_class}", panel.steps(edges, heights))
-    panel.draw_horizontal("mean", middle)
+        panel.add_path(f"area {css_class}", panel.make_area_path(edges, [0.0] * len(heights), heights))
+        panel.add_path(f"line {css_class}", panel.make_step_path(edges, heights))
+    panel.add_horizontal_line("mean", middle)
     panel.tips = _make_member_tips(ordered, counts_operations)
     slowest, median, fastest = (format_phase_rate(rate, counts_operations) for rate in (values[0], middle, values[-1]))
     text = (
@@ -207,7 +209,7 @@ def _make_members_table(ordered: Sequence[MemberRate], operations: bool) -> Mark
     rows = [
         (ordered[i].name, ordered[i].host, f"{i + 1}", format_phase_rate(ordered[i].value, operations)) for i in chosen
     ]
-    return render_table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
+    return render_html_table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
 
 
 def split_task_time(phase: PhaseRecord) -> list[tuple[str, float, float]]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, build_amount_axis, build_members_axis, build_time_axis
-from sonde.charts.plot import WIDTH, Chart, ChartTooltip, Panel, make_rectangle_path, render_table
+from sonde.charts.axes import Axis, build_amount_axis, build_member_count_axis, build_time_axis
+from sonde.charts.plot import WIDTH, Chart, ChartTooltip, Panel, make_rectangle_path, render_html_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
@@ -45,8 +45,8 @@ def render_sparkline(timeline: PhaseTimeline, operations: bool, css: str) -> Mar
         values.append(sum(part) / len(part))
     top = max((value or 0.0 for value in values), default=0.0) or 1.0
     panel = Panel(Axis(0.0, timeline.edges[-1]), Axis(0.0, top * 1.05), 40)
-    panel.path("area", panel.area(edges, [0.0] * len(values), values))
-    panel.path("line", panel.steps(edges, values))
+    panel.add_path("area", panel.make_area_path(edges, [0.0] * len(values), values))
+    panel.add_path("line", panel.make_step_path(edges, values))
     return Markup(
         '<svg class="spark {}" viewBox="0 0 1000 40" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         "{}</svg>"
@@ -94,21 +94,21 @@ def _make_total_rate_panel(
     end = timeline.edges[-1]
     for start, stop, word in ((0.0, low, "warm-up"), (high, end, "tail")):
         if stop - start > 0.002 * end:
-            panel.box("outside", start, stop, 0.0, scale.high)
+            panel.add_box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
-                panel.note("", axis.scale(start), word)
+                panel.add_note_above("", axis.scale_to_share(start), word)
     css = choose_style_class(summary.classification)
-    panel.path(f"area {css}", panel.area(timeline.edges, [0.0] * len(rates), list(rates)))
-    panel.path(f"line {css}", panel.steps(timeline.edges, list(rates)), "Rate of all tasks together")
+    panel.add_path(f"area {css}", panel.make_area_path(timeline.edges, [0.0] * len(rates), list(rates)))
+    panel.add_path(f"line {css}", panel.make_step_path(timeline.edges, list(rates)), "Rate of all tasks together")
     rates_of = phase.end.rates if phase.end else PhaseRates()
     stonewall = rates_of.stonewall
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
-        panel.draw_vertical("wall", stonewall.seconds)
-        position = axis.scale(stonewall.seconds)
-        panel.note("" if position < 0.8 else "left", position, "stonewall")
+        panel.add_vertical_line("wall", stonewall.seconds)
+        position = axis.scale_to_share(stonewall.seconds)
+        panel.add_note_above("" if position < 0.8 else "left", position, "stonewall")
     if rates_of.steady is not None and timeline.steady:
         steady = rates_of.steady.ops_per_s if rate_unit == "op/s" else rates_of.steady.bytes_per_s
-        panel.draw_horizontal("mean", min(steady, scale.high), low, high)
+        panel.add_horizontal_line("mean", min(steady, scale.high), low, high)
     panel.tips = _make_rate_tooltips(timeline, rate_unit)
     return panel
 
@@ -118,22 +118,28 @@ def _make_task_panel(timeline: PhaseTimeline, axis: Axis, css: str) -> Panel:
     top = max((value for value in rates["max"] if value is not None), default=0.0)
     scale = build_amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"Each task, {scale.unit}")
-    panel.path(f"band all {css}", panel.area(timeline.edges, rates["min"], rates["max"]), "Slowest to fastest task")
+    panel.add_path(
+        f"band all {css}", panel.make_area_path(timeline.edges, rates["min"], rates["max"]), "Slowest to fastest task"
+    )
     if timeline.tasks >= FEWEST_FOR_QUANTILES:
-        panel.path(
-            f"band half {css}", panel.area(timeline.edges, rates["p25"], rates["p75"]), "Middle half of the tasks"
+        panel.add_path(
+            f"band half {css}",
+            panel.make_area_path(timeline.edges, rates["p25"], rates["p75"]),
+            "Middle half of the tasks",
         )
-        panel.path(f"median {css}", panel.steps(timeline.edges, rates["p50"]), "Median task")
+        panel.add_path(f"median {css}", panel.make_step_path(timeline.edges, rates["p50"]), "Median task")
     panel.tips = _make_rate_tooltips(timeline, "task")
     return panel
 
 
 def _make_active_panel(timeline: PhaseTimeline, axis: Axis) -> Panel:
     top = max(timeline.active)
-    scale = build_members_axis(max(top, 1))
+    scale = build_member_count_axis(max(top, 1))
     panel = Panel(axis, scale, 28, "Tasks at work")
     values = list(timeline.active)
-    panel.path("count", panel.area(timeline.edges, [0.0] * len(values), values), "Number of tasks in their transfer")
+    panel.add_path(
+        "count", panel.make_area_path(timeline.edges, [0.0] * len(values), values), "Number of tasks in their transfer"
+    )
     return panel
 
 
@@ -210,7 +216,7 @@ def _make_table(timeline: PhaseTimeline, operations: bool) -> Markup:
         cells.append(quantities.display_count(max(timeline.active[index:stop])))
         rows.append(cells)
     columns = ["Time", "Total", "Operations", "Slowest task", "Median task", "Fastest task", "Tasks"]
-    return render_table(columns, rows, "Rate over time")
+    return render_html_table(columns, rows, "Rate over time")
 
 
 Timed = tuple[AssessedPhase, float, float]
@@ -276,8 +282,8 @@ def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
         edges = [origin + edge for edge in item.timeline.edges]
         rates = list(item.timeline.bytes_per_s)
         css = choose_style_class(item.summary.classification)
-        panel.path(f"area {css}", panel.area(edges, [0.0] * len(rates), rates))
-        panel.path(f"line {css}", panel.steps(edges, rates), item.phase.id)
+        panel.add_path(f"area {css}", panel.make_area_path(edges, [0.0] * len(rates), rates))
+        panel.add_path(f"line {css}", panel.make_step_path(edges, rates), item.phase.id)
     return panel
 
 
@@ -289,7 +295,9 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
         for line in phase.treatments:
             begun = max(0.0, line.t - (line.seconds or 0.0))
             _draw_time_bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
-            tips.append(ChartTooltip(axis.scale(begun), axis.scale(line.t), f"{line.kind}: {line.outcome}"))
+            tips.append(
+                ChartTooltip(axis.scale_to_share(begun), axis.scale_to_share(line.t), f"{line.kind}: {line.outcome}")
+            )
         _draw_time_bar(
             panel,
             f"span {choose_style_class(result.classification)}{'' if phase.begin.measured else ' prepare'}",
@@ -297,15 +305,15 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
             stop,
             1.0,
         )
-        room = axis.scale(stop) - axis.scale(start)
+        room = axis.scale_to_share(stop) - axis.scale_to_share(start)
         if room > 0.025:
             css = "on" if phase.begin.measured else "on prepare"
-            panel.name_bar(css, start, stop, f"{index} {phase.id}" if room > 0.12 else f"{index}")
+            panel.add_bar_label(css, start, stop, f"{index} {phase.id}" if room > 0.12 else f"{index}")
         rate = f"{result.rate}\n" if result.rate else ""
         tips.append(
             ChartTooltip(
-                axis.scale(start),
-                axis.scale(stop),
+                axis.scale_to_share(start),
+                axis.scale_to_share(stop),
                 f"{index} {phase.id}\n{rate}{quantities.display_seconds(stop - start)}",
             )
         )
@@ -319,7 +327,7 @@ def _draw_time_bar(panel: Panel, css_class: str, start_s: float, stop_s: float, 
     right_x = min(WIDTH, max(right_x, left_x + 2))
     top = (1 - height) * panel.height / 2
     bottom = panel.height - top
-    panel.path(css_class, make_rectangle_path(left_x, right_x, top, bottom))
+    panel.add_path(css_class, make_rectangle_path(left_x, right_x, top, bottom))
 
 
 def _make_timeline_table(timeds: Sequence[Timed]) -> Markup:
@@ -331,4 +339,4 @@ def _make_timeline_table(timeds: Sequence[Timed]) -> Markup:
             rows.append((name, f"{max(0.0, line.t - took):.3f}", f"{line.t:.3f}", quantities.display_seconds(took), ""))
         spent = quantities.display_seconds(stop - start)
         rows.append((item.phase.id, f"{start:.3f}", f"{stop:.3f}", spent, item.summary.rate or ""))
-    return render_table(["What", "From, s", "To, s", "Took", "Rate"], rows, "The run in time")
+    return render_html_table(["What", "From, s", "To, s", "Took", "Rate"], rows, "The run in time")

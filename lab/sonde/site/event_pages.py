@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.event import Event
@@ -39,7 +39,7 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
             for other in range(1, len(pages) + 1)
             if other != number
         ]
-        parts = [render_table(["When (UTC)", "Kind", "Event", "Parts", "Near changes"], rows, text_columns=5)]
+        parts = [render_html_table(["When (UTC)", "Kind", "Event", "Parts", "Near changes"], rows, text_columns=5)]
         if others:
             parts.append(Markup('<p class="note">{}</p>').format(Markup(" ").join(others)))
         lead = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sonde.charts.dates import format_date_span, format_day
+from sonde.charts.dates import format_date_span, format_utc_date
 from sonde.charts.history_chart import HistoryCurve, build_history_chart
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
@@ -115,7 +115,7 @@ def build_history_page(content: HistoryContent) -> SitePage:
         curve = HistoryCurve("", sentence, unit, times, values, (), (), marks.make_chart_lines())
     chart = build_history_chart(curve, begin, end).render()
     facts = [(title, history.labels[label]) for title, label in _LABELS if history.labels.get(label)]
-    facts.append(("Time", format_date_span(format_day(begin), format_day(end))))
+    facts.append(("Time", format_date_span(format_utc_date(begin), format_utc_date(end))))
     facts.append(("Id", history.labels.get("history", "")))
     sections = [StudySection("Runs over time", [], [make_chart_legend(marks), chart])]
     sections += _make_changes_section(content)
@@ -143,7 +143,9 @@ def _make_changes_section(content: HistoryContent) -> list[StudySection]:
     ]
     columns = ["First run after", "Change", "Noticed with", "Changed together with", "Events near"]
     return [
-        StudySection("Changes", [], [render_table(columns, rows[::-1], "Changes, the latest first", text_columns=5)])
+        StudySection(
+            "Changes", [], [render_html_table(columns, rows[::-1], "Changes, the latest first", text_columns=5)]
+        )
     ]
 
 
@@ -167,4 +169,4 @@ def _make_runs_section(content: HistoryContent) -> StudySection:
         )
     sentences = [f"The latest {len(rows)} of {count:,}; the others are in the lists of runs."] if first else []
     columns = ["Started (UTC)", "Run", "", "Rate", "Of the median"]
-    return StudySection("Runs", sentences, [render_table(columns, rows, "Runs, the latest first", text_columns=3)])
+    return StudySection("Runs", sentences, [render_html_table(columns, rows, "Runs, the latest first", text_columns=3)])

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.dates import format_date_span, format_day
+from sonde.charts.dates import format_date_span, format_utc_date
 from sonde.charts.matrix import Field, render_matrix
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
 from sonde.model.units import counted
@@ -62,9 +62,9 @@ def build_overview(
     times = [time for entry in entries for time in (entry.history.times[0], entry.history.times[-1])]
     facts = [("Runs", f"{runs:,}"), ("Histories", f"{len(entries):,}"), ("Events", f"{len(events):,}")]
     if times:
-        facts.append(("Time", format_date_span(format_day(float(min(times))), format_day(float(max(times))))))
+        facts.append(("Time", format_date_span(format_utc_date(float(min(times))), format_utc_date(float(max(times))))))
     open_incidents = [incident for incident in incidents if incident.status == "open"]
-    alarms = [f"{incident.summary} Open since {format_day(incident.opened)}." for incident in open_incidents]
+    alarms = [f"{incident.summary} Open since {format_utc_date(incident.opened)}." for incident in open_incidents]
     if any(analysis.is_newly_slower for analysis in survey.analyses):
         alarms.append(summarize_survey(survey))
     sections = [
@@ -136,10 +136,10 @@ def _make_incidents_section(incidents: Sequence[Incident]) -> Iterator[StudySect
     rows = []
     for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MOST_INCIDENTS]:
         status = incident.status + (f", acknowledged by {incident.acknowledged}" if incident.acknowledged else "")
-        closed = format_day(incident.closed) if incident.closed else ""
+        closed = format_utc_date(incident.closed) if incident.closed else ""
         text = " ".join(filter(None, (incident.summary, incident.localization)))
-        rows.append((format_day(incident.opened), closed, status, text))
-    parts = [render_table(["Opened", "Closed", "Status", "What became slower"], rows, "Incidents", text_columns=4)]
+        rows.append((format_utc_date(incident.opened), closed, status, text))
+    parts = [render_html_table(["Opened", "Closed", "Status", "What became slower"], rows, "Incidents", text_columns=4)]
     yield StudySection("Incidents", ["Slowdowns that repeated probes of sonde watch confirmed."], parts)
 
 
@@ -163,7 +163,7 @@ def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iter
     omitted = len(survey.joint) - len(rows)
     sentences = [f"The latest of {len(survey.joint)}; the pages of the histories have all."] if omitted else []
     yield StudySection(
-        "Changes", sentences, [render_table(columns, rows, "Joint changes, the latest first", text_columns=3)]
+        "Changes", sentences, [render_html_table(columns, rows, "Joint changes, the latest first", text_columns=3)]
     )
 
 
@@ -181,7 +181,7 @@ def _make_latest_events_section(events: Sequence[Event]) -> Iterator[StudySectio
         for event in latest
     ]
     yield StudySection(
-        "Latest events", [], [render_table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)]
+        "Latest events", [], [render_html_table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)]
     )
 
 
@@ -203,5 +203,5 @@ def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SiteP
             )
         )
     columns = ["History", "Runs", "Latest run", "Level", "To the baseline", "Noise", "Latest change"]
-    section = StudySection("All histories", [], [render_table(columns, rows)])
+    section = StudySection("All histories", [], [render_html_table(columns, rows)])
     return make_page("histories.html", "Histories", f"{len(entries):,} histories.", sections=[section])

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.units import counted
@@ -76,7 +76,7 @@ def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
     rows = [_make_row(row, reports) for row in reversed(page.rows.to_pylist())]
     caption = f"{counted(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
-    section = StudySection("List", [f"{caption}."], [render_table(_TITLES, rows, text_columns=6)])
+    section = StudySection("List", [f"{caption}."], [render_html_table(_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
     return make_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
 
@@ -125,6 +125,6 @@ def build_run_index(pages: Sequence[RunListPage], complaints: Sequence[str]) -> 
     total = sum(len(page.rows) for page in pages)
     sentences = [*complaints[:5], *([f"{len(complaints) - 5} more folders like that."] * (len(complaints) > 5))]
     section = StudySection(
-        "Lists", sentences, [render_table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
+        "Lists", sentences, [render_html_table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
     )
     return make_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])

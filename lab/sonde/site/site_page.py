@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from sonde.charts.page_renderer import render_page
+from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import Study, StudySection
 from sonde.model.escaping import escape_line
 
@@ -34,7 +34,7 @@ class SitePage(Study):
 
     def render(self) -> str:
         """The page as HTML."""
-        return render_page(self, "site.html.j2", owner="sonde.site")
+        return render_page_template(self, "site.html.j2", package_name="sonde.site")
 
 
 def make_page(

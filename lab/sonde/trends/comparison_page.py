@@ -13,7 +13,7 @@ from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.dates import format_date_span
 from sonde.charts.heat_map import HeatMap, render_heat_map
 from sonde.charts.matrix import Field, render_matrix
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.profile_chart import Overlay, build_profile_chart
 from sonde.charts.study import Study, StudySection
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
@@ -165,7 +165,7 @@ def _make_differences_section(comparison: Comparison) -> list[StudySection]:
         StudySection(
             "Not the same on both sides",
             sentences,
-            [render_table(["", "", "Before", "After"], rows, "", text_columns=4)],
+            [render_html_table(["", "", "Before", "After"], rows, "", text_columns=4)],
         )
     ]
 
@@ -177,7 +177,9 @@ def _make_caveat_section(comparison: Comparison) -> list[StudySection]:
     rows = [(caveat.side, caveat.phase, caveat.text_with_count) for caveat in comparison.caveats]
     sentences = ["These runs were not measured as they should have been: a change may come from that."]
     return [
-        StudySection("Doubtful runs", sentences, [render_table(["Side", "Phase", "Why"], rows, "", text_columns=3)])
+        StudySection(
+            "Doubtful runs", sentences, [render_html_table(["Side", "Phase", "Why"], rows, "", text_columns=3)]
+        )
     ]
 
 
@@ -350,5 +352,5 @@ def _make_environment_section(differences: Sequence[EnvironmentDifference]) -> S
     for steady, group in itertools.groupby(differences, key=lambda difference: difference.steady):
         text = "The same within each side" if steady else "Changed within a side too: explains little"
         rows = [(item.name, item.before or "-", item.after or "-") for item in group]
-        parts.append(render_table(["", "Before", "After"], rows, text, text_columns=3))
+        parts.append(render_html_table(["", "Before", "After"], rows, text, text_columns=3))
     return StudySection("What else was different", [], parts)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from sonde.charts.history_chart import EventLine
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event, Interval
 from sonde.model.units import counted
@@ -44,7 +44,9 @@ class EventMarks:
         text = [f"{counted(self.omitted, 'more event')} in this time without a line."] if self.omitted else []
         columns = ["Line", "When (UTC)", "Kind", "Event", "Parts"]
         return [
-            StudySection("Events", text, [render_table(columns, rows, "Events drawn in the charts", text_columns=5)])
+            StudySection(
+                "Events", text, [render_html_table(columns, rows, "Events drawn in the charts", text_columns=5)]
+            )
         ]
 
 

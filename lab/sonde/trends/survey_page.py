@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.dates import format_date_span, format_day
+from sonde.charts.dates import format_date_span, format_utc_date
 from sonde.charts.history_chart import ChangeMark, HistoryCurve, LevelSegment, build_history_chart
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import Study, StudySection
 from sonde.model.event import Event
@@ -58,7 +58,7 @@ def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event]
             "Histories",
             f"{len(survey.analyses)}, {probes} ({measure_name})",
         ),
-        ("Time", format_date_span(format_day(begin), format_day(end))),
+        ("Time", format_date_span(format_utc_date(begin), format_utc_date(end))),
         ("False alarms", describe_alarm_budget(survey).removeprefix("False alarms: ")),
     ]
     return Study(
@@ -102,9 +102,9 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
     sentences = [
         "Changes of several histories at the same time are one joint change. Reversed changes are marked temporary."
     ]
-    parts = [render_table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
+    parts = [render_html_table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
     if rows[_LATEST:]:
-        parts.append(render_table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
+        parts.append(render_html_table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
     return StudySection("Joint changes", sentences, parts)
 
 
@@ -259,5 +259,5 @@ def _make_analysis_table(survey: Survey) -> StudySection:
     sentences = ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
     sentences += ["Doubtful: how many of its last runs have the caveat that is printed with its chart."] * doubted
     return StudySection(
-        "All histories", sentences, [render_table(columns, rows, "Level, noise and latest change of each history")]
+        "All histories", sentences, [render_html_table(columns, rows, "Level, noise and latest change of each history")]
     )

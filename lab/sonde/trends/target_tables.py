@@ -10,7 +10,7 @@ from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
 from sonde.model.escaping import escape_line
@@ -83,7 +83,7 @@ def _draw_level_changes(level_changes: LevelChanges) -> Markup:
         text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
     if len(chosen) < len(level_changes.parts):
         text += f"; of {counted(len(level_changes.parts), name)} the {_ON_PAGE} that changed most"
-    return render_table((name, "", *_HEAD[:-1]), rows, text, 2)
+    return render_html_table((name, "", *_HEAD[:-1]), rows, text, 2)
 
 
 def _make_part_cells(part_change: PartChange) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.charts.curves import Curve, Curves, build_curve_chart, format_value
+from sonde.charts.curves import Curve, Curves, build_curve_chart, format_value_with_unit
 
 
 def render_chart(**changes: object) -> str:
@@ -80,7 +80,12 @@ def test_one_place_can_be_drawn_and_none_cannot() -> None:
 
 
 def test_values_have_the_unit_that_they_are_in() -> None:
-    assert [format_value(1.5e9, "B/s"), format_value(900, "op/s"), format_value(0.5, ""), format_value(2, "s")] == [
+    assert [
+        format_value_with_unit(1.5e9, "B/s"),
+        format_value_with_unit(900, "op/s"),
+        format_value_with_unit(0.5, ""),
+        format_value_with_unit(2, "s"),
+    ] == [
         "1.50 GB/s",
         "900 op/s",
         "0.5",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sonde.charts.strip_chart import build_strip_chart, split_into_periods
-from sonde.charts.study import write_study
+from sonde.charts.study import write_study_page
 from sonde.stats.density import estimate_log_density
 from sonde.trends.history import History
 from sonde.trends.survey import survey_histories
@@ -117,7 +117,7 @@ def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
         histories.append(History(labels, times, rates))
     survey = survey_histories(histories)
     assert [number for number, analysis in enumerate(survey.analyses) if analysis.changes] == [3]
-    return write_study(build_survey_page(survey, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
+    return write_study_page(build_survey_page(survey, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
 
 
 @pytest.mark.slow

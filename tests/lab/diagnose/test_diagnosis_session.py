@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.charts.study import write_study
+from sonde.charts.study import write_study_page
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
@@ -100,7 +100,7 @@ def test_contradiction_names_the_measurement(session: DiagnosisSession) -> None:
 
 def test_page_tells_the_steps_in_order(session: DiagnosisSession, tmp_path: Path) -> None:
     session.run_on_model("names")
-    page = write_study(build_diagnosis_page(session), tmp_path / "case.html").read_text(encoding="utf-8")
+    page = write_study_page(build_diagnosis_page(session), tmp_path / "case.html").read_text(encoding="utf-8")
     assert page.index("Step 1: every-target") < page.index("Step 2: names")
     assert "a storage target is slow: t5" in page
     assert "<script" not in page

@@ -95,8 +95,8 @@ def test_a_latency_axis_spans_its_values_and_has_ticks(low: float, ratio: float)
     assert axis.low <= low * 1.0001
     assert axis.high >= low * ratio * 0.9999
     assert axis.ticks
-    assert axis.scale(axis.low) == 0
-    assert axis.scale(axis.high) == pytest.approx(1)
+    assert axis.scale_to_share(axis.low) == 0
+    assert axis.scale_to_share(axis.high) == pytest.approx(1)
 
 
 @given(st.floats(1e-5, 1e6))
@@ -109,8 +109,8 @@ def test_a_time_axis_begins_at_zero_and_names_its_unit(end: float) -> None:
 
 def test_a_step_line_has_a_gap_where_nothing_is_known() -> None:
     panel = Panel(axes.Axis(0, 4), axes.Axis(0, 10), 100)
-    assert panel.steps([0, 1, 2, 3, 4], [10, None, 0, 5]) == "M0 0H250M500 100H750V50H1000"
-    assert panel.area([0, 1, 2], [0, 0], [10, 5]) == "M0 0H250V50H500L500 100H250L250 100H0Z"
+    assert panel.make_step_path([0, 1, 2, 3, 4], [10, None, 0, 5]) == "M0 0H250M500 100H750V50H1000"
+    assert panel.make_area_path([0, 1, 2], [0, 0], [10, 5]) == "M0 0H250V50H500L500 100H250L250 100H0Z"
 
 
 @pytest.mark.parametrize("slice_s", [0.001, 0.01, 0.1])

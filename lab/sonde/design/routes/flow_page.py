@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.curves import Curve, Curves, build_curve_chart
-from sonde.charts.plot import render_table
-from sonde.charts.study import Study, StudySection, write_study
+from sonde.charts.plot import render_html_table
+from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.design.routes.diagram import draw_fabric
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.flows import FlowResult, TrafficSimulation
@@ -38,7 +38,7 @@ def write_flow_page(
     ]
     alarms = [sentence for _, _, compared in predictions if (sentence := describe_unknown(compared))]
     lead = "Predicted from the system file: nothing here was measured."
-    return write_study(Study(f"Routes: {title}", lead, [], alarms, sections), page_file)
+    return write_study_page(Study(f"Routes: {title}", lead, [], alarms, sections), page_file)
 
 
 def _make_sections(
@@ -61,7 +61,7 @@ def _make_sections(
             [f"{describe_flow_result(traffic.all_up)}.", _describe_spread(traffic)],
             [_draw_spread(traffic.all_up)],
         ),
-        StudySection("A router lost", [], [render_table(titles, rows)]),
+        StudySection("A router lost", [], [render_html_table(titles, rows)]),
     ]
     if compared:
         sentences = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import GIB, compute_sonde_figures
@@ -60,7 +60,9 @@ def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
         if row.phase.is_measured
     ]
     columns = ["phase", "result", "unit", "time", "by Sonde", "rules"]
-    sections = [StudySection("IO500", sentences, [render_table(columns, rows, "Results of IO500, each in its unit")])]
+    sections = [
+        StudySection("IO500", sentences, [render_html_table(columns, rows, "Results of IO500, each in its unit")])
+    ]
     # names of phases stay as they are, so these sentences keep their first letter
     reasons = [reason if reason.endswith((".", "!")) else f"{reason}." for reason in broken]
     return [*sections, StudySection("Why it is INVALID", reasons, [])] if broken else sections

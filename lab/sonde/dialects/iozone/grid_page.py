@@ -11,8 +11,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
-from sonde.charts.study import Study, StudySection, write_study
+from sonde.charts.plot import render_html_table
+from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.dialects.iozone.plans import IozoneCell
 from sonde.dialects.iozone.tables import COLUMNS
 from sonde.findings.assessment import Assessment, assess_phase_rate
@@ -81,7 +81,7 @@ def write_grid_page(
         alarms=_list_caveat_sentences([number.assessment for number in numbers.values()]),
         sections=[_make_table_section(grid, numbers), *surfaces],
     )
-    return write_study(study, output)
+    return write_study_page(study, output)
 
 
 def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
@@ -134,7 +134,7 @@ def _make_table_section(grid: Grid, numbers: Numbers) -> StudySection:
     ]
     caption = "KiB a second of one process. ° not a number of storage."
     return StudySection(
-        "All tests", [caption], [render_table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)]
+        "All tests", [caption], [render_html_table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)]
     )
 
 

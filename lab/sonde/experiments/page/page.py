@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
-from sonde.charts.study import Study, StudySection, write_study
+from sonde.charts.plot import render_html_table
+from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.experiments.claims.requirements import find_unmet_requirements
@@ -84,7 +84,7 @@ def write_experiment_page(
     if system is None and results.simulated and storage is not None and storage.system:
         system = read_system(find_system_file(storage.system))
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
-    write_study(build_experiment_page(results, runs, verdicts), page_file)
+    write_study_page(build_experiment_page(results, runs, verdicts), page_file)
     tables = [page_file.with_suffix(f".{extension}") for extension in formats]
     if tables:
         result_rows = build_result_table(runs)
@@ -205,4 +205,4 @@ def _make_missing_cells_section(results: Results) -> list[StudySection]:
     rows = [(cell, reason) for cell, reason in {**results.failures, **results.refusals}.items()]
     if not rows:
         return []
-    return [StudySection("Cells without a result", [], [render_table(["Cell", "Why"], rows, "", text_columns=2)])]
+    return [StudySection("Cells without a result", [], [render_html_table(["Cell", "Why"], rows, "", text_columns=2)])]

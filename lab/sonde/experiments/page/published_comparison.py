@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
@@ -138,7 +138,7 @@ def make_published_section(runs: MeasuredRuns, is_simulated: bool = False) -> tu
     messages = [EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
     if reasons:
         messages.append(f"Not {origin} here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
-    return messages, [render_table(columns, body, TITLES[is_simulated], text_columns=2)]
+    return messages, [render_html_table(columns, body, TITLES[is_simulated], text_columns=2)]
 
 
 def _make_table_row(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.page.points import Point, compute_point_ratio, format_place_label
@@ -59,7 +59,9 @@ def make_scaling_table(
                 ]
             )
     columns = ["", figure.x, "size", "rate", "S(k)", "E(k)", "for each unit of size", "of the stated peak"]
-    return Markup('<p class="note">{}</p>').format(EXPLANATION) + render_table(columns, rows, "Scaling", text_columns=2)
+    return Markup('<p class="note">{}</p>').format(EXPLANATION) + render_html_table(
+        columns, rows, "Scaling", text_columns=2
+    )
 
 
 def _format_peak_share(runs: MeasuredRuns, point: Point) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sonde.charts.curves import format_value
+from sonde.charts.curves import format_value_with_unit
 from sonde.experiments.claims.verdicts import ClaimResult, ComparisonResult, ContextResult
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.quantities import count_noun
@@ -30,7 +30,7 @@ def format_unit_suffix(unit: str) -> str:
 
 def format_amount(value: float, unit: str) -> str:
     """Formats a value with its unit: 1.60 GB/s, 20 kop/s, 34.8 s, 0.5."""
-    return format_value(value, format_unit_suffix(unit))
+    return format_value_with_unit(value, format_unit_suffix(unit))
 
 
 def format_interval(bounds: BoundedValue, digits: int = 3) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.page.points import (
@@ -58,7 +58,7 @@ def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tup
     note = f" For each {table_entry.per}." if table_entry.per else ""
     if note:
         messages.append(note.strip())
-    return messages, [render_table(columns, body, table_entry.title or table_entry.id, text_columns=len(names))]
+    return messages, [render_html_table(columns, body, table_entry.title or table_entry.id, text_columns=len(names))]
 
 
 def _format_metric_cells(points_by_metric: dict[str, Point], metrics: Sequence[str]) -> list[str]:
@@ -105,7 +105,9 @@ def make_all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]
     messages.append(COVERAGE_STATEMENT)
     if len(body) > MOST_ROWS:
         messages.append(f"{len(body) - MOST_ROWS} more rows are in the export.")
-    return messages, [render_table(columns, body[:MOST_ROWS], "Medians of all cells", text_columns=2)] if body else []
+    return messages, [
+        render_html_table(columns, body[:MOST_ROWS], "Medians of all cells", text_columns=2)
+    ] if body else []
 
 
 def _make_cell_row(runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:

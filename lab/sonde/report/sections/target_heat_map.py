@@ -10,7 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.storage_units import collect_unit_series, find_slow_units, list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
@@ -102,7 +102,7 @@ def _make_target_table(phase: PhaseRecord, targets_line: TargetsLine) -> Markup:
         sentences.append("latencies are those of operations that lie on one target alone")
     if unknown := describe_unknown_bytes(phase):
         sentences.append(unknown)
-    return render_table(
+    return render_html_table(
         ("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(sentences), 2
     )
 
@@ -143,7 +143,7 @@ def _make_unit_table(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> M
         " operations that lie on one target alone, the 99th percentile that of its worst target"
     )
     head = (name, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
-    return render_table(head, cells, text, 2)
+    return render_html_table(head, cells, text, 2)
 
 
 def _format_time(ns: float | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sonde.charts.plot import render_table
+from sonde.charts.plot import render_html_table
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import MemberRate
 from sonde.findings.targets import collect_target_rates, collect_target_usage, count_fragments, describe_pools
@@ -66,7 +66,7 @@ def _describe_files_of_targets(
         if pieces.unplaced:
             note += f", {quantities.display_size(pieces.unplaced)} without a place yet"
     note += f"; {pools}" if (pools := describe_pools(layout_line)) else ""
-    return render_table(head, rows, note)
+    return render_html_table(head, rows, note)
 
 
 SECTION = PhaseSection(35, _draw_targets)

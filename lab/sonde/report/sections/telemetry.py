@@ -52,12 +52,18 @@ def build_device_chart(
         time_axis, scale, 90, f"{device.device} on {phase_telemetry.host}: read and written, {scale.unit}"
     )
     positions = [float(edge - start) for edge in edges]
-    rate_panel.path("area dull", rate_panel.area(positions, [0.0] * len(rates), [float(rate) for rate in rates]))
-    rate_panel.path("line dull", rate_panel.steps(positions, [float(rate) for rate in rates]), "Rate of the device")
+    rate_panel.add_path(
+        "area dull", rate_panel.make_area_path(positions, [0.0] * len(rates), [float(rate) for rate in rates])
+    )
+    rate_panel.add_path(
+        "line dull", rate_panel.make_step_path(positions, [float(rate) for rate in rates]), "Rate of the device"
+    )
     percent = Axis(0.0, 1.0, (Tick(0.0, "0"), Tick(0.5, "50"), Tick(1.0, "100")))
     busy_panel = Panel(time_axis, percent, 40, "Time with requests outstanding, %")
     fractions = [min(1.0, float(value)) for value in busy]
-    busy_panel.path("count", busy_panel.area(positions, [0.0] * len(fractions), fractions), "Busy fraction")
+    busy_panel.add_path(
+        "count", busy_panel.make_area_path(positions, [0.0] * len(fractions), fractions), "Busy fraction"
+    )
     sentences = [f"{format_device(device)}.", *phase_telemetry.describe(), *describe_gaps(run, telemetry)]
     return Chart(
         kind="device",

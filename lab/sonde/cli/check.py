@@ -63,12 +63,12 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     """
     target = require_existing_directory(directory)
     display = make_display(get_messages_console(), quiet)
-    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
+    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
     archive.recover_unfinished_runs()
     try:
         result = FileSystemCheck(target, setup, full, _make_observer(display, full)).measure_all_parts()
     finally:
-        display.close()
+        display.end_display()
     page = _save_result(result, archive, report, quiet)
     if as_json:
         print_json({**result.to_json(), "report": str(page) if page else None})
@@ -84,16 +84,18 @@ def _make_observer(display: Display, full: bool) -> CheckObserver:
 
     def part(title: str, number: int, count: int, plan: Plan) -> None:
         if count:
-            display.set_position(number, count, max(0.0, ends - time.monotonic()) if ends is not None else None)
-        display.begin(title, number, count, plan)
+            display.set_run_position(number, count, max(0.0, ends - time.monotonic()) if ends is not None else None)
+        display.begin_run(title, number, count, plan)
 
     def expected(seconds: float, space: int) -> None:
         nonlocal ends
         ends = time.monotonic() + seconds
         wait = format_wait(round(seconds, -1) or seconds)
-        display.say(f"This takes about {wait} and up to {format_bytes(space)} of space{' (--full)' if full else ''}.")
+        display.print_message(
+            f"This takes about {wait} and up to {format_bytes(space)} of space{' (--full)' if full else ''}."
+        )
 
-    return CheckObserver(on_part=part, on_line=display.line, on_expected=expected)
+    return CheckObserver(on_part=part, on_line=display.show_record_line, on_expected=expected)
 
 
 def _save_result(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> Path | None:

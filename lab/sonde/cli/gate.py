@@ -154,12 +154,12 @@ def _make_repeat(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summar
             return repeat_run(
                 run,
                 archive,
-                display.line,
-                display.stopping,
-                lambda plan: display.begin(f"{plan.title or plan.id}, again", 1, 1, plan),
+                display.show_record_line,
+                display.report_stop_signal,
+                lambda plan: display.begin_run(f"{plan.title or plan.id}, again", 1, 1, plan),
             )
         finally:
-            display.close()
+            display.end_display()
 
     return repeat
 

@@ -51,20 +51,20 @@ class _TerminalView:
         self._display = display
 
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
-        self._display.begin(title, number, count, plan)
+        self._display.begin_run(title, number, count, plan)
 
     def line(self, kind: str, line: RecordLine) -> None:
-        self._display.line(kind, line)
+        self._display.show_record_line(kind, line)
 
     def close(self) -> None:
-        self._display.close()
+        self._display.end_display()
 
     def show(self, text: str) -> None:
-        self._display.close()
+        self._display.end_display()
         print_plain_text(text)
 
     def say(self, text: str) -> None:
-        self._display.close()
+        self._display.end_display()
         get_messages_console().print(text, soft_wrap=True)
 
 
@@ -160,7 +160,7 @@ def command(
 
     def setup(count: int) -> RunSetup:
         chosen = make_launcher(launcher, count, launcher_args)
-        return RunSetup(engine, archive, chosen, mpi_module, display.stopping)
+        return RunSetup(engine, archive, chosen, mpi_module, display.report_stop_signal)
 
     when = timestamp if timestamp is not None else datetime.now().astimezone().strftime("%Y.%m.%d-%H.%M.%S")
     _require_folder_name(when)
@@ -185,7 +185,7 @@ def command(
 
 def _print_default_ini(mandatory_only: bool) -> None:
     head = "# Supported and current values of the ini file" + " (Mandatory Phases Only)" * mandatory_only
-    print_plain_text(f"{head}:\n{format_settings(DEFAULTS, about=True, extra=not mandatory_only)}", end="")
+    print_plain_text(f"{head}:\n{format_settings(DEFAULTS, about=True, extra=not mandatory_only)}", line_end="")
 
 
 def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:

@@ -74,7 +74,7 @@ def command(
     began = datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Y")
     print_plain_text(make_heading(settings, arguments, sonde.__version__, began))
     if not settings.children:
-        print_plain_text(make_table_heading(), end="")
+        print_plain_text(make_table_heading(), line_end="")
     rates: dict[IozoneCell, dict[str, float]] = {}
     runs: dict[IozoneCell, RecordedRun] = {}
     group = make_run_id("iozone") if len(cells) > 1 else None
@@ -84,12 +84,14 @@ def command(
         ranks = max(1, cell.children)
         if launcher != LOCAL:
             plan = plan.with_settings(["tasks.processes=null"])
-        setup = RunSetup(engine, archive, make_launcher(launcher, ranks, launcher_args), None, display.stopping)
-        display.begin(plan.title, number, len(cells), plan)
+        setup = RunSetup(
+            engine, archive, make_launcher(launcher, ranks, launcher_args), None, display.report_stop_signal
+        )
+        display.begin_run(plan.title, number, len(cells), plan)
         try:
-            result = conduct_run(plan, setup, display.line, cell.name, {"group": group} if group else None)
+            result = conduct_run(plan, setup, display.show_record_line, cell.name, {"group": group} if group else None)
         except UserError:
-            display.close()
+            display.end_display()
             raise
         _print_cell(cell, result, settings, rates)
         folders.append(result.folder)
@@ -97,7 +99,7 @@ def command(
         if result.exit_code != EXIT_OK:
             worst = result
             break
-    display.close()
+    display.end_display()
     print_plain_text("\niozone test complete.")
     for words_of_caution in find_cautions(runs) if not quiet else ():
         get_messages_console().print(f"sonde: {words_of_caution}", soft_wrap=True)
@@ -114,10 +116,10 @@ def _print_cell(
     cell: IozoneCell, result: RunResult, settings: IozoneSettings, rates: dict[IozoneCell, dict[str, float]]
 ) -> None:
     if cell.children:
-        print_plain_text(make_throughput_blocks(cell, result.record, settings), end="")
+        print_plain_text(make_throughput_blocks(cell, result.record, settings), line_end="")
     else:
         rates[cell] = compute_rates(result.record, settings)
-        print_plain_text(make_table_row(cell, rates[cell], settings), end="")
+        print_plain_text(make_table_row(cell, rates[cell], settings), line_end="")
 
 
 def _write_page(

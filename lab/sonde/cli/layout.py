@@ -331,12 +331,12 @@ def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
 
     archive.recover_unfinished_runs()
     display = make_display(get_messages_console(), quiet)
-    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
-    display.begin(plan.title, 1, 1, plan)
+    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
+    display.begin_run(plan.title, 1, 1, plan)
     try:
-        result = conduct_run(plan, setup, display.line, plan.id)
+        result = conduct_run(plan, setup, display.show_record_line, plan.id)
     finally:
-        display.close()
+        display.end_display()
     if result.exit_code != EXIT_OK:
         raise make_failure(result.exit_code, result.text)
     return result.record

@@ -16,7 +16,7 @@ from sonde.model.errors import RecordError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.store.summary import read_summary
-from sonde.terminal.run_list import COLUMNS, RunListRow, print_run_list, split_by_group, split_by_run
+from sonde.terminal.run_list import COLUMNS, RunListRow, make_row_for_each_group, make_row_for_each_run, print_run_list
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _select_lines(
 ) -> tuple[list[RunListRow], int]:
     """The last rows of the table, and how many came before. Only the names of the others are read."""
     names = catalog.find_runs(["run", "group"], selected, None).table.to_pylist()
-    lines = split_by_run(names) if ungrouped else split_by_group(names, _SMALLEST_GROUP)
+    lines = make_row_for_each_run(names) if ungrouped else make_row_for_each_group(names, _SMALLEST_GROUP)
     last_lines = lines[-(count or _DEFAULT_COUNT) :]
     ids = [row["run"] for line in last_lines for row in line.runs]
     rows = catalog.find_runs(COLUMNS, replace(selected, ids=ids), None).table.to_pylist() if ids else []

@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
-        print_plain_text(error.format_message(), err=True)
+        print_plain_text(error.format_message(), to_stderr=True)
         return EXIT_BAD_INPUT
     except click.ClickException as error:
         return _report_error(_make_usage_message(error), EXIT_BAD_INPUT)
@@ -293,7 +293,7 @@ def _treat_signals_as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
 
 def _report_error(sentence: str, code: int) -> int:
     if sentence:
-        print_plain_text(f"sonde: {sentence}", err=True)
+        print_plain_text(f"sonde: {sentence}", to_stderr=True)
     return code
 
 

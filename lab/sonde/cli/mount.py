@@ -115,8 +115,8 @@ def command(
         ):
             arguments += [flag] if is_set else []
         if foreground:
-            print_plain_text(f"{directory} is {machine.id} until it is unmounted or interrupted.", err=True)
+            print_plain_text(f"{directory} is {machine.id} until it is unmounted or interrupted.", to_stderr=True)
         code = mount_machine(arguments, foreground)
     if not foreground:
-        print_plain_text(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", err=True)
+        print_plain_text(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", to_stderr=True)
     return code or EXIT_OK

@@ -78,17 +78,17 @@ def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, li
     plans = [plan_of(survey, point) for point in points]
     archive.recover_unfinished_runs()
     group = make_run_id("survey")
-    setup = RunSetup(engine, archive, on_stop=display.stopping)
+    setup = RunSetup(engine, archive, on_stop=display.report_stop_signal)
     try:
         for number, (point, plan) in enumerate(zip(points, plans, strict=True), 1):
-            display.begin(plan.title, number, len(points), plan)
-            result = conduct_run(plan, setup, display.line, plan.id, {"group": group})
+            display.begin_run(plan.title, number, len(points), plan)
+            result = conduct_run(plan, setup, display.show_record_line, plan.id, {"group": group})
             lines.append(make_line_head(survey, point) + make_line_tail(compute_results(result.record, survey)))
             encoding.print_plain_text(lines[-1])
             if result.exit_code != EXIT_OK:
                 raise make_failure(result.exit_code, result.text)
     finally:
-        display.close()
+        display.end_display()
 
 
 def _survey_by_objects(survey: SurveySettings, archive: Archive, system: System | None, lines: list[str]) -> None:

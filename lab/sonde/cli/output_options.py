@@ -12,7 +12,7 @@ from sonde.cli.completion import complete_names
 from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
 from sonde.model.errors import UserError, suggest_name
 from sonde.terminal.screen import get_messages_console, get_output_settings
-from sonde.terminal.table_export import FORMATS, write_tables
+from sonde.terminal.table_export import FORMATS, write_tables_to_stdout
 
 COLORS = ("auto", "always", "never")
 
@@ -73,7 +73,7 @@ def write_export() -> None:
     if not settings.export_format:
         return
     if settings.tables:
-        write_tables(settings.tables, settings.export_format)
+        write_tables_to_stdout(settings.tables, settings.export_format)
     for text in () if settings.tables else settings.texts:
         get_messages_console().print(text, soft_wrap=True)
 

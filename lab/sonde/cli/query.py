@@ -15,7 +15,7 @@ from sonde.model.errors import UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
-from sonde.terminal.encoding import encode_line
+from sonde.terminal.encoding import escape_as_line
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 _MAX_COMPLAINTS = 10
@@ -101,7 +101,7 @@ def _print_answer(answer: Any) -> None:
         longest = max(map(len, answer.columns))
         for row in cells:
             for name, value in zip(answer.columns, row, strict=True):
-                console.print(f"{encode_line(name):<{longest}}  {value}", soft_wrap=True)
+                console.print(f"{escape_as_line(name):<{longest}}  {value}", soft_wrap=True)
             console.print()
         return
     table = make_plain_table()
@@ -119,8 +119,8 @@ def _format_cell(value: Any) -> str:
         # Rates in bytes/s are printed without exponent.
         return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
     if isinstance(value, list):
-        return encode_line(" ".join(map(str, value)))
-    return "-" if value is None else encode_line(value)
+        return escape_as_line(" ".join(map(str, value)))
+    return "-" if value is None else escape_as_line(value)
 
 
 def _convert_to_json(value: Any) -> Any:

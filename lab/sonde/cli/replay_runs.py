@@ -42,12 +42,12 @@ class ReplayRunner:
     def run(self, plan: Plan, name: str, facts: Mapping[str, Any]) -> RunResult:
         """Raises UserError when the replay does not end well."""
         self.count += 1
-        self.display.begin(name, self.count, max(self.count, self.expected), plan)
+        self.display.begin_run(name, self.count, max(self.count, self.expected), plan)
         if self.launcher is None:
-            result = conduct_run(plan, self.setup, self.display.line, name, facts)
+            result = conduct_run(plan, self.setup, self.display.show_record_line, name, facts)
         else:
             launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
-            result = run_plan_in_simulator(plan, self.setup, self.display.line, launcher, name, facts)
+            result = run_plan_in_simulator(plan, self.setup, self.display.show_record_line, launcher, name, facts)
         if result.exit_code != EXIT_OK:
             raise make_failure(result.exit_code, result.text)
         return result
@@ -62,10 +62,10 @@ def open_replay_runner(
     if mount and system is None:
         raise UserError("--mount belongs to --on-model; name the simulated machine.")
     display = make_display(get_messages_console(), is_quiet)
-    stack.callback(display.close)
+    stack.callback(display.end_display)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-replay-")))
     archive.recover_unfinished_runs()
-    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
+    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
     if system is None:
         return ReplayRunner(setup, display, folder, str(require_existing_directory(str(directory))))
     machine = read_system(find_system_file(system))

@@ -13,7 +13,7 @@ from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.groups import remove_empty_groups
 from sonde.store.selection import Selection
-from sonde.terminal.encoding import encode_text
+from sonde.terminal.encoding import escape_control_characters
 from sonde.terminal.screen import get_messages_console, get_results_console
 
 _MAX_NAMES = 10
@@ -65,7 +65,7 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"Removing {description} cannot be undone; say --yes to do it without being asked.")
-        if not click.confirm(encode_text(f"Remove {description} for good?"), err=True):
+        if not click.confirm(escape_control_characters(f"Remove {description} for good?"), err=True):
             get_results_console().print("Nothing was removed.")
             return 0
     with open_progress_bar("removing") as step:

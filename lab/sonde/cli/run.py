@@ -32,7 +32,7 @@ from sonde.model.plan import Plan, read_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
 from sonde.store.summary import NAME as SUMMARY
-from sonde.terminal.run_tables import print_run
+from sonde.terminal.run_tables import print_run_tables
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
@@ -100,13 +100,15 @@ def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: O
     display = make_output_display(output)
     system = run_request.locations.system
     described = read_system(find_system_file(system)) if system else None
-    setup = RunSetup(find_engine(), output.archive, launcher, output.mpi_module, display.stopping, system=described)
+    setup = RunSetup(
+        find_engine(), output.archive, launcher, output.mpi_module, display.report_stop_signal, system=described
+    )
     output.archive.recover_unfinished_runs()
-    display.begin(plan.title, 1, 1, plan)
+    display.begin_run(plan.title, 1, 1, plan)
     try:
-        result = run_plan_once(plan, setup, display.line, run_request.labels)
+        result = run_plan_once(plan, setup, display.show_record_line, run_request.labels)
     finally:
-        display.close()
+        display.end_display()
     page = None
     if output.report:
         page = write_report_or_warn([result.folder], result.folder / "report.html", None, output.quiet)
@@ -138,6 +140,6 @@ def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet:
     else:
         console = get_results_console()
         console.print()
-        print_run(console, result.folder, result.record, read_json(result.folder / SUMMARY))
+        print_run_tables(console, result.folder, result.record, read_json(result.folder / SUMMARY))
         if page is not None:
             console.print(f"Report  {page}", soft_wrap=True)

@@ -26,8 +26,8 @@ from sonde.store.selection import Selection
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import read_tags
 from sonde.terminal.imported_tables import print_imported_run
-from sonde.terminal.run_list import COLUMNS, print_run_list, split_by_run
-from sonde.terminal.run_tables import print_run
+from sonde.terminal.run_list import COLUMNS, make_row_for_each_run, print_run_list
+from sonde.terminal.run_tables import print_run_tables
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 from sonde.terminal.target_tables import build_targets_document
 from sonde.terminal.trace_tables import build_trace_document, print_trace
@@ -76,7 +76,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
         if record is None:
             print_imported_run(console, folder, read_json(folder / SUMMARY) or {})
         else:
-            print_run(console, folder, record, _build_run(folder, record, machine).notes)
+            print_run_tables(console, folder, record, _build_run(folder, record, machine).notes)
     for folder in folders:
         console.print(f"Files  {folder}", soft_wrap=True, style="dim")
     return 0
@@ -86,7 +86,7 @@ def _print_members(archive: Archive, name: str, folders: list[Path]) -> None:
     """Prints one row for each run of a large group, and where the rest is."""
     selected = Selection(ids=[folder.name for folder in folders], calibrations=True)
     rows = open_catalog(archive.root).find_runs(COLUMNS, selected, None).table.to_pylist()
-    print_run_list(split_by_run(rows))
+    print_run_list(make_row_for_each_run(rows))
     page = locate_group_folder(archive.root, name) / REPORT
     report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {name}` writes a page"
     text = f"sonde: {name} has {len(folders)} runs; `sonde show RUN` prints the phases of one, and {report}."

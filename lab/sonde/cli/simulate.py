@@ -38,7 +38,7 @@ from sonde.terminal.screen import get_messages_console
 
 def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: bool) -> None:
     if is_requested and not ctx.resilient_parsing:
-        print_plain_text(list_known_faults(find_simulator()), end="")
+        print_plain_text(list_known_faults(find_simulator()), line_end="")
         ctx.exit(EXIT_OK)
 
 
@@ -163,12 +163,12 @@ def _simulate_plan(
     as_json: bool,
 ) -> int:
     display = make_display(get_messages_console(), quiet)
-    setup = RunSetup(find_engine(), archive, on_stop=display.stopping, system=machine)
-    display.begin(plan.title, 1, 1, plan)
+    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal, system=machine)
+    display.begin_run(plan.title, 1, 1, plan)
     try:
-        result = simulate_plan_once(plan, setup, display.line, launcher, labels, traces)
+        result = simulate_plan_once(plan, setup, display.show_record_line, launcher, labels, traces)
     finally:
-        display.close()
+        display.end_display()
     print_run_result(result, None, as_json, quiet)
     if result.exit_code != EXIT_OK:
         raise make_failure(result.exit_code, result.text)

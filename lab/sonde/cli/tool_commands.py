@@ -54,23 +54,23 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
             _exec_engine_as_rank(line, mpi_module)
         display = make_display(get_messages_console(), quiet)
         chosen = make_launcher(launcher, tasks, launcher_args)
-        setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.stopping)
+        setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.report_stop_signal)
         plans = resolve_plans(line, setup)
         if not plans:
             return _pass_through(line, setup)
         _check_launcher(plans, launcher, tasks)
         archive.recover_unfinished_runs()
-        display.begin(plans[0].title, 1, len(plans), plans[0])
+        display.begin_run(plans[0].title, 1, len(plans), plans[0])
         try:
             result = conduct_tool_run(
                 line,
                 plans,
                 setup,
-                display.line,
-                lambda index: display.begin(plans[index].title, index + 1, len(plans), plans[index]),
+                display.show_record_line,
+                lambda index: display.begin_run(plans[index].title, index + 1, len(plans), plans[index]),
             )
         finally:
-            display.close()
+            display.end_display()
         _print_result(result, report, quiet)
         result.raise_failure()
         return EXIT_OK
@@ -106,7 +106,7 @@ def _pass_through(line: ToolCommand, setup: RunSetup) -> int:
 
 
 def _print_result(result: ToolResult, report: bool, quiet: bool) -> None:
-    print_plain_text(result.output, end="")
+    print_plain_text(result.output, line_end="")
     console = get_messages_console()
     for remark in result.engine_messages.splitlines() if not quiet else ():
         # main prints the final error message once.

@@ -167,9 +167,9 @@ def command(
 def _make_tuning(stack: ExitStack, call: _TuneCall, requests: Sequence[TuneRequest], archive: Archive) -> Tuning:
     """The tuning on this machine or on a model, with its journal open until the stack is closed."""
     display = make_display(get_messages_console(), call.quiet)
-    stack.callback(display.close)
+    stack.callback(display.end_display)
     group = make_run_id("tune")
-    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
+    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
     runner: EngineTuneRunner
     if call.system is None:
         if call.directory is None:
@@ -189,7 +189,7 @@ def _make_tuning(stack: ExitStack, call: _TuneCall, requests: Sequence[TuneReque
     archive.recover_unfinished_runs()
     journal = stack.enter_context(open_journal())
     require_clean_journal(journal)
-    return Tuning(plan, directory, runner, journal, call.rule, call.seed, call.device, display.say)
+    return Tuning(plan, directory, runner, journal, call.rule, call.seed, call.device, display.print_message)
 
 
 def _restore_settings(as_json: bool) -> int:

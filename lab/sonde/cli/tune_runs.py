@@ -46,7 +46,7 @@ class EngineTuneRunner:
     def measure(self, variant: TuneVariant) -> float:
         """See `TuneRunner`."""
         self.count += 1
-        self.display.begin(variant.title, self.count, max(self.count, self.expected), variant.plan)
+        self.display.begin_run(variant.title, self.count, max(self.count, self.expected), variant.plan)
         result = self._run(variant)
         if result.exit_code != EXIT_OK:
             raise make_failure(result.exit_code, result.text)
@@ -54,7 +54,9 @@ class EngineTuneRunner:
 
     def _run(self, variant: TuneVariant) -> RunResult:
         setup = replace(self.setup, environment={**self.setup.environment, **_make_environment(variant.environment)})
-        return conduct_run(variant.plan, setup, self.display.line, "tune", {"role": "tune", "group": self.group})
+        return conduct_run(
+            variant.plan, setup, self.display.show_record_line, "tune", {"role": "tune", "group": self.group}
+        )
 
 
 @dataclass
@@ -71,7 +73,7 @@ class SimulatedTuneRunner(EngineTuneRunner):
             self.launcher, seed=self.launcher.seed + self.count, system=self._write_system(variant.model)
         )
         facts = {"role": "tune", "group": self.group}
-        return run_plan_in_simulator(variant.plan, self.setup, self.display.line, launcher, "tune", facts)
+        return run_plan_in_simulator(variant.plan, self.setup, self.display.show_record_line, launcher, "tune", facts)
 
     def _write_system(self, parameters: Mapping[str, str]) -> Path:
         """The system file with these parameters; each set of parameters is written once."""

@@ -25,5 +25,5 @@ def command(directory: Path) -> int:
     More: sonde help concepts/mount
     """
     unmount_machine(directory)
-    print_plain_text(f"{directory} is unmounted.", err=True)
+    print_plain_text(f"{directory} is unmounted.", to_stderr=True)
     return EXIT_OK

@@ -65,19 +65,21 @@ def run_experiment_request(
     engine runs on this machine. Raises UserError for an unknown location name."""
     locations = request.locations
     system = read_system(find_system_file(locations.system)) if locations.system else None
-    setup = RunSetup(find_engine(), archive, mpi_module=mpi_module, on_stop=display.stopping, system=system)
+    setup = RunSetup(find_engine(), archive, mpi_module=mpi_module, on_stop=display.report_stop_signal, system=system)
     heading: list[Callable[[Attempt], None]] = []
 
     def begin_attempt(attempt: Attempt) -> None:
         heading[-1](attempt)
 
     executor: Executor = (
-        create_executor(setup, display.line, begin_attempt)
+        create_executor(setup, display.show_record_line, begin_attempt)
         if create_executor is not None
-        else EngineExecutor(setup, display.line, locations.launcher, locations.launcher_args, begin_attempt)
+        else EngineExecutor(setup, display.show_record_line, locations.launcher, locations.launcher_args, begin_attempt)
     )
     if archive.list_runs_under_way(request.group):
-        display.say("A run of this experiment is still in progress although its runner ended: waiting for it.")
+        display.print_message(
+            "A run of this experiment is still in progress although its runner ended: waiting for it."
+        )
     while archive.list_runs_under_way(request.group):
         time.sleep(_WAIT_S)
     archive.recover_unfinished_runs()
@@ -92,7 +94,7 @@ def run_experiment_request(
     try:
         ended = runner.run_all_cells(prepared, forecasts)
     finally:
-        display.close()
+        display.end_display()
     if ended.failures:
         _remove_leftover_files(setup.engine, archive, request.group)
     return evaluate_stored_results(ended, read_group_results(archive, request.group), system)
@@ -116,15 +118,15 @@ def _make_runner_observer(
             f"warm-up {scheduled_run.repeat + 1}" if scheduled_run.warm_up else f"repeat {scheduled_run.repeat + 1}"
         )
         name = f"{experiment_title}, {scheduled_run.cell.id}" if scheduled_run.cell.id != "base" else experiment_title
-        display.set_position(run_number, run_count, remaining_s)
+        display.set_run_position(run_number, run_count, remaining_s)
         print_heading.append(
-            lambda attempt: display.begin(f"{name}, {repeat_name}", run_number, run_count, attempt.plan)
+            lambda attempt: display.begin_run(f"{name}, {repeat_name}", run_number, run_count, attempt.plan)
         )
 
     def display_seed(seed_number: int) -> None:
-        display.say(f"Seed of the order: {seed_number}")
+        display.print_message(f"Seed of the order: {seed_number}")
 
-    return RunnerObserver(on_seed=display_seed, on_begin=display_run_begin, on_message=display.say)
+    return RunnerObserver(on_seed=display_seed, on_begin=display_run_begin, on_message=display.print_message)
 
 
 def _remove_leftover_files(engine: Engine, archive: Archive, run_group: str) -> None:

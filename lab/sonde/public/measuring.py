@@ -76,12 +76,12 @@ def run(
             find_engine(),
             folder,
             make_launcher(launcher, ranks, launcher_args),
-            on_stop=display.stopping,
+            on_stop=display.report_stop_signal,
             system=described,
         )
         folder.recover_unfinished_runs()
-        display.begin(loaded.title, 1, 1, loaded)
-        result = run_plan_once(loaded, setup, display.line, labels)
+        display.begin_run(loaded.title, 1, 1, loaded)
+        result = run_plan_once(loaded, setup, display.show_record_line, labels)
     return _to_successful_run(result)
 
 
@@ -114,9 +114,9 @@ def simulate(
         show_progress(progress) as display,
         prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher,
     ):
-        setup = RunSetup(find_engine(), folder, on_stop=display.stopping, system=machine)
-        display.begin(loaded.title, 1, 1, loaded)
-        result = simulate_plan_once(loaded, setup, display.line, launcher, labels)
+        setup = RunSetup(find_engine(), folder, on_stop=display.report_stop_signal, system=machine)
+        display.begin_run(loaded.title, 1, 1, loaded)
+        result = simulate_plan_once(loaded, setup, display.show_record_line, launcher, labels)
     return _to_successful_run(result)
 
 
@@ -193,9 +193,9 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
     target = require_existing_directory(str(directory))
     folder = open_folder(archive)
     with show_progress(progress) as display:
-        setup = RunSetup(find_engine(), folder, on_stop=display.stopping)
+        setup = RunSetup(find_engine(), folder, on_stop=display.report_stop_signal)
         folder.recover_unfinished_runs()
-        observer = CheckObserver(on_part=_make_part_observer(display), on_line=display.line)
+        observer = CheckObserver(on_part=_make_part_observer(display), on_line=display.show_record_line)
         result = FileSystemCheck(target, setup, full, observer).measure_all_parts()
     store_check_result(result, folder)
     if result.exit_code != EXIT_OK:
@@ -217,8 +217,8 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
 def _make_part_observer(display: Display) -> Any:
     def begin_part(title: str, number: int, count: int, plan: Any) -> None:
         if count:
-            display.set_position(number, count, None)
-        display.begin(title, number, count, plan)
+            display.set_run_position(number, count, None)
+        display.begin_run(title, number, count, plan)
 
     return begin_part
 
@@ -233,7 +233,7 @@ def show_progress(is_shown: bool) -> Iterator[Display]:
     try:
         yield display
     finally:
-        display.close()
+        display.end_display()
 
 
 def _read_plan_document(plan: PlanSource) -> tuple[str, dict[str, Any]]:

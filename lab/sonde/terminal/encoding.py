@@ -17,12 +17,12 @@ from sonde.model.escaping import escape_line, escape_text
 _ESCAPED = re.compile(r"[^\x20-\x7e\n]")
 
 
-def encode_text(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """Text of one or more lines without control and format characters besides newline and tab: ``\\x1b`` for ESC."""
     return text if text.isascii() and text.isprintable() else escape_text(text)
 
 
-def encode_line(text: object) -> str:
+def escape_as_line(text: object) -> str:
     """The same for what must stay on one line, like a cell of a table."""
     return escape_line(text, sys.maxsize)
 
@@ -39,8 +39,8 @@ def _escape_for_json(character: str) -> str:
     return json.dumps(character, ensure_ascii=True)[1:-1] if character != "\x7f" else "\\u007f"
 
 
-def print_plain_text(text: str, err: bool = False, end: str = "\n") -> None:
+def print_plain_text(text: str, to_stderr: bool = False, line_end: str = "\n") -> None:
     """Text without layout, like the output of another tool, on standard output or standard error."""
-    stream = sys.stderr if err else sys.stdout
-    stream.write(encode_text(text) + end)
+    stream = sys.stderr if to_stderr else sys.stdout
+    stream.write(escape_control_characters(text) + line_end)
     stream.flush()

@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Column, Table
 from rich.text import Text
 
-from sonde.terminal.encoding import encode_line, encode_text
+from sonde.terminal.encoding import escape_as_line, escape_control_characters
 
 _GAP = 2
 # A word longer than this may be folded in the middle: paths and sentences of machines.
@@ -53,7 +53,7 @@ class FittingTable(Table):
         room = options.max_width - _GAP * (len(measured) - 1)
         styles = [str(row.style or "") for row in self.rows]
         if sum(item.least for item in measured) > room:
-            yield from self._make_cards(console, options.max_width, heads, rows, styles)
+            yield from self._iterate_row_cards(console, options.max_width, heads, rows, styles)
             return
         widths = _distribute_width(measured, room)
         yield from self._split_at_headings(console, widths, heads, rows, sections, styles)
@@ -62,16 +62,16 @@ class FittingTable(Table):
         self,
         console: Console,
         widths: Sequence[int],
-        heads: Sequence[Text],
+        header_cells: Sequence[Text],
         rows: Sequence[Sequence[Text]],
-        sections: Sequence[bool],
+        is_section_end: Sequence[bool],
         styles: Sequence[str],
     ) -> Iterator[RenderableType]:
         """Tables of equal widths, and between them the rows that are a heading and nothing else."""
         part = self._build_table(
-            widths, [_fold_text(console, head, width) for head, width in zip(heads, widths, strict=True)]
+            widths, [_fold_text(console, head, width) for head, width in zip(header_cells, widths, strict=True)]
         )
-        for row, alone, style in zip(rows, sections, styles, strict=True):
+        for row, alone, style in zip(rows, is_section_end, styles, strict=True):
             if alone and len(row) > 1:
                 if part.rows or part.show_header:
                     yield part
@@ -97,11 +97,11 @@ class FittingTable(Table):
             table.add_column(head, justify=column.justify, width=width, no_wrap=True, style=column.style)
         return table
 
-    def _make_cards(
+    def _iterate_row_cards(
         self,
         console: Console,
         width: int,
-        heads: Sequence[Text],
+        header_cells: Sequence[Text],
         rows: Sequence[Sequence[Text]],
         styles: Sequence[str],
     ) -> Iterator[RenderableType]:
@@ -109,24 +109,26 @@ class FittingTable(Table):
         for row, style in zip(rows, styles, strict=True):
             name, *cells = row
             if name.plain.strip():
-                yield _make_line(name, style)
+                yield _make_unbreakable_line(name, style)
             items = [
                 Text.assemble((f"{head.plain} ", "dim"), cell) if self.show_header and head.plain else cell
-                for head, cell in zip(heads[1:], cells, strict=True)
+                for head, cell in zip(header_cells[1:], cells, strict=True)
                 if cell.plain.strip() not in ("", "-")
             ]
-            yield from (_make_line(item, style) for item in _fill_lines(console, items, width - _GAP))
+            yield from (
+                _make_unbreakable_line(item, style) for item in _join_texts_into_lines(console, items, width - _GAP)
+            )
 
 
 def _encode_cell(cell: object) -> Text:
     """The cell, encoded before it is measured. A text without styles is data and stays on one line."""
     if not isinstance(cell, Text):
-        return Text(encode_line(cell))
-    plain = encode_text(cell.plain)
+        return Text(escape_as_line(cell))
+    plain = escape_control_characters(cell.plain)
     return cell.copy() if plain == cell.plain else Text(plain, cell.style)
 
 
-def _make_line(text: Text, style: str) -> Text:
+def _make_unbreakable_line(text: Text, style: str) -> Text:
     """A line that nothing cuts: a name longer than the terminal goes on in the next line of it."""
     text.no_wrap, text.overflow = True, "ignore"
     if style:
@@ -134,7 +136,7 @@ def _make_line(text: Text, style: str) -> Text:
     return text
 
 
-def _join_units(text: Text) -> Text:
+def _bind_numbers_to_units(text: Text) -> Text:
     """The text with each number tied to its unit."""
     tied = text.copy()
     plain = _QUANTITY.sub(lambda result: result[0].replace(" ", _TIED).replace("\u00a0", _TIED), text.plain)
@@ -144,27 +146,33 @@ def _join_units(text: Text) -> Text:
 
 def _fold_text(console: Console, text: Text, width: int) -> Text:
     """The text in lines of at most `width`, broken between words."""
-    lines = list(_join_units(text).wrap(console, max(1, width), overflow="fold"))
+    lines = list(_bind_numbers_to_units(text).wrap(console, max(1, width), overflow="fold"))
     for line in lines:
         line.plain = line.plain.rstrip().replace(_TIED, " ")
     return Text("\n").join(lines)
 
 
-def _measure_column(column: Column, head: Text, cells: Sequence[Text]) -> _Fitted:
+def _measure_column(column: Column, header_cell: Text, cells: Sequence[Text]) -> _Fitted:
     """What the column needs and would like."""
     folds = column.justify != "right" and not column.no_wrap
-    natural = max((line.cell_len for cell in (head, *cells) for line in cell.split("\n", allow_blank=True)), default=0)
-    sentences = [len(word) for cell in (head, *(cells if folds else ())) for word in _join_units(cell).plain.split()]
+    natural = max(
+        (line.cell_len for cell in (header_cell, *cells) for line in cell.split("\n", allow_blank=True)), default=0
+    )
+    sentences = [
+        len(word)
+        for cell in (header_cell, *(cells if folds else ()))
+        for word in _bind_numbers_to_units(cell).plain.split()
+    ]
     least = min(max(sentences, default=0), _LONGEST_WORD)
     if not folds:
         least = max(least, max((line.cell_len for cell in cells for line in cell.split("\n")), default=0))
     return _Fitted(min(least, natural), natural, folds)
 
 
-def _distribute_width(columns: Sequence[_Fitted], room: int) -> list[int]:
+def _distribute_width(columns: Sequence[_Fitted], total_width: int) -> list[int]:
     """The widths: what each needs, and of the rest as much as each would like, shared evenly."""
     widths = [column.least for column in columns]
-    remaining = room - sum(widths)
+    remaining = total_width - sum(widths)
     while remaining > 0:
         wanting = [index for index, column in enumerate(columns) if widths[index] < column.natural]
         if not wanting:
@@ -177,10 +185,10 @@ def _distribute_width(columns: Sequence[_Fitted], room: int) -> list[int]:
     return [max(1, width) for width in widths]
 
 
-def _fill_lines(console: Console, items: Sequence[Text], width: int) -> Iterator[Text]:
+def _join_texts_into_lines(console: Console, texts: Sequence[Text], width: int) -> Iterator[Text]:
     """The items in lines of at most `width`, as many in one as fit, set in by two; long ones are folded."""
     line = Text()
-    for item in items:
+    for item in texts:
         parts = _fold_text(console, item, width).split("\n")
         for index, part in enumerate(parts):
             is_separated = index > 0 or (line.plain and line.cell_len + _GAP + part.cell_len > width)

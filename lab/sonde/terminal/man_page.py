@@ -33,24 +33,28 @@ def make_man_pages(program: click.Group) -> dict[str, str]:
     return {f"{name}.1": text for name, text in pages.items()}
 
 
-def _make_header(name: str, summary: str) -> list[str]:
+def _make_man_header(page_name: str, summary: str) -> list[str]:
     day = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
-    title = f'.TH {_escape_roff(name.upper())} 1 {day} "Sonde {_escape_roff(__version__)}" "Sonde manual"'
-    first, *remaining = _fold_lines(f"{name} @ {summary}")
+    title = f'.TH {_escape_roff(page_name.upper())} 1 {day} "Sonde {_escape_roff(__version__)}" "Sonde manual"'
+    first, *remaining = _fold_input_lines(f"{page_name} @ {summary}")
     return [title, ".SH NAME", first.replace(" @ ", " \\- ", 1), *remaining]
 
 
 def _format_program(program: click.Group, context: click.Context) -> str:
-    lines = _make_header("sonde", "measure storage and report how far the numbers can be trusted")
+    lines = _make_man_header("sonde", "measure storage and report how far the numbers can be trusted")
     lines += [".SH SYNOPSIS", ".B sonde", ".RI [ options ]", ".I verb", ".RI [ arguments ]"]
-    lines += [".SH DESCRIPTION", *_format_text(program.help or "")]
+    lines += [".SH DESCRIPTION", *_convert_help_to_roff(program.help or "")]
     lines += _format_options(program, context)
     lines += [".SH VERBS"]
     names = program.list_commands(context)
     for name in names:
         verb = program.get_command(context, name)
         if verb is not None:
-            lines += [".TP", f".BR sonde\\-{_escape_roff(name)} (1)", *_fold_lines(verb.get_short_help_str(limit=1000))]
+            lines += [
+                ".TP",
+                f".BR sonde\\-{_escape_roff(name)} (1)",
+                *_fold_input_lines(verb.get_short_help_str(limit=1000)),
+            ]
     lines += [".SH SEE ALSO", _format_references([f"sonde-{name}" for name in names])]
     return "\n".join(lines) + "\n"
 
@@ -58,13 +62,13 @@ def _format_program(program: click.Group, context: click.Context) -> str:
 def _format_verb(verb: click.Command, context: click.Context) -> str:
     name = context.command_path
     summary = verb.get_short_help_str(limit=1000).rstrip(".")
-    lines = _make_header(name.replace(" ", "-"), summary[:1].lower() + summary[1:])
+    lines = _make_man_header(name.replace(" ", "-"), summary[:1].lower() + summary[1:])
     lines += [".SH SYNOPSIS", *_format_usage(verb, context)]
-    lines += [".SH DESCRIPTION", *_format_text(verb.help or "")]
+    lines += [".SH DESCRIPTION", *_convert_help_to_roff(verb.help or "")]
     lines += _format_options(verb, context)
-    for path, command, inner in _walk_subcommands(verb, context):
+    for path, command, inner in _iterate_subcommands(verb, context):
         lines += [f'.SH "{_escape_roff(path.upper())}"', *_format_usage(command, inner), ".PP"]
-        lines += [*_format_text(command.help or ""), *_format_options(command, inner, ".SS Options")]
+        lines += [*_convert_help_to_roff(command.help or ""), *_format_options(command, inner, ".SS Options")]
     topic = _MORE.search(verb.help or "")
     references = [_format_references(["sonde"])]
     if topic:
@@ -72,19 +76,19 @@ def _format_verb(verb: click.Command, context: click.Context) -> str:
     return "\n".join([*lines, ".SH SEE ALSO", *references]) + "\n"
 
 
-def _walk_subcommands(
-    verb: click.Command, context: click.Context
+def _iterate_subcommands(
+    parent_command: click.Command, context: click.Context
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
-    commands: Mapping[str, click.Command] = verb.commands if isinstance(verb, click.Group) else {}
+    commands: Mapping[str, click.Command] = parent_command.commands if isinstance(parent_command, click.Group) else {}
     for name, command in sorted(commands.items()):
         inner = click.Context(command, info_name=name, parent=context)
         yield inner.command_path, command, inner
-        yield from _walk_subcommands(command, inner)
+        yield from _iterate_subcommands(command, inner)
 
 
 def _format_usage(command: click.Command, context: click.Context) -> list[str]:
     pieces = " ".join(command.collect_usage_pieces(context))
-    return [f".B {_escape_roff(context.command_path)}", *_fold_lines(pieces)]
+    return [f".B {_escape_roff(context.command_path)}", *_fold_input_lines(pieces)]
 
 
 def _format_options(command: click.Command, context: click.Context, heading: str = ".SH OPTIONS") -> list[str]:
@@ -92,21 +96,21 @@ def _format_options(command: click.Command, context: click.Context, heading: str
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None and not (isinstance(parameter, click.Option) and record[0] == _GROUP_HELP_OPTION):
-            lines += [".TP", f".B {_escape_roff(record[0])}", *_fold_lines(record[1] or "No description.")]
+            lines += [".TP", f".B {_escape_roff(record[0])}", *_fold_input_lines(record[1] or "No description.")]
     return [heading, *lines] if lines else []
 
 
-def _format_references(names: list[str]) -> str:
+def _format_references(page_names: list[str]) -> str:
     return "\n".join(
-        f".BR {_escape_roff(name)} (1){',' if position < len(names) else ''}"
-        for position, name in enumerate(names, start=1)
+        f".BR {_escape_roff(name)} (1){',' if position < len(page_names) else ''}"
+        for position, name in enumerate(page_names, start=1)
     )
 
 
-def _format_text(text: str) -> list[str]:
+def _convert_help_to_roff(help_text: str) -> list[str]:
     """Returns paragraphs of a help text as man macros: those after a \\b keep their lines, examples get a heading."""
     lines: list[str] = []
-    paragraphs = [part for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if part.strip()]
+    paragraphs = [part for part in re.split(r"\n\s*\n", inspect.cleandoc(help_text)) if part.strip()]
     for position, paragraph in enumerate(paragraphs):
         if _MORE.search(paragraph):
             continue
@@ -118,7 +122,7 @@ def _format_text(text: str) -> list[str]:
         if is_verbatim:
             lines += [".PP", ".nf", *(_escape_roff(line.rstrip()) for line in body.splitlines()), ".fi"]
         else:
-            lines += [*([".PP"] if position else []), *_fold_lines(body)]
+            lines += [*([".PP"] if position else []), *_fold_input_lines(body)]
     return _drop_empty_paragraphs(lines)
 
 
@@ -132,14 +136,14 @@ def _drop_empty_paragraphs(lines: list[str]) -> list[str]:
     return output
 
 
-def _fold_lines(text: str) -> list[str]:
+def _fold_input_lines(roff_text: str) -> list[str]:
     """Returns text as input lines that are not longer than 80 bytes with their escapes, as mandoc asks."""
-    lines = textwrap.wrap(" ".join(text.split()), 70, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(" ".join(roff_text.split()), 70, break_long_words=False, break_on_hyphens=False)
     return [_escape_roff(line) for line in lines]
 
 
-def _escape_roff(text: str) -> str:
+def _escape_roff(input_line: str) -> str:
     """Returns text for one input line of roff: backslashes, hyphens of options, and a leading dot or quote."""
-    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    escaped = input_line.replace("\\", "\\e").replace("-", "\\-")
     escaped = escaped.replace("“", '"').replace("”", '"')
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

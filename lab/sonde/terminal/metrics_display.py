@@ -40,18 +40,18 @@ class MetricsDisplay(Display):
         except OSError as reason:
             raise MachineError(f"--metrics: {path} cannot be written: {reason.strerror}.") from None
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+    def begin_run(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._progress = RunProgress(plan)
         self._labels = {"plan": plan.id, "target": plan.target_name}
         self._position, self._errors = (number, count), 0
         self._write_or_say()
-        self._display.begin(title, number, count, plan)
+        self._display.begin_run(title, number, count, plan)
 
-    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
-        self._display.set_position(number, count, remaining_s)
+    def set_run_position(self, number: int, count: int, remaining_s: float | None) -> None:
+        self._display.set_run_position(number, count, remaining_s)
 
-    def line(self, kind: str, line: RecordLine) -> None:
-        self._progress.update(line)
+    def show_record_line(self, kind: str, line: RecordLine) -> None:
+        self._progress.apply_record_line(line)
         match line:
             case ErrorLine():
                 self._errors += 1
@@ -61,20 +61,20 @@ class MetricsDisplay(Display):
                 self._write_or_say()
             case _:
                 pass
-        self._display.line(kind, line)
+        self._display.show_record_line(kind, line)
 
-    def say(self, text: str) -> None:
-        self._display.say(text)
+    def print_message(self, text: str) -> None:
+        self._display.print_message(text)
 
-    def stopping(self) -> None:
-        self._display.stopping()
+    def report_stop_signal(self) -> None:
+        self._display.report_stop_signal()
 
-    def close(self) -> None:
+    def end_display(self) -> None:
         if self._directory is not None:
             self._directory.remove_file(self._path.name, missing_ok=True)
             self._directory.close()
             self._directory = None
-        self._display.close()
+        self._display.end_display()
 
     def _write_or_say(self) -> None:
         if self._directory is None:
@@ -84,7 +84,7 @@ class MetricsDisplay(Display):
         except OSError as reason:
             self._directory.close()
             self._directory = None
-            self._display.say(f"The metrics are not written any more: {self._path}: {reason.strerror}.")
+            self._display.print_message(f"The metrics are not written any more: {self._path}: {reason.strerror}.")
 
     def _write(self, directory: ConfinedDirectory) -> None:
         part = f".{self._path.name}.part"
@@ -112,7 +112,7 @@ class MetricsDisplay(Display):
             ("sonde_phase_bytes_per_second", "Rate of the last quarter of a second.", progress.bytes_per_s),
             ("sonde_phase_operations_per_second", "Rate of the last quarter of a second.", progress.ops_per_s),
             ("sonde_phase_active_tasks", "Tasks that transfer data at this moment.", progress.active),
-            ("sonde_phase_ratio", "How much of the phase is done, 0 to 1.", _to_ratio(state.percent)),
+            ("sonde_phase_ratio", "How much of the phase is done, 0 to 1.", _to_ratio(state.percent_done)),
         ):
             text.add_family(name, meaning, [] if value is None else [(phase, float(value))])
         return text.render()

@@ -35,9 +35,9 @@ _ENDINGS = {
 }
 
 
-def format_headline_rate(end: PhaseEndLine) -> str:
+def format_headline_rate(phase_end: PhaseEndLine) -> str:
     """The rate that matters most for a phase of this transfer size."""
-    rate = end.rates.total or end.rates.transfer
+    rate = phase_end.rates.total or phase_end.rates.transfer
     if rate is None:
         return "-"
     return format_rate_by_transfer(rate.bytes_per_s, rate.ops_per_s)
@@ -50,45 +50,45 @@ def format_rate_by_transfer(bytes_per_s: float, ops_per_s: float) -> str:
     return format_rate(bytes_per_s)
 
 
-def describe_phase_end(end: PhaseEndLine) -> str:
+def describe_phase_end(phase_end: PhaseEndLine) -> str:
     """What was moved, in which time, and what of it deserves a word."""
-    elapsed = end.seconds.elapsed
+    elapsed = phase_end.seconds.elapsed
     moved = (
-        counted(end.ops.done, "operation")
-        if end.ops.done and not end.bytes.transferred
-        else format_bytes(end.bytes.transferred)
+        counted(phase_end.ops.done, "operation")
+        if phase_end.ops.done and not phase_end.bytes.transferred
+        else format_bytes(phase_end.bytes.transferred)
     )
     sentences = [f"{moved} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
-    if end.walk is not None and end.walk.matched is not None:
-        sentences.append(f"{end.walk.matched:,} found")
-    fsync = end.seconds.fsync
+    if phase_end.walk is not None and phase_end.walk.matched is not None:
+        sentences.append(f"{phase_end.walk.matched:,} found")
+    fsync = phase_end.seconds.fsync
     if fsync and elapsed and fsync > 0.05 * elapsed:
         sentences.append(f"of which {format_seconds(fsync)} fsync")
-    if end.verify is not None and end.verify.checked_bytes:
-        bad = end.verify.mismatches
-        checked = format_bytes(end.verify.checked_bytes)
+    if phase_end.verify is not None and phase_end.verify.checked_bytes:
+        bad = phase_end.verify.mismatches
+        checked = format_bytes(phase_end.verify.checked_bytes)
         sentences.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
-    sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _describe_streams(end)]
-    sentences += _describe_directions(end)
-    sentences += _describe_training(end)
-    if end.ops.failed:
-        sentences.append(f"{counted(end.ops.failed, 'operation')} failed")
-    if _ENDINGS.get(end.stopped_by):
-        sentences.append(_ENDINGS[end.stopped_by])
+    sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _list_duplex_streams(phase_end)]
+    sentences += _describe_read_and_write_rates(phase_end)
+    sentences += _describe_training(phase_end)
+    if phase_end.ops.failed:
+        sentences.append(f"{counted(phase_end.ops.failed, 'operation')} failed")
+    if _ENDINGS.get(phase_end.stopped_by):
+        sentences.append(_ENDINGS[phase_end.stopped_by])
     return ", ".join(sentences)
 
 
-def _describe_directions(end: PhaseEndLine) -> list[str]:
+def _describe_read_and_write_rates(phase_end: PhaseEndLine) -> list[str]:
     """Rates of reads and of writes of a mixed phase."""
-    if end.directions is None:
+    if phase_end.directions is None:
         return []
-    rates = (("read", end.directions.read), ("write", end.directions.write))
+    rates = (("read", phase_end.directions.read), ("write", phase_end.directions.write))
     return [f"{name} {format_rate(rate.bytes_per_s)}" for name, rate in rates if rate is not None]
 
 
-def _describe_training(end: PhaseEndLine) -> list[str]:
+def _describe_training(phase_end: PhaseEndLine) -> list[str]:
     """How busy emulated accelerators were, beside where their bytes came from, as far as can be estimated."""
-    training = end.training
+    training = phase_end.training
     if training is None or training.utilization is None:
         return []
     return [
@@ -98,9 +98,9 @@ def _describe_training(end: PhaseEndLine) -> list[str]:
     ]
 
 
-def _describe_streams(end: PhaseEndLine) -> list[dict[str, Any]]:
+def _list_duplex_streams(phase_end: PhaseEndLine) -> list[dict[str, Any]]:
     """The streams of a duplex phase that say how fast they were while both were at work."""
-    streams = end.streams if isinstance(end.streams, list) else []
+    streams = phase_end.streams if isinstance(phase_end.streams, list) else []
     return [stream for stream in streams if isinstance(stream, dict) and stream.get("id") and stream.get("bytes_per_s")]
 
 

@@ -58,12 +58,12 @@ class RunProgress:
         self.since = time.monotonic()
         self._make_finished_line = 0
 
-    def update(self, line: RecordLine) -> None:
+    def apply_record_line(self, line: RecordLine) -> None:
         """Applies one record line."""
         match line:
             case RunLine():
                 self.tasks, self.nodes = line.tasks or 0, line.nodes or 1
-                self._wait_for_next()
+                self._reset_for_next_phase()
             case PhaseBeginLine():
                 self.begin, self.progress = line, None
                 self.rates.clear()
@@ -74,7 +74,7 @@ class RunProgress:
             case PhaseEndLine():
                 self.begin = None
                 self._make_finished_line += 1
-                self._wait_for_next()
+                self._reset_for_next_phase()
                 if line.stopped_by in ("error", "interrupt"):
                     self.waiting = "ending in good order, removing our files"
             case EndLine():
@@ -82,7 +82,7 @@ class RunProgress:
             case _:
                 pass
 
-    def _wait_for_next(self) -> None:
+    def _reset_for_next_phase(self) -> None:
         phases = self.plan.phases if self.plan else []
         self.since = time.monotonic()
         self.waiting = (
@@ -92,28 +92,28 @@ class RunProgress:
         )
 
     @property
-    def phase(self) -> Mapping[str, Any]:
+    def phase_plan(self) -> Mapping[str, Any]:
         """The plan of the phase that runs."""
         phases = self.plan.phases if self.plan else []
         wanted = self.begin.phase if self.begin else ""
         return next((phase for phase in phases if phase["id"] == wanted), {})
 
     @property
-    def percent(self) -> float | None:
+    def percent_done(self) -> float | None:
         """Progress of the phase, 0 to 100; None when unknown."""
         if self.progress is None:
             return 0.0
-        limit = self._time_limit()
+        limit = self._get_time_limit()
         if limit:
             return min(100.0, 100 * self.progress.phase_s / limit)
         return self.progress.percent
 
     @property
-    def remaining(self) -> float | None:
+    def remaining_seconds(self) -> float | None:
         """Seconds until the phase ends; None when unknown."""
         if self.progress is None or self.begin is None:
             return None
-        limit = self._time_limit()
+        limit = self._get_time_limit()
         if limit:
             return max(0.0, limit - self.progress.phase_s)
         planned, recent = self.begin.planned_bytes, [rate for rate, _ in list(self.rates)[-8:]]
@@ -129,44 +129,44 @@ class RunProgress:
         return min(seconds, max(0.0, wall - self.progress.phase_s)) if wall else seconds
 
     @property
-    def flushing(self) -> bool:
+    def is_flushing(self) -> bool:
         """Whether all bytes are written and the storage has not confirmed them yet."""
-        return bool(self.progress and self.percent == 100 and not self.progress.bytes_per_s)
+        return bool(self.progress and self.percent_done == 100 and not self.progress.bytes_per_s)
 
-    def _time_limit(self) -> float | None:
+    def _get_time_limit(self) -> float | None:
         return self._get_stop_seconds("time")
 
-    def _get_stop_seconds(self, name: str) -> float | None:
-        stop = self.phase.get("stop", {})
-        return parse_duration(stop[name]) if name in stop else None
+    def _get_stop_seconds(self, stop_member: str) -> float | None:
+        stop = self.phase_plan.get("stop", {})
+        return parse_duration(stop[stop_member]) if stop_member in stop else None
 
 
 class Display:
     """Displays nothing: for --json and --quiet."""
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
-        """Run `number` of `count` starts (0 of 0: a preparing run)."""
+    def begin_run(self, run_title: str, run_number: int, run_count: int, plan: Plan) -> None:
+        """Run `run_number` of `run_count` starts (0 of 0: a preparing run)."""
 
-    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
-        """Called before `begin` for many runs: run `number` of probably `count` begins, and all of them take about
+    def set_run_position(self, run_number: int, run_count: int, remaining_s: float | None) -> None:
+        """Called before `begin` for many runs: run `run_number` of probably `run_count` begins, and all of them take about
         `left` seconds from now (None when unknown)."""
 
-    def line(self, kind: str, line: RecordLine) -> None:
+    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
         """Displays one record line."""
 
-    def say(self, text: str) -> None:
+    def print_message(self, message: str) -> None:
         """Prints a message."""
 
-    def stopping(self) -> None:
+    def report_stop_signal(self) -> None:
         """Reports that a signal was forwarded to the engine."""
-        self.say("Stopping in good order: finished phases are kept. A second Ctrl-C ends it within seconds.")
+        self.print_message("Stopping in good order: finished phases are kept. A second Ctrl-C ends it within seconds.")
 
-    def close(self) -> None:
+    def end_display(self) -> None:
         """Ends the display."""
 
 
-def _format_heading(title: str, number: int, count: int) -> str:
-    return f"{title}  ({number} of {count})" if count > 1 else title
+def _format_run_heading(run_title: str, run_number: int, run_count: int) -> str:
+    return f"{run_title}  ({run_number} of {run_count})" if run_count > 1 else run_title
 
 
 class PlainDisplay(Display):
@@ -179,49 +179,49 @@ class PlainDisplay(Display):
         self._preparing = self._prepared = False
         self._left: float | None = None
 
-    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
+    def set_run_position(self, run_number: int, run_count: int, remaining_s: float | None) -> None:
         self._left = remaining_s
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+    def begin_run(self, run_title: str, run_number: int, run_count: int, plan: Plan) -> None:
         self._progress = RunProgress(plan)
         self._shown = time.monotonic()
-        self._preparing = count == 0
-        if count:
+        self._preparing = run_count == 0
+        if run_count:
             remaining = f", about {format_wait(self._left)} left" if self._left else ""
-            self.say(f"{_format_heading(title, number, count)}{remaining}")
+            self.print_message(f"{_format_run_heading(run_title, run_number, run_count)}{remaining}")
         elif not self._prepared:
             self._prepared = True
-            self.say("Finding volumes that fit")
+            self.print_message("Finding volumes that fit")
 
-    def say(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
+    def print_message(self, message: str) -> None:
+        self._console.print(message, soft_wrap=True)
 
-    def line(self, kind: str, line: RecordLine) -> None:
-        self._progress.update(line)
+    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
+        self._progress.apply_record_line(line)
         match line:
             case PhaseEndLine() if not self._preparing:
-                self.say(f"  {line.phase}: {format_headline_rate(line)}, {describe_phase_end(line)}")
+                self.print_message(f"  {line.phase}: {format_headline_rate(line)}, {describe_phase_end(line)}")
             case ErrorLine():
-                self.say(f"  error: {line.text}")
+                self.print_message(f"  error: {line.text}")
             case Finding() if line.id == _EARLY_FINDING:
-                self.say(f"  {to_sentence(line.text)} {to_sentence(line.advice)}")
+                self.print_message(f"  {to_sentence(line.text)} {to_sentence(line.advice)}")
             case ProgressLine() if time.monotonic() - self._shown >= _PLAIN_EVERY_S:
                 self._shown = time.monotonic()
-                self.say(f"  {line.phase}: {', '.join(_describe_progress(self._progress))}")
+                self.print_message(f"  {line.phase}: {', '.join(_describe_progress(self._progress))}")
             case _:
                 pass
 
 
-def _describe_progress(state: RunProgress) -> list[str]:
+def _describe_progress(run_progress: RunProgress) -> list[str]:
     sentences = []
-    if state.percent is not None:
-        sentences.append(f"{state.percent:.0f} %")
-    if state.flushing:
+    if run_progress.percent_done is not None:
+        sentences.append(f"{run_progress.percent_done:.0f} %")
+    if run_progress.is_flushing:
         sentences.append("waiting for the storage to confirm (fsync)")
-    elif state.rates:
-        sentences.append(format_rate_by_transfer(*state.rates[-1]))
-    if state.remaining is not None and not state.flushing:
-        sentences.append(f"{format_wait(state.remaining)} left")
+    elif run_progress.rates:
+        sentences.append(format_rate_by_transfer(*run_progress.rates[-1]))
+    if run_progress.remaining_seconds is not None and not run_progress.is_flushing:
+        sentences.append(f"{format_wait(run_progress.remaining_seconds)} left")
     return sentences
 
 
@@ -241,63 +241,65 @@ class LiveDisplay(Display):
             get_renderable=self._make_view, console=console, refresh_per_second=_PER_SECOND, transient=True
         )
 
-    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
-        self._position = number, count, remaining_s, time.monotonic()
+    def set_run_position(self, run_number: int, run_count: int, remaining_s: float | None) -> None:
+        self._position = run_number, run_count, remaining_s, time.monotonic()
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+    def begin_run(self, run_title: str, run_number: int, run_count: int, plan: Plan) -> None:
         self._progress = RunProgress(plan)
         self._width = max([12, *(len(str(phase["id"])) for phase in plan.phases)])
-        heading = Text(title, style="bold")
-        if count > 1:
-            heading.append(f"  {number} of {count}", style="dim")
+        heading = Text(run_title, style="bold")
+        if run_count > 1:
+            heading.append(f"  {run_number} of {run_count}", style="dim")
         if not self._live.is_started:
             self._live.start()
-        self._preparing = count == 0
-        if count:
-            self._print_above(heading)
+        self._preparing = run_count == 0
+        if run_count:
+            self._print_above_view(heading)
 
-    def line(self, kind: str, line: RecordLine) -> None:
-        self._progress.update(line)
+    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
+        self._progress.apply_record_line(line)
         match line:
             case PhaseEndLine() if not self._preparing:
-                self._print_above(self._make_finished_line(line))
+                self._print_above_view(self._make_finished_phase_line(line))
             case ErrorLine():
-                self._print_above(Text(f"  {line.text}", style="red"))
+                self._print_above_view(Text(f"  {line.text}", style="red"))
             case Finding() if line.id == _EARLY_FINDING:
-                self._print_above(Text(f"  {to_sentence(line.text)} {to_sentence(line.advice)}", style="yellow"))
+                self._print_above_view(Text(f"  {to_sentence(line.text)} {to_sentence(line.advice)}", style="yellow"))
             case NodeLine() if line.node == 0 and not self._preparing and not self._placed:
                 self._placed = True
-                self._print_above(Text(_describe_location(line), style="dim"))
+                self._print_above_view(Text(_describe_location(line), style="dim"))
             case _:
                 pass
 
-    def say(self, text: str) -> None:
-        self._print_above(Text(text, style="dim"))
+    def print_message(self, message: str) -> None:
+        self._print_above_view(Text(message, style="dim"))
 
-    def _print_above(self, text: Text) -> None:
+    def _print_above_view(self, text: Text) -> None:
         """Prints a permanent line above the view; the view is refreshed first, or its old state would be repeated."""
         self._live.refresh()
         self._live.console.print(text)
 
-    def close(self) -> None:
+    def end_display(self) -> None:
         if self._live.is_started:
             self._live.stop()
 
-    def _make_finished_line(self, end: PhaseEndLine) -> Text:
-        failed = end.stopped_by in ("error", "interrupt") or bool(end.verify and end.verify.mismatches)
+    def _make_finished_phase_line(self, phase_end: PhaseEndLine) -> Text:
+        failed = phase_end.stopped_by in ("error", "interrupt") or bool(
+            phase_end.verify and phase_end.verify.mismatches
+        )
         mark = ("x" if failed else "-") if self._plain else ("✗" if failed else "✓")
         text = Text(f"  {mark} ", style="red" if failed else "green")
-        text.append(f"{end.phase:<{self._width}}  ", style="default")
-        text.append(f"{format_headline_rate(end):>14}", style="bold default")
-        text.append(f"   {describe_phase_end(end)}", style="dim")
+        text.append(f"{phase_end.phase:<{self._width}}  ", style="default")
+        text.append(f"{format_headline_rate(phase_end):>14}", style="bold default")
+        text.append(f"   {describe_phase_end(phase_end)}", style="dim")
         return text
 
     def _make_view(self) -> RenderableType:
         state = self._progress
         if state.begin is None:
             return self._make_waiting_view(state)
-        percent = state.percent
-        has_percent = percent is not None and not state.flushing
+        percent = state.percent_done
+        has_percent = percent is not None and not state.is_flushing
         rate = format_rate_by_transfer(*state.rates[-1]) if state.rates else ""
         in_ops = rate.endswith("op/s")
         history = [ops if in_ops else moved for moved, ops in state.rates]
@@ -308,10 +310,10 @@ class LiveDisplay(Display):
             self._make_spinner_cell(state.begin.phase),
             ProgressBar(total=100 if has_percent else None, completed=percent or 0, width=24, pulse=not has_percent),
             Text(f"{percent:3.0f} %" if percent is not None else "     "),
-            Text(f"{'fsync' if state.flushing else rate:>14}", style="bold"),
+            Text(f"{'fsync' if state.is_flushing else rate:>14}", style="bold"),
             Text(make_sparkline(history, _SPARK, PLAIN if self._plain else BLOCKS), style="cyan"),
         )
-        return Group(grid, Text(self._describe_state(state), style="dim"), *self._make_position_lines())
+        return Group(grid, Text(self._describe_run_state(state), style="dim"), *self._make_position_lines())
 
     def _make_position_lines(self) -> list[Text]:
         """The position of this run among many."""
@@ -324,33 +326,35 @@ class LiveDisplay(Display):
             text += f"{', ' if self._plain else ' · '}about {still} left in all"
         return [Text(text, style="dim")]
 
-    def _make_spinner_cell(self, name: str) -> RenderableType:
+    def _make_spinner_cell(self, spinner_name: str) -> RenderableType:
         cell = Table.grid(padding=(0, 1, 0, 0))
-        cell.add_row(Text(" "), self._spinner, Text(f"{name:<{self._width}}"))
+        cell.add_row(Text(" "), self._spinner, Text(f"{spinner_name:<{self._width}}"))
         return cell
 
-    def _make_waiting_view(self, state: RunProgress) -> RenderableType:
+    def _make_waiting_view(self, run_progress: RunProgress) -> RenderableType:
         cell = Table.grid(padding=(0, 1, 0, 0))
-        elapsed = time.monotonic() - state.since
+        elapsed = time.monotonic() - run_progress.since
         clock = f" {format_wait(elapsed)}" if elapsed >= 2 else ""
-        cell.add_row(Text(" "), self._spinner, Text(f"{state.waiting}{clock}", style="dim"))
+        cell.add_row(Text(" "), self._spinner, Text(f"{run_progress.waiting}{clock}", style="dim"))
         return Group(cell, *self._make_position_lines())
 
-    def _describe_state(self, state: RunProgress) -> str:
+    def _describe_run_state(self, run_progress: RunProgress) -> str:
         sentences = []
-        if state.flushing:
+        if run_progress.is_flushing:
             sentences.append("all bytes handed over, waiting for the storage to confirm them")
-        elif state.remaining is not None:
-            sentences.append(f"{format_wait(state.remaining)} left")
-        active = state.progress.active if state.progress else None
-        some = f"{active} of " if active is not None and active < state.tasks else ""
-        tasks = f"{some}{state.tasks} task{'s' if state.tasks != 1 else ''}"
+        elif run_progress.remaining_seconds is not None:
+            sentences.append(f"{format_wait(run_progress.remaining_seconds)} left")
+        active = run_progress.progress.active if run_progress.progress else None
+        some = f"{active} of " if active is not None and active < run_progress.tasks else ""
+        tasks = f"{some}{run_progress.tasks} task{'s' if run_progress.tasks != 1 else ''}"
         observed = (
-            state.progress.nodes_seen if state.progress and state.progress.nodes_seen is not None else state.nodes
+            run_progress.progress.nodes_seen
+            if run_progress.progress and run_progress.progress.nodes_seen is not None
+            else run_progress.nodes
         )
         nodes = (
-            f"{observed} of {state.nodes} nodes"
-            if observed != state.nodes
+            f"{observed} of {run_progress.nodes} nodes"
+            if observed != run_progress.nodes
             else f"{observed} node{'s' if observed != 1 else ''}"
         )
         sentences.append(f"{tasks} on {nodes}")

@@ -40,17 +40,17 @@ class RunListRow:
     runs: Sequence[Row]
 
 
-def split_by_run(rows: Iterable[Row]) -> list[RunListRow]:
+def make_row_for_each_run(index_rows: Iterable[Row]) -> list[RunListRow]:
     """A row for each run."""
-    return [RunListRow(row["run"], [row]) for row in rows]
+    return [RunListRow(row["run"], [row]) for row in index_rows]
 
 
-def split_by_group(rows: Sequence[Row], smallest: int) -> list[RunListRow]:
-    """A row for each group of at least `smallest` runs, at the start of its first one; a row for each other run."""
-    sizes = Counter(row["group"] for row in rows)
+def make_row_for_each_group(index_rows: Sequence[Row], smallest_group: int) -> list[RunListRow]:
+    """A row for each group of at least `smallest_group` runs, at the start of its first one; a row for each other run."""
+    sizes = Counter(row["group"] for row in index_rows)
     lines: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        is_grouped = row["group"] and sizes[row["group"]] >= smallest
+    for row in index_rows:
+        is_grouped = row["group"] and sizes[row["group"]] >= smallest_group
         lines.setdefault(("group", row["group"]) if is_grouped else ("run", row["run"]), []).append(row)
     return [RunListRow(name, runs) for (_, name), runs in lines.items()]
 
@@ -67,7 +67,7 @@ def print_run_list(lines: Sequence[RunListRow]) -> None:
         table.add_row(
             line.name if len(line.runs) == 1 else f"{line.name} ({len(line.runs):,} runs)",
             (line.runs[0]["started"] or "")[:16].replace("T", " "),
-            _join_values(map(_format_target_directory, line.runs)),
+            _join_distinct_texts(map(_format_target_directory, line.runs)),
             _format_tasks(line.runs),
             _format_status(line.runs),
             _format_time(line.runs),
@@ -79,8 +79,8 @@ def print_run_list(lines: Sequence[RunListRow]) -> None:
     get_results_console().print(table)
 
 
-def _join_values(texts: Iterable[str]) -> str:
-    values = list(dict.fromkeys(texts))
+def _join_distinct_texts(row_texts: Iterable[str]) -> str:
+    values = list(dict.fromkeys(row_texts))
     return values[0] if len(values) == 1 else f"{len(values)} targets"
 
 

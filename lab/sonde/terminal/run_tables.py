@@ -41,10 +41,12 @@ _STATUS_STYLE = {"done": "green", "lost": "red", "failed": "red", "mismatch": "r
 _SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
 
 
-def print_run(console: Console, folder: Path, record: RecordReader, notes: Mapping[str, Any] | None = None) -> None:
-    """Everything about a run that fits on a screen; `notes` is its run.json."""
-    run = to_recorded_run(record, folder, notes)
-    _print_head(console, folder, record)
+def print_run_tables(
+    console: Console, run_folder: Path, record: RecordReader, summary_document: Mapping[str, Any] | None = None
+) -> None:
+    """Everything about a run that fits on a screen; `summary_document` is its run.json."""
+    run = to_recorded_run(record, run_folder, summary_document)
+    _print_run_facts(console, run_folder, record)
     ended = [phase for phase in record.phases.values() if phase.end is not None]
     if ended:
         _print_rates(console, ended, run)
@@ -58,14 +60,14 @@ def print_run(console: Console, folder: Path, record: RecordReader, notes: Mappi
         console.print(Text(problem, style="yellow"))
 
 
-def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
+def _print_run_facts(console: Console, run_folder: Path, record: RecordReader) -> None:
     run, end = record.run, record.end
     plan = run.plan if run else {}
     status = record.status
-    head = Text(str(plan.get("title") or plan.get("id") or folder.name), style="bold")
+    head = Text(str(plan.get("title") or plan.get("id") or run_folder.name), style="bold")
     head.append(f"  {status}", style=_STATUS_STYLE.get(status, ""))
     console.print(head)
-    sentences = [folder.name]
+    sentences = [run_folder.name]
     if run and run.started:
         sentences.append(f"{run.started[:16].replace('T', ' ')} UTC")
     if end and end.seconds is not None:
@@ -194,8 +196,8 @@ def _print_costs(console: Console, phases: Sequence[PhaseRecord]) -> None:
     console.print()
 
 
-def _format_seconds(value: float | None) -> str:
-    return "-" if value is None else format_seconds(value)
+def _format_seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else format_seconds(seconds)
 
 
 def _print_findings(console: Console, run: RecordedRun) -> None:

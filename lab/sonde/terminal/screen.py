@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.segment import Segment
 
 from sonde.model.errors import UserError
-from sonde.terminal.encoding import encode_json, encode_text, print_plain_text
+from sonde.terminal.encoding import encode_json, escape_control_characters, print_plain_text
 from sonde.terminal.fitting_table import FittingTable
 
 # Results that go into a file or a pipe are not cut to the width of some terminal.
@@ -62,11 +62,13 @@ class _EscapingConsole(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Encodes texts before they are laid out, so that their width is the one that is shown."""
-        super().print(*(encode_text(item) if isinstance(item, str) else item for item in objects), **options)
+        super().print(
+            *(escape_control_characters(item) if isinstance(item, str) else item for item in objects), **options
+        )
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         return super()._render_buffer(
-            part if part.control else Segment(encode_text(part.text), part.style) for part in buffer
+            part if part.control else Segment(escape_control_characters(part.text), part.style) for part in buffer
         )
 
 
@@ -88,17 +90,17 @@ class _Surface(_EscapingConsole):
 
 def get_results_console() -> Console:
     """Standard output, for people."""
-    return _Surface(width=None if sys.stdout.isatty() else _WIDE, **_color_options(), **_LITERAL)
+    return _Surface(width=None if sys.stdout.isatty() else _WIDE, **_make_color_options(), **_LITERAL)
 
 
 def get_messages_console() -> Console:
     """Standard error: progress and remarks."""
     width = None if sys.stderr.isatty() else _WIDE
-    options = _color_options() if _settings.color == "never" else {}
+    options = _make_color_options() if _settings.color == "never" else {}
     return _EscapingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL)
 
 
-def _color_options() -> dict[str, Any]:
+def _make_color_options() -> dict[str, Any]:
     """Returns options of a console for --color. By default a terminal has colors unless NO_COLOR is set."""
     if _settings.color == "never":
         return {"color_system": None}

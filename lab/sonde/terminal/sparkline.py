@@ -9,10 +9,13 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN = "_.:-=+*#"
 
 
-def make_sparkline(values: Sequence[float], width: int, blocks: str = BLOCKS) -> str:
+def make_sparkline(values: Sequence[float], width: int, block_characters: str = BLOCKS) -> str:
     """The last `width` values from zero to their maximum. Zero is the lowest block, so that a stall is seen as one."""
     displayed = values[-width:]
     top = max(displayed, default=0.0)
     if top <= 0:
-        return blocks[0] * len(displayed)
-    return "".join(blocks[min(len(blocks) - 1, int(value / top * len(blocks)))] for value in displayed)
+        return block_characters[0] * len(displayed)
+    return "".join(
+        block_characters[min(len(block_characters) - 1, int(value / top * len(block_characters)))]
+        for value in displayed
+    )

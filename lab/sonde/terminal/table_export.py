@@ -16,7 +16,7 @@ from rich.text import Text
 
 from sonde.model.errors import UserError
 from sonde.model.units import FormattedNumber
-from sonde.terminal.encoding import encode_line, print_plain_text
+from sonde.terminal.encoding import escape_as_line, print_plain_text
 from sonde.terminal.fitting_table import FittingTable
 
 FORMATS = ("csv", "json", "md", "parquet")
@@ -34,7 +34,7 @@ class ExportedTable:
     rows: tuple[tuple[Value, ...], ...]
 
 
-def extract_table(table: FittingTable) -> ExportedTable:
+def extract_table_values(table: FittingTable) -> ExportedTable:
     """Returns the values of a printed table. Columns without a title are called by their position."""
     columns = [[_parse_cell(cell) for cell in column.cells] for column in table.columns]
     titles = []
@@ -70,30 +70,30 @@ def _parse_cell(cell: object) -> tuple[Value, str]:
     return text, ""
 
 
-def write_tables(tables: Sequence[FittingTable], file_format: str) -> None:
+def write_tables_to_stdout(tables: Sequence[FittingTable], file_format: str) -> None:
     """Writes the tables to standard output. Tables with the same columns become one.
 
     Raises UserError if the format cannot hold them or standard output is a terminal.
     """
-    exported = _merge_tables([extract_table(table) for table in tables])
+    exported = _merge_tables_with_same_columns([extract_table_values(table) for table in tables])
     if file_format == "parquet":
         _write_parquet(exported)
     elif file_format == "json":
-        print_plain_text(json.dumps([_make_document(table) for table in exported], indent=2))
+        print_plain_text(json.dumps([_make_json_document(table) for table in exported], indent=2))
     elif file_format == "csv":
-        print_plain_text("\n".join(_format_csv(table) for table in exported), end="")
+        print_plain_text("\n".join(_format_csv(table) for table in exported), line_end="")
     else:
-        print_plain_text("\n".join(_format_markdown(table) for table in exported), end="")
+        print_plain_text("\n".join(_format_markdown(table) for table in exported), line_end="")
 
 
-def _merge_tables(tables: Sequence[ExportedTable]) -> list[ExportedTable]:
+def _merge_tables_with_same_columns(tables: Sequence[ExportedTable]) -> list[ExportedTable]:
     rows: dict[tuple[str, ...], list[tuple[Value, ...]]] = {}
     for table in tables:
         rows.setdefault(table.columns, []).extend(table.rows)
     return [ExportedTable(columns, tuple(values)) for columns, values in rows.items()]
 
 
-def _make_document(table: ExportedTable) -> dict[str, Any]:
+def _make_json_document(table: ExportedTable) -> dict[str, Any]:
     return {"columns": list(table.columns), "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
 
 
@@ -101,7 +101,7 @@ def _format_csv(table: ExportedTable) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([encode_line(cell) if isinstance(cell, str) else cell for cell in row] for row in table.rows)
+    writer.writerows([escape_as_line(cell) if isinstance(cell, str) else cell for cell in row] for row in table.rows)
     return text.getvalue()
 
 
@@ -116,7 +116,7 @@ def _format_markdown(table: ExportedTable) -> str:
 
 
 def _make_markdown_row(cells: Sequence[object]) -> str:
-    texts = [encode_line(f"{cell:.6g}" if isinstance(cell, float) else cell) for cell in cells]
+    texts = [escape_as_line(f"{cell:.6g}" if isinstance(cell, float) else cell) for cell in cells]
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
 
@@ -130,7 +130,7 @@ def _write_parquet(tables: Sequence[ExportedTable]) -> None:
 
     table = tables[0]
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
-    arrays = [_make_array(pyarrow, column) for column in columns]
+    arrays = [_make_arrow_array(pyarrow, column) for column in columns]
     sink = io.BytesIO()
     parquet.write_table(pyarrow.table(arrays, names=list(table.columns)), sink)
     sys.stdout.flush()
@@ -138,7 +138,7 @@ def _write_parquet(tables: Sequence[ExportedTable]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _make_array(pyarrow: Any, values: Sequence[Value]) -> Any:
+def _make_arrow_array(pyarrow: Any, values: Sequence[Value]) -> Any:
     """Returns the values as one column: numbers if all are numbers, else text."""
     if any(isinstance(value, str) for value in values):
         return pyarrow.array([None if value is None else str(value) for value in values], pyarrow.string())

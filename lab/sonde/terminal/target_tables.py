@@ -54,7 +54,7 @@ def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, An
 def _print_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None:
     assert phase.targets is not None
     rows = read_target_operations(phase.targets)
-    rows_listed = _select_slowest(rows, [row.p99_ns for row in rows])
+    rows_listed = _select_slowest_targets(rows, [row.p99_ns for row in rows])
     table = make_plain_table()
     table.add_column(f"{phase.id}: target")
     for name in _HEAD:
@@ -72,17 +72,17 @@ def _print_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None
     if text:
         console.print(Text("; ".join(text), style="dim"))
     for level in list_storage_levels(run, phase):
-        _print_level(console, run, phase, level)
+        _print_units_of_level(console, run, phase, level)
     console.print()
 
 
-def _print_level(console: Console, run: RecordedRun, phase: PhaseRecord, level: str) -> None:
+def _print_units_of_level(console: Console, run: RecordedRun, phase: PhaseRecord, unit_level: str) -> None:
     table = make_plain_table()
-    table.add_column(escape_line(level, 30))
+    table.add_column(escape_line(unit_level, 30))
     for name in ("what", "targets", "bytes", "rate", "operations", "mean", "worst 99 %", "max"):
         table.add_column(name, justify="left" if name == "what" else "right")
-    rows = sum_unit_operations(run, phase, level)
-    for item in _select_slowest(rows, [row.worst_p99_ns for row in rows]):
+    rows = sum_unit_operations(run, phase, unit_level)
+    for item in _select_slowest_targets(rows, [row.worst_p99_ns for row in rows]):
         times = (item.mean_ns, item.worst_p99_ns, item.max_ns)
         counts = (f"{item.targets}", format_bytes(item.bytes), _format_rate(item.bytes_per_s), f"{item.ops:,}")
         table.add_row(escape_line(item.unit, 40), item.kind, *counts, *map(_format_latency, times))
@@ -91,21 +91,21 @@ def _print_level(console: Console, run: RecordedRun, phase: PhaseRecord, level: 
         console.print(Text(_describe_selection(len(rows)), style="dim"))
 
 
-def _select_slowest(rows: Sequence[_Row], p99_ns: Sequence[float | None]) -> list[_Row]:
+def _select_slowest_targets(target_rows: Sequence[_Row], p99_ns: Sequence[float | None]) -> list[_Row]:
     """Those with the longest 99th percentile, in their order, when there are too many for a screen."""
-    if len(rows) <= _MOST_LISTED:
-        return list(rows)
-    longest = sorted(range(len(rows)), key=lambda index: -(p99_ns[index] or 0))[:_MOST_LISTED]
-    return [rows[index] for index in sorted(longest)]
+    if len(target_rows) <= _MOST_LISTED:
+        return list(target_rows)
+    longest = sorted(range(len(target_rows)), key=lambda index: -(p99_ns[index] or 0))[:_MOST_LISTED]
+    return [target_rows[index] for index in sorted(longest)]
 
 
-def _describe_selection(count: int) -> str:
-    return f"the {_MOST_LISTED} with the longest 99th percentile of {count:,}"
+def _describe_selection(shown_count: int) -> str:
+    return f"the {_MOST_LISTED} with the longest 99th percentile of {shown_count:,}"
 
 
-def _format_rate(value: float | None) -> str:
-    return "-" if value is None else format_rate(value)
+def _format_rate(rate: float | None) -> str:
+    return "-" if rate is None else format_rate(rate)
 
 
-def _format_latency(value: float | None) -> str:
-    return "-" if value is None else format_latency(value)
+def _format_latency(latency_ns: float | None) -> str:
+    return "-" if latency_ns is None else format_latency(latency_ns)

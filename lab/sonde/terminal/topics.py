@@ -43,34 +43,34 @@ def list_topics() -> dict[str, Topic]:
     for folder in FOLDERS if docs else ():
         for path in sorted((docs / folder).glob("*.md")) if docs else ():
             name = folder if path.stem == "index" else f"{folder}/{path.stem}"
-            topics[name] = Topic(name, _read_title(path), path)
+            topics[name] = Topic(name, _read_page_title(path), path)
     if not topics:
         raise MachineError("The documentation is not installed with this Sonde; read the folder docs of its sources.")
     return topics
 
 
-def _read_title(path: Path) -> str:
-    for line in _read_page(path).splitlines():
+def _read_page_title(page_file: Path) -> str:
+    for line in _read_page(page_file).splitlines():
         if line.startswith("# "):
             return line.removeprefix("# ").strip()
-    return path.stem
+    return page_file.stem
 
 
-def find_topic(name: str) -> Topic:
+def find_topic(topic_name: str) -> Topic:
     """Returns the page of that name, with or without its folder, or the explanation of the finding of that name. Raises
     UserError with pages that mention the name."""
     topics = list_topics()
-    for candidate in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
+    for candidate in (topic_name, *(f"{folder}/{topic_name}" for folder in FOLDERS)):
         if candidate in topics:
             return topics[candidate]
-    if text := read_explanations().get(name):
-        return Topic(name, name, topics[FINDINGS_PAGE].path, f"# `{name}`\n\n{text}\n")
-    mentions = [topic.name for topic in topics.values() if name.lower() in _read_page(topic.path).lower()]
-    if name.strip() and mentions:
+    if text := read_explanations().get(topic_name):
+        return Topic(topic_name, topic_name, topics[FINDINGS_PAGE].path, f"# `{topic_name}`\n\n{text}\n")
+    mentions = [topic.name for topic in topics.values() if topic_name.lower() in _read_page(topic.path).lower()]
+    if topic_name.strip() and mentions:
         commands = ", ".join(f"`sonde help {topic}`" for topic in mentions[:6])
-        raise UserError(f'There is no page "{name}". Pages that mention it: {commands}.')
-    hint = suggest_name(name, {topic.partition("/")[2] or topic for topic in topics})
-    raise UserError(f'There is no verb and no page "{name}".{hint} `sonde help topics` lists the pages.')
+        raise UserError(f'There is no page "{topic_name}". Pages that mention it: {commands}.')
+    hint = suggest_name(topic_name, {topic.partition("/")[2] or topic for topic in topics})
+    raise UserError(f'There is no verb and no page "{topic_name}".{hint} `sonde help topics` lists the pages.')
 
 
 def print_topics() -> None:
@@ -96,22 +96,22 @@ def prepare_page(topic: Topic, topics: Mapping[str, Topic]) -> str:
     text = _IMAGE.sub(r"\1", text)
     names_by_path = {other.path.resolve(): name for name, other in topics.items()}
 
-    def to_command(match: re.Match[str]) -> str:
+    def replace_link_by_command(match: re.Match[str]) -> str:
         target = match[2].partition("#")[0]
         if not target or ":" in match[2]:
             return match[1] if not target else f"{match[1]} ({match[2]})"
         name = names_by_path.get((topic.path.parent / target).resolve())
         return f"{match[1]} (`sonde help {name}`)" if name else match[1]
 
-    return _LINK.sub(to_command, text)
+    return _LINK.sub(replace_link_by_command, text)
 
 
-def _read_page(path: Path) -> str:
+def _read_page(page_file: Path) -> str:
     """Returns the text of a page, with other files that it includes."""
-    text = path.read_text(encoding="utf-8")
+    text = page_file.read_text(encoding="utf-8")
 
-    def include(match: re.Match[str]) -> str:
-        file = path.parent / match[1]
+    def read_included_file(match: re.Match[str]) -> str:
+        file = page_file.parent / match[1]
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
-    return _INCLUDE.sub(include, text)
+    return _INCLUDE.sub(read_included_file, text)

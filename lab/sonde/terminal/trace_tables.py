@@ -43,7 +43,10 @@ def print_trace(console: Console, trace: Trace) -> None:
     displayed = _count_listed_files(ordered)
     for file in ordered[:displayed]:
         table.add_row(
-            Text(file.path), format_seconds(file.seconds), *_format_transfers(file.read), *_format_transfers(file.write)
+            Text(file.path),
+            format_seconds(file.seconds),
+            *_format_transfer_cells(file.read),
+            *_format_transfer_cells(file.write),
         )
     console.print(table)
     if len(ordered) > displayed:
@@ -66,29 +69,38 @@ def _count_listed_files(ordered: Sequence[TracedFile]) -> int:
     return min(len(ordered), _MOST_FILES)
 
 
-def _format_transfers(moves: TransferCounters) -> tuple[str, str, str, str]:
-    if not moves.calls:
+def _format_transfer_cells(transfers: TransferCounters) -> tuple[str, str, str, str]:
+    if not transfers.calls:
         return "-", "-", "-", "-"
-    share = moves.consecutive / max(moves.calls - 1, 1)
-    return f"{moves.calls:,}", format_bytes(moves.bytes), format_bytes(round(moves.bytes / moves.calls)), f"{share:.0%}"
+    share = transfers.consecutive / max(transfers.calls - 1, 1)
+    return (
+        f"{transfers.calls:,}",
+        format_bytes(transfers.bytes),
+        format_bytes(round(transfers.bytes / transfers.calls)),
+        f"{share:.0%}",
+    )
 
 
-def _describe_access_problems(file: TracedFile) -> list[str]:
+def _describe_access_problems(traced_file: TracedFile) -> list[str]:
     result = []
-    calls = file.read.calls + file.write.calls
-    small = sum(file.read.sizes[:4]) + sum(file.write.sizes[:4])
+    calls = traced_file.read.calls + traced_file.write.calls
+    small = sum(traced_file.read.sizes[:4]) + sum(traced_file.write.sizes[:4])
     if calls >= 200 and small * 2 > calls:
-        common = ", ".join(f"{size:,} B ({_format_times(count)})" for size, count in file.sizes.most_common(2))
+        common = ", ".join(
+            f"{size:,} B ({_format_repetitions(count)})" for size, count in traced_file.sizes.most_common(2)
+        )
         result.append(f"{small:,} of {calls:,} calls move less than 100 KiB; most frequent: {common}.")
-    if calls >= 200 and file.file_unaligned * 2 > calls:
-        result.append(f"{file.file_unaligned:,} calls start between blocks of {format_bytes(file.block_bytes)}.")
-    if file.calls["sync"] * 10 > calls > 0:
-        result.append(f"it is synchronized {file.calls['sync']:,} times.")
+    if calls >= 200 and traced_file.file_unaligned * 2 > calls:
+        result.append(
+            f"{traced_file.file_unaligned:,} calls start between blocks of {format_bytes(traced_file.block_bytes)}."
+        )
+    if traced_file.calls["sync"] * 10 > calls > 0:
+        result.append(f"it is synchronized {traced_file.calls['sync']:,} times.")
     return result
 
 
-def _format_times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
+def _format_repetitions(repetitions: int) -> str:
+    return "once" if repetitions == 1 else f"{repetitions:,} times"
 
 
 def build_trace_document(trace: Trace) -> dict[str, Any]:

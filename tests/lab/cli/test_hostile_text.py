@@ -19,7 +19,7 @@ from rich.text import Text
 
 from sonde.store.events import EVENTS_FILE
 from sonde.telemetry.file_format import FORMAT, SAMPLED_FILE
-from sonde.terminal.encoding import encode_json, encode_line, encode_text
+from sonde.terminal.encoding import encode_json, escape_as_line, escape_control_characters
 from sonde.terminal.screen import _Surface, make_plain_table
 
 Sonde = Callable[..., Any]
@@ -147,8 +147,8 @@ def test_line_break_in_a_cell_makes_no_row(sonde: Sonde, archive: Path) -> None:
 
 @given(st.text())
 def test_encoded_text_holds_no_control_characters(text: str) -> None:
-    assert not FORBIDDEN.search(encode_text(text))
-    assert not re.search(r"[\n\t]", encode_line(text))
+    assert not FORBIDDEN.search(escape_control_characters(text))
+    assert not re.search(r"[\n\t]", escape_as_line(text))
     encoded = encode_json({"a": [text]})
     assert not FORBIDDEN.search(encoded)
     assert json.loads(encoded) == {"a": [text]}
@@ -156,7 +156,7 @@ def test_encoded_text_holds_no_control_characters(text: str) -> None:
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=200))
 def test_visible_text_is_not_changed(text: str) -> None:
-    assert encode_text(text) == text
+    assert escape_control_characters(text) == text
 
 
 @pytest.mark.parametrize("text", HOSTILE.values())

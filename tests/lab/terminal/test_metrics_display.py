@@ -27,16 +27,16 @@ class Recorder(Display):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+    def begin_run(self, title: str, number: int, count: int, plan: Plan) -> None:
         self.calls.append(f"begin {title}")
 
-    def line(self, kind: str, line: RecordLine) -> None:
+    def show_record_line(self, kind: str, line: RecordLine) -> None:
         self.calls.append(kind)
 
-    def say(self, text: str) -> None:
+    def print_message(self, text: str) -> None:
         self.calls.append(text)
 
-    def close(self) -> None:
+    def end_display(self) -> None:
         self.calls.append("close")
 
 
@@ -57,18 +57,18 @@ def read_values(path: Path) -> dict[str, tuple[str, float]]:
 def begin_display(path: Path, **options: Any) -> tuple[MetricsDisplay, Recorder]:
     recorder = Recorder()
     display = MetricsDisplay(recorder, path, **options)
-    display.begin("title", 2, 5, PLAN)
-    display.line("run", RunLine(t=0.0, tasks=4, nodes=1))
+    display.begin_run("title", 2, 5, PLAN)
+    display.show_record_line("run", RunLine(t=0.0, tasks=4, nodes=1))
     return display, recorder
 
 
 def begin_phase(display: MetricsDisplay) -> None:
-    display.line("phase_begin", PhaseBeginLine(t=0.0, phase="w", index=0, op="write", planned_bytes=1000))
+    display.show_record_line("phase_begin", PhaseBeginLine(t=0.0, phase="w", index=0, op="write", planned_bytes=1000))
 
 
 def report_progress(display: MetricsDisplay) -> None:
     progress = ProgressLine(t=1.0, phase="w", phase_s=0.5, bytes=250, ops=5, bytes_per_s=500.0, percent=25.0, active=3)
-    display.line("progress", progress)
+    display.show_record_line("progress", progress)
 
 
 def test_file_has_the_state_of_the_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,12 +85,12 @@ def test_file_has_the_state_of_the_phase(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_values(path)["sonde_phase_bytes_per_second"] == (labels, 500.0)
     assert read_values(path)["sonde_phase_ratio"] == (labels, 0.25)
     assert read_values(path)["sonde_phase_active_tasks"] == (labels, 3.0)
-    display.line("error", ErrorLine(t=1.0, text="bad"))
-    display.line("phase_end", PhaseEndLine(t=2.0, phase="w", stopped_by="volume"))
+    display.show_record_line("error", ErrorLine(t=1.0, text="bad"))
+    display.show_record_line("phase_end", PhaseEndLine(t=2.0, phase="w", stopped_by="volume"))
     assert read_values(path)["sonde_run_errors"][1] == 1.0
     assert "sonde_phase_bytes" not in read_values(path)
-    display.line("end", EndLine(t=2.0, status="done", exit_code=0))
-    display.close()
+    display.show_record_line("end", EndLine(t=2.0, status="done", exit_code=0))
+    display.end_display()
     assert list(tmp_path.iterdir()) == []
     assert recorder.calls == ["begin title", "run", "phase_begin", "progress", "error", "phase_end", "end", "close"]
 
@@ -99,11 +99,11 @@ def test_unknown_share_of_a_phase_is_absent(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("sonde.terminal.metrics_display._SECONDS_BETWEEN_FILES", 0.0)
     display, _ = begin_display(tmp_path / "m")
     begin_phase(display)
-    display.line("progress", ProgressLine(t=1.0, phase="w", percent=None, active=None))
+    display.show_record_line("progress", ProgressLine(t=1.0, phase="w", percent=None, active=None))
     values = read_values(tmp_path / "m")
     assert "sonde_phase_ratio" not in values
     assert "sonde_phase_active_tasks" not in values
-    display.close()
+    display.end_display()
 
 
 def test_file_is_replaced_once_a_second_at_most(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_file_is_replaced_once_a_second_at_most(tmp_path: Path) -> None:
     first = path.stat().st_ino
     report_progress(display)
     assert path.stat().st_ino == first
-    display.close()
+    display.end_display()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_run_goes_on_when_the_file_cannot_be_written(tmp_path: Path, monkeypatch
     monkeypatch.setattr("sonde.model.confined_files.ConfinedDirectory.create_file", refuse)
     begin_phase(display)
     begin_phase(display)
-    display.close()
+    display.end_display()
     complaint = f"The metrics are not written any more: {tmp_path / 'm'}: No space left on device."
     assert recorder.calls.count(complaint) == 1
     assert recorder.calls[-1] == "close"

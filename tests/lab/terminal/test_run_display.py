@@ -67,28 +67,28 @@ def progress(percent: float, rate: float = 1e8, phase: str = "write", phase_s: f
 def follow(line_documents: Iterable[dict[str, Any]]) -> RunProgress:
     state = RunProgress(PLAN)
     for _, line in lines(*line_documents):
-        state.update(line)
+        state.apply_record_line(line)
     return state
 
 
 def test_percent_and_remaining_time_of_a_volume() -> None:
     state = follow([RUN, BEGIN, progress(25), progress(50)])
-    assert state.percent == 50
-    assert state.remaining == pytest.approx(5.0)  # 500 MB at 100 MB/s
-    assert not state.flushing
+    assert state.percent_done == 50
+    assert state.remaining_seconds == pytest.approx(5.0)  # 500 MB at 100 MB/s
+    assert not state.is_flushing
 
 
 def test_percent_and_remaining_time_of_a_clock() -> None:
     begin = {"type": "phase_begin", "phase": "read", "op": "read", "planned_bytes": 10**9}
     state = follow([RUN, begin, progress(90, phase="read", phase_s=4.0)])
-    assert state.percent == pytest.approx(40.0)
-    assert state.remaining == pytest.approx(6.0)
+    assert state.percent_done == pytest.approx(40.0)
+    assert state.remaining_seconds == pytest.approx(6.0)
 
 
 def test_remaining_time_of_operations_that_move_no_bytes() -> None:
     begin = {"type": "phase_begin", "phase": "write", "op": "stat"}
     state = follow([RUN, begin, progress(20, rate=0.0, phase_s=2.0)])
-    assert state.remaining == pytest.approx(8.0)
+    assert state.remaining_seconds == pytest.approx(8.0)
 
 
 def test_unknown_is_not_zero() -> None:
@@ -96,14 +96,14 @@ def test_unknown_is_not_zero() -> None:
     line = progress(0)
     del line["percent"]
     state = follow([RUN, begin, line])
-    assert state.percent is None
-    assert state.remaining is None
+    assert state.percent_done is None
+    assert state.remaining_seconds is None
 
 
 def test_waiting_for_the_storage_is_told_apart_from_moving() -> None:
-    assert follow([RUN, BEGIN, progress(100, rate=0)]).flushing
-    assert not follow([RUN, BEGIN, progress(100, rate=1e8)]).flushing
-    assert not follow([RUN, BEGIN, progress(50, rate=0)]).flushing
+    assert follow([RUN, BEGIN, progress(100, rate=0)]).is_flushing
+    assert not follow([RUN, BEGIN, progress(100, rate=1e8)]).is_flushing
+    assert not follow([RUN, BEGIN, progress(50, rate=0)]).is_flushing
 
 
 def test_what_happens_between_phases_is_known_from_the_plan() -> None:
@@ -115,11 +115,11 @@ def test_what_happens_between_phases_is_known_from_the_plan() -> None:
 
 def test_new_run_resets_progress() -> None:
     display = PlainDisplay(terminal()[0])
-    display.begin("first", 1, 2, PLAN)
+    display.begin_run("first", 1, 2, PLAN)
     for kind, line in lines(RUN, BEGIN, progress(50)):
-        display.line(kind, line)
+        display.show_record_line(kind, line)
     assert list(display._progress.rates) != []
-    display.begin("second", 2, 2, PLAN)
+    display.begin_run("second", 2, 2, PLAN)
     assert display._progress.begin is None
     assert list(display._progress.rates) == []
 
@@ -138,13 +138,13 @@ def last_frame(raw: io.BytesIO, encoding: str = "utf-8") -> str:
 def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
     console, raw = terminal(encoding)
     display = LiveDisplay(console)
-    display.begin("A plan", 2, 5, PLAN)
+    display.begin_run("A plan", 2, 5, PLAN)
     for kind, line in lines(RUN, BEGIN, progress(25, 5e7), progress(50, 1e8)):
-        display.line(kind, line)
+        display.show_record_line(kind, line)
     display._live.refresh()
     for kind, line in lines(END):
-        display.line(kind, line)
-    display.close()
+        display.show_record_line(kind, line)
+    display.end_display()
     text = last_frame(raw, encoding)
     for fragment in ("A plan  2 of 5", "50 %", "100 MB/s", "6.7 s left", "4 tasks on 2 nodes", blocks, f"{mark} write"):
         assert fragment in text, fragment
@@ -155,11 +155,11 @@ def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
 def test_the_view_of_fewer_tasks_and_nodes_than_there_are() -> None:
     console, raw = terminal()
     display = LiveDisplay(console)
-    display.begin("A plan", 1, 1, PLAN)
+    display.begin_run("A plan", 1, 1, PLAN)
     for kind, line in lines(RUN, BEGIN, {**progress(50), "active": 3, "nodes_seen": 1}):
-        display.line(kind, line)
-    display.close()
-    display.close()
+        display.show_record_line(kind, line)
+    display.end_display()
+    display.end_display()
     assert "3 of 4 tasks on 1 of 2 nodes" in last_frame(raw)
 
 
@@ -171,16 +171,16 @@ def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
     clock = [100.0]
     monkeypatch.setattr("sonde.terminal.run_display.time.monotonic", lambda: clock[0])
     display = LiveDisplay(console)
-    display.set_position(5, 36, 1200.0)
-    display.begin("A plan", 5, 36, PLAN)
+    display.set_run_position(5, 36, 1200.0)
+    display.begin_run("A plan", 5, 36, PLAN)
     display._live.refresh()
     clock[0] += 300
     for kind, line in lines(RUN, BEGIN, progress(50)):
-        display.line(kind, line)
+        display.show_record_line(kind, line)
     display._live.refresh()
-    display.set_position(6, 36, None)
+    display.set_run_position(6, 36, None)
     display._live.refresh()
-    display.close()
+    display.end_display()
     dot = " ·" if encoding == "utf-8" else ","
     for text in (f"run 5 of 36{dot} about 20 min left in all", f"run 5 of 36{dot} about 15 min left", "run 6 of 36"):
         assert text in last_frame(raw, encoding), text
@@ -189,10 +189,10 @@ def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
 def test_plain_lines_of_many_runs_say_how_long_all_of_them_take() -> None:
     file = io.StringIO()
     display = PlainDisplay(Console(file=file, width=100))
-    display.set_position(1, 3, None)
-    display.begin("A plan", 1, 3, PLAN)
-    display.set_position(2, 3, 720.0)
-    display.begin("A plan", 2, 3, PLAN)
+    display.set_run_position(1, 3, None)
+    display.begin_run("A plan", 1, 3, PLAN)
+    display.set_run_position(2, 3, 720.0)
+    display.begin_run("A plan", 2, 3, PLAN)
     assert file.getvalue().splitlines() == ["A plan  (1 of 3)", "A plan  (2 of 3), about 12 min left"]
 
 
@@ -201,11 +201,11 @@ def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     display = PlainDisplay(Console(file=file, width=100))
     clock = [0.0]
     monkeypatch.setattr("sonde.terminal.run_display.time.monotonic", lambda: clock[0])
-    display.begin("A plan", 1, 3, PLAN)
+    display.begin_run("A plan", 1, 3, PLAN)
     for step, (kind, line) in enumerate(lines(RUN, BEGIN, *(progress(10.0 * i) for i in range(10)), END)):
         clock[0] = step
-        display.line(kind, line)
-    display.close()
+        display.show_record_line(kind, line)
+    display.end_display()
     lines_printed = file.getvalue().splitlines()
     assert lines_printed[0] == "A plan  (1 of 3)"
     assert lines_printed[-1] == "  write: 500 MB/s, 954 MiB in 2.00 s, of which 500 ms fsync"
@@ -218,10 +218,10 @@ def test_errors_are_shown_at_once() -> None:
     for make in (LiveDisplay, PlainDisplay):
         console, raw = terminal()
         display = make(console)
-        display.begin("A plan", 1, 1, PLAN)
+        display.begin_run("A plan", 1, 1, PLAN)
         for kind, line in lines(RUN, BEGIN, error):
-            display.line(kind, line)
-        display.close()
+            display.show_record_line(kind, line)
+        display.end_display()
         assert "no space left on device" in last_frame(raw)
 
 
@@ -278,7 +278,7 @@ def test_warning_of_a_full_file_system_is_shown_before_phases(kind: Any) -> None
         "advice": "stop",
     }
     for name, line in lines(RUN, finding, {**finding, "id": "other", "text": "unrelated"}):
-        display.line(name, line)
-    display.close()
+        display.show_record_line(name, line)
+    display.end_display()
     assert "It is full. Stop." in text.getvalue()
     assert "Unrelated" not in text.getvalue()

@@ -159,7 +159,7 @@ def command(
         plan, directory, system, mount, settings, phase, seed, device, as_json, SearchRule(worth, max_blocks=blocks)
     )
     with ExitStack() as stack:
-        outcome = _make_tuning(stack, request, parsed, archive).run(parsed, apply)
+        outcome = _make_tuning(stack, request, parsed, archive).tune_all_settings(parsed, apply)
     print_json(build_tune_document(outcome)) if as_json else print_outcome(get_results_console(), outcome)
     return EXIT_ENVIRONMENT if outcome.problems else EXIT_OK
 

@@ -76,11 +76,11 @@ class TuneRequest:
     values: tuple[str, ...]
 
 
-def read_tunables(extra: Sequence[Path] = ()) -> dict[str, Tunable]:
+def read_tunables(extra_files: Sequence[Path] = ()) -> dict[str, Tunable]:
     """The shipped tunables and those of further files, by id. Raises UserError."""
     shipped = Path(str(resources.files("sonde.tune").joinpath("tunables.toml")))
     tunables: dict[str, Tunable] = {}
-    for path in (shipped, *extra):
+    for path in (shipped, *extra_files):
         if path != shipped:
             read_text_file(path, "file of tunables", MAX_CONFIGURATION_BYTES, UserError, regular_only=True)
             require_unshared_file(path, "file of tunables")
@@ -92,26 +92,28 @@ def read_tunables(extra: Sequence[Path] = ()) -> dict[str, Tunable]:
         for tunable in read_table(TunablesFile, document, ReadContext(UserError, str(path))).tunables:
             if tunable.id in tunables:
                 raise UserError(f'{path}: two tunables have the id "{tunable.id}"; give one of them another.')
-            _check_tunable(tunable, path)
+            _check_tunable_definition(tunable, path)
             tunables[tunable.id] = tunable
     return tunables
 
 
-def _check_tunable(tunable: Tunable, path: Path) -> None:
+def _check_tunable_definition(tunable: Tunable, tunables_file: Path) -> None:
     """Raises UserError if the definition lacks what is needed to set the value or to restore it."""
     if not tunable.values:
-        raise UserError(f"{path}: {tunable.id} lacks values: what to try.")
+        raise UserError(f"{tunables_file}: {tunable.id} lacks values: what to try.")
     if tunable.kind == "command":
         if not tunable.read or not tunable.write:
-            raise UserError(f"{path}: {tunable.id} lacks {'write' if tunable.read else 'read'}, so it has no undo.")
+            raise UserError(
+                f"{tunables_file}: {tunable.id} lacks {'write' if tunable.read else 'read'}, so it has no undo."
+            )
         if not any("{value}" in argument for argument in tunable.write):
-            raise UserError(f"{path}: {tunable.id}: write has no {{value}}, so it sets nothing.")
+            raise UserError(f"{tunables_file}: {tunable.id}: write has no {{value}}, so it sets nothing.")
     elif not tunable.name:
-        raise UserError(f"{path}: {tunable.id} lacks name: what {tunable.kind} it is.")
+        raise UserError(f"{tunables_file}: {tunable.id} lacks name: what {tunable.kind} it is.")
     if tunable.kind == "file":
         for file in (tunable.name, *tunable.related):
             if not file.startswith(("/proc/", "/sys/")) or ".." in file.split("/"):
-                raise UserError(f"{path}: {tunable.id}: {file} is not below /proc or /sys.")
+                raise UserError(f"{tunables_file}: {tunable.id}: {file} is not below /proc or /sys.")
 
 
 def parse_request(text_written: str, tunables: dict[str, Tunable]) -> TuneRequest:
@@ -125,11 +127,11 @@ def parse_request(text_written: str, tunables: dict[str, Tunable]) -> TuneReques
     if not all(values):
         raise UserError(f'--try "{text_written}" holds an empty value; write it like --try {name}={tunable.values[0]}.')
     for value in values:
-        _check_value(tunable, value)
+        _check_value_is_safe(tunable, value)
     return TuneRequest(tunable, values)
 
 
-def _check_value(tunable: Tunable, value: str) -> None:
+def _check_value_is_safe(tunable: Tunable, value: str) -> None:
     """Raises UserError for a value outside of the safe range."""
     if tunable.least is None and tunable.most is None:
         if tunable.kind != "plan" and value not in tunable.values:

@@ -53,30 +53,30 @@ class ChangeJournal:
     pending: list[JournalEntry] = field(default_factory=list)
     applied: list[JournalEntry] = field(default_factory=list)
 
-    def add_pending(self, entry: JournalEntry) -> None:
+    def add_pending_change(self, entry: JournalEntry) -> None:
         """Stores the entry. It is on storage when this returns."""
         self.pending.append(entry)
-        self._save()
+        self._save_file()
 
-    def mark_applied(self, tunables: set[str]) -> None:
+    def mark_changes_applied(self, tunable_ids: set[str]) -> None:
         """Moves entries of these tunables to the applied ones; the first values from before stay."""
-        for entry in [item for item in self.pending if item.tunable in tunables]:
+        for entry in [item for item in self.pending if item.tunable in tunable_ids]:
             self.pending.remove(entry)
             if not any(item.setting == entry.setting for item in self.applied):
                 self.applied.append(entry)
-        self._save()
+        self._save_file()
 
     def restore_pending(self) -> list[str]:
         """Restores what the running tuning changed, the latest first. Returns what failed, one sentence each."""
-        return self._restore(self.pending)
+        return self._restore_values(self.pending)
 
     def restore_all(self) -> list[str]:
         """Restores also what earlier tunings applied."""
-        return [*self._restore(self.pending), *self._restore(self.applied)]
+        return [*self._restore_values(self.pending), *self._restore_values(self.applied)]
 
-    def _restore(self, entries: list[JournalEntry]) -> list[str]:
+    def _restore_values(self, entries: list[JournalEntry]) -> list[str]:
         failures = []
-        with blocked_stop_signals():
+        with block_stop_signals():
             for entry in reversed(entries[:]):
                 try:
                     entry.setting.write_state(entry.state)
@@ -84,10 +84,10 @@ class ChangeJournal:
                     failures.append(f"{entry.tunable} could not be restored: {reason}.")
                 else:
                     entries.remove(entry)
-            self._save()
+            self._save_file()
         return failures
 
-    def _save(self) -> None:
+    def _save_file(self) -> None:
         """Replaces the file, on storage, or removes it when nothing is changed."""
         if not self.pending and not self.applied:
             self.directory.remove_file(self.name, missing_ok=True)
@@ -103,7 +103,7 @@ class ChangeJournal:
 
 
 @contextmanager
-def blocked_stop_signals() -> Iterator[None]:
+def block_stop_signals() -> Iterator[None]:
     """Signals that would interrupt a restore wait until it is done."""
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     try:
@@ -124,7 +124,7 @@ def open_journal() -> Iterator[ChangeJournal]:
     or read."""
     path = find_journal_file()
     try:
-        with ConfinedDirectory.open(path.parent, create=True) as directory, _lock_file(path) as lock:
+        with ConfinedDirectory.open(path.parent, create=True) as directory, _open_lock_file(path) as lock:
             directory.close_to_others()
             _wait_for_lock(lock, path)
             # Commands that set values inherit the lock: one that outlives a killed tuning must end before a restore.
@@ -134,31 +134,31 @@ def open_journal() -> Iterator[ChangeJournal]:
         raise MachineError(f"The journal {path} cannot be used: {reason.strerror}.") from None
 
 
-def _wait_for_lock(lock: BinaryIO, path: Path) -> None:
+def _wait_for_lock(lock_file: BinaryIO, lock_path: Path) -> None:
     """Raises MachineError when another process holds the lock for longer than a command that sets a value takes."""
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
-            flock(lock, LOCK_EX | LOCK_NB)
+            flock(lock_file, LOCK_EX | LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise MachineError(
-                    f"Another `sonde tune` changes settings of this machine; wait until it ends ({path})."
+                    f"Another `sonde tune` changes settings of this machine; wait until it ends ({lock_path})."
                 ) from None
             time.sleep(0.05)
         else:
             return
 
 
-def _lock_file(path: Path) -> BinaryIO:
-    return append_file(path.with_suffix(".lock"), trusted_only=True)
+def _open_lock_file(lock_path: Path) -> BinaryIO:
+    return append_file(lock_path.with_suffix(".lock"), trusted_only=True)
 
 
-def _read_journal(directory: ConfinedDirectory, path: Path) -> ChangeJournal:
-    journal = ChangeJournal(directory, path.name)
-    if not directory.has(path.name):
+def _read_journal(directory: ConfinedDirectory, journal_path: Path) -> ChangeJournal:
+    journal = ChangeJournal(directory, journal_path.name)
+    if not directory.has(journal_path.name):
         return journal
-    document = directory.read_json(path.name, trusted_only=True) or {}
+    document = directory.read_json(journal_path.name, trusted_only=True) or {}
     try:
         if document["schema"] != _SCHEMA:
             raise KeyError("schema")
@@ -166,6 +166,6 @@ def _read_journal(directory: ConfinedDirectory, path: Path) -> ChangeJournal:
         journal.applied = [JournalEntry.from_json(entry) for entry in document["applied"]]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(
-            f"{escape_line(str(path))} is no journal of `sonde tune`; restore what it holds by hand, then remove it."
+            f"{escape_line(str(journal_path))} is no journal of `sonde tune`; restore what it holds by hand, then remove it."
         ) from None
     return journal

@@ -73,42 +73,50 @@ def estimate_runs(candidates: int, rule: SearchRule) -> tuple[int, int]:
     return (rounds + 2 * MIN_RUNS_PER_SIDE, rounds + 2 * rule.max_blocks) if candidates else (0, 0)
 
 
-def search_best_value(values: Sequence[str], measure: Measure, rule: SearchRule, seed: int) -> SearchResult:
-    """Searches the best of `values` and compares it with the present one."""
+def search_best_value(
+    candidate_values: Sequence[str], measure_rate: Measure, search_rule: SearchRule, seed: int
+) -> SearchResult:
+    """Searches the best of `candidate_values` and compares it with the present one."""
     order = random.Random(seed)
     rejected: dict[str, str] = {}
     rates: dict[str, list[float]] = {}
-    best = _halve(list(values), measure, rule, order, rates, rejected)
+    best = _select_by_successive_halving(list(candidate_values), measure_rate, search_rule, order, rates, rejected)
     while best is not None:
         try:
-            return _compare(best, measure, rule, order, SearchResult(best, None, UNDECIDED, rates, rejected=rejected))
+            return _compare_interleaved(
+                best, measure_rate, search_rule, order, SearchResult(best, None, UNDECIDED, rates, rejected=rejected)
+            )
         except RejectedValueError as reason:  # with one value there was no round before
             rejected[best] = str(reason)
-            best = next((value for value in _rank(rates) if value not in rejected), None)
+            best = next((value for value in _rank_values(rates) if value not in rejected), None)
     return SearchResult(None, None, NOTHING_TO_TRY, rates, rejected=rejected)
 
 
-def compare_values(value: str, measure: Measure, rule: SearchRule, seed: int) -> SearchResult:
+def compare_with_present_value(
+    candidate_value: str, measure_rate: Measure, search_rule: SearchRule, seed: int
+) -> SearchResult:
     """Compares one value with the present one, in interleaved fresh runs."""
-    return _compare(value, measure, rule, random.Random(seed), SearchResult(value, None, UNDECIDED))
+    return _compare_interleaved(
+        candidate_value, measure_rate, search_rule, random.Random(seed), SearchResult(candidate_value, None, UNDECIDED)
+    )
 
 
-def _halve(
+def _select_by_successive_halving(
     remaining: list[str],
-    measure: Measure,
-    rule: SearchRule,
-    order: random.Random,
+    measure_rate: Measure,
+    search_rule: SearchRule,
+    random_order: random.Random,
     rates: dict[str, list[float]],
     rejected: dict[str, str],
 ) -> str | None:
     """The value that remains after rounds in each of which the worse half is left out."""
     while len(remaining) > 1:
         deviations: dict[str, list[float]] = {value: [] for value in remaining}
-        for _ in range(rule.blocks_per_round):
+        for _ in range(search_rule.blocks_per_round):
             block: dict[str, float] = {}
-            for value in order.sample(remaining, len(remaining)):
+            for value in random_order.sample(remaining, len(remaining)):
                 try:
-                    block[value] = measure(value)
+                    block[value] = measure_rate(value)
                 except RejectedValueError as reason:
                     rejected[value] = str(reason)
                 else:
@@ -125,30 +133,34 @@ def _halve(
     return remaining[0] if remaining else None
 
 
-def _rank(rates: dict[str, list[float]]) -> list[str]:
-    return sorted(rates, key=lambda value: -float(np.median(rates[value])))
+def _rank_values(rates_by_value: dict[str, list[float]]) -> list[str]:
+    return sorted(rates_by_value, key=lambda value: -float(np.median(rates_by_value[value])))
 
 
-def _compare(best: str, measure: Measure, rule: SearchRule, order: random.Random, result: SearchResult) -> SearchResult:
+def _compare_interleaved(
+    best_value: str, measure_rate: Measure, search_rule: SearchRule, random_order: random.Random, result: SearchResult
+) -> SearchResult:
     present: list[float] = []
     changed: list[float] = []
     ratio: RateRatio | None = None
     verdict = UNDECIDED
-    for block in range(rule.max_blocks):
-        for value in order.sample((None, best), 2):
-            (present if value is None else changed).append(measure(value))
+    for block in range(search_rule.max_blocks):
+        for value in random_order.sample((None, best_value), 2):
+            (present if value is None else changed).append(measure_rate(value))
         if block + 1 < MIN_RUNS_PER_SIDE:
             continue
         ratio = compare_rates(present, changed, CONFIDENCE)
-        verdict = decide(ratio, compare_rates(present, changed, STRICT_CONFIDENCE, with_p_value=False), rule.worth)
+        verdict = decide_tune_verdict(
+            ratio, compare_rates(present, changed, STRICT_CONFIDENCE, with_p_value=False), search_rule.worth
+        )
         if verdict != UNDECIDED:
             break
-    return SearchResult(best, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
+    return SearchResult(best_value, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
 
 
-def decide(ratio: RateRatio, strict: RateRatio, worth: float) -> str:
-    """The verdict about a ratio: better when its `strict` interval is above 1 and the estimate is worth it; no
+def decide_tune_verdict(ratio: RateRatio, strict_ratio: RateRatio, least_gain: float) -> str:
+    """The verdict about a ratio: better when its `strict_ratio` interval is above 1 and the estimate is worth it; no
     difference when the interval is below what is worth it; else undecided."""
-    if strict.low is not None and strict.low > 1.0 and strict.value >= 1.0 + worth:
+    if strict_ratio.low is not None and strict_ratio.low > 1.0 and strict_ratio.value >= 1.0 + least_gain:
         return BETTER
-    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + worth else UNDECIDED
+    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + least_gain else UNDECIDED

@@ -52,57 +52,69 @@ class BoundSetting:
         if self.kind == "file":
             return {path: _read_kernel_file(path) for path in self.paths}
         if self.kind == "command":
-            return _parse_values(_run(self.read_command), self.read_command)
+            return _parse_values_by_key(_run_command(self.read_command), self.read_command)
         mount = _require_mount(Path(self.directory))
         if mount.location != self.directory:
             raise SettingError(f"nothing is mounted on {self.directory}")
-        return {self.directory: _read_option(mount, self.option)}
+        return {self.directory: _read_mount_option(mount, self.option)}
 
-    def describe_state(self, state: Mapping[str, str]) -> str:
+    def describe_state(self, values_by_key: Mapping[str, str]) -> str:
         """The value of the setting in a state; several where its keys differ."""
-        keys = self.paths[:1] if self.kind == "file" else tuple(state)
-        return ", ".join(dict.fromkeys(state[key] for key in keys))
+        keys = self.paths[:1] if self.kind == "file" else tuple(values_by_key)
+        return ", ".join(dict.fromkeys(values_by_key[key] for key in keys))
 
     def write_value(self, value: str) -> None:
         """Sets the value for all keys and reads it back. Raises SettingError."""
         keys = self.paths[:1] if self.kind == "file" else tuple(self.read_state())
         for key in keys:
-            self._write(key, value)
-        self._require(dict.fromkeys(keys, value))
+            self._write_key(key, value)
+        self._require_state(dict.fromkeys(keys, value))
 
-    def write_state(self, state: Mapping[str, str]) -> None:
+    def write_state(self, values_by_key: Mapping[str, str]) -> None:
         """Sets each key that differs, and reads all back. Raises SettingError."""
         try:
             current = self.read_state()
         except SettingError:
             current = {}  # for example after an interrupted unmount
-        for key, value in state.items():
+        for key, value in values_by_key.items():
             if current.get(key) != value:
-                self._write(key, value)
-        self._require(state)
+                self._write_key(key, value)
+        self._require_state(values_by_key)
 
-    def _require(self, state: Mapping[str, str]) -> None:
+    def _require_state(self, values_by_key: Mapping[str, str]) -> None:
         current = self.read_state()
-        for key, value in state.items():
-            if current.get(key) != _normalize(value):
+        for key, value in values_by_key.items():
+            if current.get(key) != _normalize_value(value):
                 raise SettingError(f"{key} was set to {value} and reads {current.get(key, 'nothing')}")
 
-    def _write(self, key: str, value: str) -> None:
+    def _write_key(self, setting_key: str, value: str) -> None:
         if self.kind == "file":
             try:
-                Path(key).write_text(value, encoding="ascii")
+                Path(setting_key).write_text(value, encoding="ascii")
             except (OSError, UnicodeEncodeError) as reason:
-                raise SettingError(f"{key} does not accept {value}: {reason}") from None
+                raise SettingError(f"{setting_key} does not accept {value}: {reason}") from None
         elif self.kind == "command":
-            filled = [part.replace("{key}", key).replace("{value}", value) for part in self.write_command]
-            _run(filled)
+            filled = [part.replace("{key}", setting_key).replace("{value}", value) for part in self.write_command]
+            _run_command(filled)
         elif self.kind == "remount":
-            _run(("mount", "-o", f"remount,{value if self.option == 'atime' else f'{self.option}={value}'}", key))
+            _run_command(
+                ("mount", "-o", f"remount,{value if self.option == 'atime' else f'{self.option}={value}'}", setting_key)
+            )
         else:
             kind, options, source = self.mount_arguments
-            if Path(key).is_mount():
-                _run(("umount", key))
-            _run(("mount", "-t", kind, "-o", ",".join(filter(None, (options, f"{self.option}={value}"))), source, key))
+            if Path(setting_key).is_mount():
+                _run_command(("umount", setting_key))
+            _run_command(
+                (
+                    "mount",
+                    "-t",
+                    kind,
+                    "-o",
+                    ",".join(filter(None, (options, f"{self.option}={value}"))),
+                    source,
+                    setting_key,
+                )
+            )
 
 
 def bind_setting(tunable: Tunable, directory: Path, device: str = "") -> BoundSetting:
@@ -128,13 +140,13 @@ def bind_setting(tunable: Tunable, directory: Path, device: str = "") -> BoundSe
     return BoundSetting(tunable.kind, option=tunable.name, directory=mount.location, mount_arguments=arguments)
 
 
-def require_undo(setting: BoundSetting, state: Mapping[str, str]) -> None:
+def require_setting_can_be_undone(setting: BoundSetting, values_by_key: Mapping[str, str]) -> None:
     """Writes the present values again. Raises MachineError when that fails: what cannot be undone is not changed."""
     try:
-        for key in setting.paths[:1] if setting.kind == "file" else state:
+        for key in setting.paths[:1] if setting.kind == "file" else values_by_key:
             if setting.kind != "mount":  # mounting again only to test would interrupt others
-                setting._write(key, state[key])
-        setting._require(state)
+                setting._write_key(key, values_by_key[key])
+        setting._require_state(values_by_key)
     except SettingError as reason:
         hint = "" if os.geteuid() == 0 else " Settings of the machine need root."
         raise MachineError(
@@ -166,17 +178,17 @@ def _find_block_device(directory: Path) -> str:
     return resolved.parent.name if (resolved / "partition").exists() else resolved.name
 
 
-def _read_kernel_file(path: str) -> str:
+def _read_kernel_file(kernel_file: str) -> str:
     try:
-        text = Path(path).read_text(encoding="ascii", errors="replace")
+        text = Path(kernel_file).read_text(encoding="ascii", errors="replace")
     except OSError as reason:
-        raise SettingError(f"{path} cannot be read: {reason.strerror}") from None
+        raise SettingError(f"{kernel_file} cannot be read: {reason.strerror}") from None
     chosen = re.search(r"\[([^\]]+)\]", text)  # the chosen one of several: none [mq-deadline]
-    return _normalize(chosen[1] if chosen else text)
+    return _normalize_value(chosen[1] if chosen else text)
 
 
-def _normalize(text: str) -> str:
-    return " ".join(text.split())
+def _normalize_value(value_text: str) -> str:
+    return " ".join(value_text.split())
 
 
 def _require_mount(directory: Path) -> MountEntry:
@@ -187,25 +199,25 @@ def _require_mount(directory: Path) -> MountEntry:
     return mount
 
 
-def _read_option(mount: MountEntry, option: str) -> str:
-    if option == "atime":
+def _read_mount_option(mount: MountEntry, option_name: str) -> str:
+    if option_name == "atime":
         return next((name for name in _ATIME_OPTIONS if name in mount.options), "strictatime")
-    values = [text.partition("=")[2] for text in mount.options if text.startswith(f"{option}=")]
+    values = [text.partition("=")[2] for text in mount.options if text.startswith(f"{option_name}=")]
     return values[-1] if values else "1"  # nconnect is absent at its default
 
 
-def _parse_values(output: str, command: tuple[str, ...]) -> dict[str, str]:
+def _parse_values_by_key(command_output: str, command: tuple[str, ...]) -> dict[str, str]:
     values = {}
-    for line in output.splitlines():
+    for line in command_output.splitlines():
         key, equals, value = line.partition("=")
         if equals and key.strip():
-            values[key.strip()] = _normalize(value)
+            values[key.strip()] = _normalize_value(value)
     if not values:
         raise SettingError(f"`{' '.join(command)}` printed no KEY=VALUE")
     return values
 
 
-def _run(command: tuple[str, ...] | list[str]) -> str:
+def _run_command(command: tuple[str, ...] | list[str]) -> str:
     """The output of a command, which Ctrl-C does not reach. Raises SettingError."""
     try:
         completed = subprocess.run(

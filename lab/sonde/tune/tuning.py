@@ -12,16 +12,16 @@ from sonde.model.errors import MachineError, PlanError, StoppedError, UserError
 from sonde.model.plan import Plan
 from sonde.model.units import parse_bytes
 from sonde.tune.description import Tunable, TuneRequest
-from sonde.tune.journal import ChangeJournal, JournalEntry, blocked_stop_signals
+from sonde.tune.journal import ChangeJournal, JournalEntry, block_stop_signals
 from sonde.tune.search import (
     RejectedValueError,
     SearchResult,
     SearchRule,
-    compare_values,
+    compare_with_present_value,
     estimate_runs,
     search_best_value,
 )
-from sonde.tune.system_settings import BoundSetting, SettingError, bind_setting, require_undo
+from sonde.tune.system_settings import BoundSetting, SettingError, bind_setting, require_setting_can_be_undone
 
 OFF = "off"  # of an environment variable: without it
 _NOT_STATED = "not stated"
@@ -43,7 +43,7 @@ class TuneRunner(Protocol):
     simulated: bool
     expected: int  # runs at most
 
-    def measure(self, variant: TuneVariant) -> float:
+    def measure_variant(self, variant: TuneVariant) -> float:
         """Runs the plan and returns the rate that is tuned. Raises UserError when the run fails."""
 
 
@@ -90,8 +90,8 @@ class Tuning:
     _values: dict[str, str] = field(default_factory=dict, init=False)  # tunable -> value that is set now
     _tunables: dict[str, Tunable] = field(default_factory=dict, init=False)
 
-    def run(self, requests: Sequence[TuneRequest], apply: bool) -> TuneOutcome:
-        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `apply` leaves the
+    def tune_all_settings(self, requests: Sequence[TuneRequest], keep_winners: bool) -> TuneOutcome:
+        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `keep_winners` leaves the
         better values of the machine in place."""
         self._tunables = {request.tunable.id: request.tunable for request in requests}
         self.runner.expected = sum(estimate_runs(len(request.values), self.rule)[1] for request in requests)
@@ -100,24 +100,24 @@ class Tuning:
         together: SearchResult | None = None
         applied: tuple[str, ...] = ()
         try:
-            self._bind(requests)
+            self._bind_settings(requests)
             for request in requests:
-                setting = self._tune(request, winners)
+                setting = self._tune_setting(request, winners)
                 tuned.append(setting)
                 if setting.result.is_better and setting.result.best is not None:
                     winners[request.tunable.id] = setting.result.best
             if len(winners) > 1:
                 self.report("All better values together, against the present ones.")
                 together = self._compare_together(winners)
-            if apply and (together is None or together.is_better):
-                applied = self._apply(winners)
+            if keep_winners and (together is None or together.is_better):
+                applied = self._apply_winners(winners)
         finally:
             problems = self.journal.restore_pending()
             for problem in problems:
                 self.report(problem)
         return TuneOutcome(tuple(tuned), together, applied, tuple(problems))
 
-    def _bind(self, requests: Sequence[TuneRequest]) -> None:
+    def _bind_settings(self, requests: Sequence[TuneRequest]) -> None:
         """Reads each setting, stores it in the journal, and requires that it can be set again. Raises UserError."""
         for request in requests:
             tunable = request.tunable
@@ -132,45 +132,47 @@ class Tuning:
                 state = setting.read_state()
             except SettingError as reason:
                 raise MachineError(f"{tunable.id} cannot be tuned here: {reason}.") from None
-            self.journal.add_pending(JournalEntry(tunable.id, setting, state))
-            require_undo(setting, state)
+            self.journal.add_pending_change(JournalEntry(tunable.id, setting, state))
+            require_setting_can_be_undone(setting, state)
             self._changes[tunable.id] = _SystemChange(setting, state)
 
-    def _tune(self, request: TuneRequest, winners: Mapping[str, str]) -> TunedSetting:
-        tunable = request.tunable
-        present = self._present_value(tunable)
-        values = [value for value in request.values if not _is_same_value(value, present)]
+    def _tune_setting(self, tune_request: TuneRequest, winners: Mapping[str, str]) -> TunedSetting:
+        tunable = tune_request.tunable
+        present = self._get_present_value(tunable)
+        values = [value for value in tune_request.values if not _is_same_value(value, present)]
         self.report(f"{tunable.id}: {present} now; trying {', '.join(values)}.")
 
-        def measure(value: str | None) -> float:
+        def measure_value(value: str | None) -> float:
             if value is None:
-                return self._measure(winners)
+                return self._measure_values(winners)
             try:
-                return self._measure({**winners, tunable.id: value})
+                return self._measure_values({**winners, tunable.id: value})
             except (MachineError, StoppedError):
                 raise
             except UserError as reason:  # the engine refuses the value, or the run fails with it
                 raise RejectedValueError(str(reason).rstrip(".")) from None
 
-        result = search_best_value(values, measure, self.rule, self.seed + len(winners))
+        result = search_best_value(values, measure_value, self.rule, self.seed + len(winners))
         return TunedSetting(tunable, present, result)
 
     def _compare_together(self, winners: Mapping[str, str]) -> SearchResult:
         """Compares all better values with the present ones."""
         try:
-            return compare_values("all", lambda value: self._measure(winners if value else {}), self.rule, self.seed)
+            return compare_with_present_value(
+                "all", lambda value: self._measure_values(winners if value else {}), self.rule, self.seed
+            )
         except RejectedValueError as reason:
             raise MachineError(f"The better values could not be set together: {reason}.") from None
 
-    def _measure(self, values: Mapping[str, str]) -> float:
+    def _measure_values(self, values_by_tunable: Mapping[str, str]) -> float:
         """One run with these values; all other tunables have their present ones. Raises RejectedValueError."""
         for name in self._tunables:
-            self._set_system_value(name, values.get(name))
-        return self.runner.measure(self._make_variant(values))
+            self._set_system_value(name, values_by_tunable.get(name))
+        return self.runner.measure_variant(self._make_variant(values_by_tunable))
 
-    def _set_system_value(self, name: str, value: str | None) -> None:
-        change = self._changes.get(name)
-        if change is None or self._values.get(name) == value:
+    def _set_system_value(self, tunable_id: str, value: str | None) -> None:
+        change = self._changes.get(tunable_id)
+        if change is None or self._values.get(tunable_id) == value:
             return
         try:
             if value is None:
@@ -179,21 +181,23 @@ class Tuning:
                 change.setting.write_value(value)
         except SettingError as reason:
             if value is None:
-                raise MachineError(f"{name} could not be restored between two runs: {reason}.") from None
-            self._values.pop(name, None)
+                raise MachineError(f"{tunable_id} could not be restored between two runs: {reason}.") from None
+            self._values.pop(tunable_id, None)
             change.setting.write_state(change.state)
             raise RejectedValueError(str(reason)) from None
-        self._values[name] = value or ""
+        self._values[tunable_id] = value or ""
         if value is None:
-            del self._values[name]
+            del self._values[tunable_id]
 
-    def _make_variant(self, values: Mapping[str, str]) -> TuneVariant:
-        title = ", ".join(f"{name}={value}" for name, value in values.items()) or "present values"
+    def _make_variant(self, values_by_tunable: Mapping[str, str]) -> TuneVariant:
+        title = ", ".join(f"{name}={value}" for name, value in values_by_tunable.items()) or "present values"
         variant = TuneVariant(self.plan, title)
-        for name, value in values.items():
+        for name, value in values_by_tunable.items():
             tunable = self._tunables[name]
             if self.runner.simulated and tunable.model:
-                variant = replace(variant, model={**variant.model, tunable.model: _to_model_value(tunable, value)})
+                variant = replace(
+                    variant, model={**variant.model, tunable.model: _convert_to_model_value(tunable, value)}
+                )
             elif tunable.kind == "plan":
                 try:
                     plan = variant.plan.with_settings([f"{tunable.name}={value}"])
@@ -204,19 +208,19 @@ class Tuning:
                 variant = replace(variant, environment={**variant.environment, tunable.name: value})
         return variant
 
-    def _present_value(self, tunable: Tunable) -> str:
+    def _get_present_value(self, tunable: Tunable) -> str:
         if tunable.id in self._changes:
             change = self._changes[tunable.id]
             return change.setting.describe_state(change.state)
         if tunable.kind == "environment":
             return OFF
-        return _find_plan_member(self.plan, tunable.name) if tunable.kind == "plan" else _NOT_STATED
+        return _get_plan_member(self.plan, tunable.name) if tunable.kind == "plan" else _NOT_STATED
 
-    def _apply(self, winners: Mapping[str, str]) -> tuple[str, ...]:
+    def _apply_winners(self, winners: Mapping[str, str]) -> tuple[str, ...]:
         """Sets the better values of the machine for good. What was there before stays in the journal."""
         names = tuple(name for name in winners if name in self._changes)
-        with blocked_stop_signals():
-            self.journal.mark_applied(set(names))
+        with block_stop_signals():
+            self.journal.mark_changes_applied(set(names))
             for name in names:
                 self._changes[name].setting.write_value(winners[name])
         return names
@@ -231,25 +235,25 @@ def require_clean_journal(journal: ChangeJournal) -> None:
         )
 
 
-def _is_same_value(value: str, present: str) -> bool:
-    if value == present:
+def _is_same_value(value: str, present_value: str) -> bool:
+    if value == present_value:
         return True
     try:
-        return parse_bytes(value) == parse_bytes(present)
+        return parse_bytes(value) == parse_bytes(present_value)
     except UserError:
         return False
 
 
-def _find_plan_member(plan: Plan, path: str) -> str:
+def _get_plan_member(plan: Plan, member_path: str) -> str:
     value: Any = plan.resolve()
-    for step in path.split("."):
+    for step in member_path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
     if value is None:
         return _NOT_STATED
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _to_model_value(tunable: Tunable, value: str) -> str:
+def _convert_to_model_value(tunable: Tunable, value: str) -> str:
     """The value as the system file states it: bytes where the tunable has a unit."""
     if not tunable.model_unit:
         return value

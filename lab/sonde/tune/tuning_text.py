@@ -23,12 +23,17 @@ def print_outcome(console: Console, outcome: TuneOutcome) -> None:
         table.add_column(title, justify="right" if title in ("change", "runs") else "left")
     for setting in outcome.settings:
         result = setting.result
-        table.add_row(setting.tunable.id, setting.present, result.best or "-", format_ratio(result.ratio),
+        table.add_row(setting.tunable.id, setting.present, result.best or "-", format_ratio_in_percent(result.ratio),
                       str(_count_runs(result)), result.verdict, style="bold" if result.is_better else None)  # fmt: skip
     if outcome.together is not None:
         together = outcome.together
         table.add_row(
-            "all together", "", "", format_ratio(together.ratio), str(_count_runs(together)), together.verdict
+            "all together",
+            "",
+            "",
+            format_ratio_in_percent(together.ratio),
+            str(_count_runs(together)),
+            together.verdict,
         )
     console.print(table)
     for setting in outcome.settings:
@@ -43,7 +48,7 @@ def print_outcome(console: Console, outcome: TuneOutcome) -> None:
         console.print(f"! {problem}", style="yellow", soft_wrap=True)
 
 
-def format_ratio(ratio: RateRatio | None) -> str:
+def format_ratio_in_percent(ratio: RateRatio | None) -> str:
     """The change in percent with its interval."""
     if ratio is None:
         return "-"
@@ -86,8 +91,8 @@ def _format_range(tunable: Tunable) -> str:
     return f"{tunable.least or 0:g} to {tunable.most or float('inf'):g}"
 
 
-def _count_runs(result: SearchResult) -> int:
-    return sum(map(len, result.rates.values())) + len(result.present) + len(result.changed)
+def _count_runs(search_result: SearchResult) -> int:
+    return sum(map(len, search_result.rates.values())) + len(search_result.present) + len(search_result.changed)
 
 
 def build_tune_document(outcome: TuneOutcome) -> dict[str, Any]:
@@ -97,29 +102,29 @@ def build_tune_document(outcome: TuneOutcome) -> dict[str, Any]:
             {
                 "tunable": setting.tunable.id,
                 "present": setting.present,
-                **_result_document(setting.result),
+                **_make_result_document(setting.result),
                 "applied": setting.tunable.id in outcome.applied,
                 "permanent": setting.tunable.permanent.replace("VALUE", setting.result.best or "VALUE"),
             }
             for setting in outcome.settings
         ],
-        "together": _result_document(outcome.together) if outcome.together is not None else None,
+        "together": _make_result_document(outcome.together) if outcome.together is not None else None,
         "problems": list(outcome.problems),
     }
 
 
-def _result_document(result: SearchResult) -> dict[str, Any]:
-    ratio = result.ratio
+def _make_result_document(search_result: SearchResult) -> dict[str, Any]:
+    ratio = search_result.ratio
     return {
-        "best": result.best,
-        "verdict": result.verdict,
+        "best": search_result.best,
+        "verdict": search_result.verdict,
         "ratio": ratio.value if ratio else None,
         "low": ratio.low if ratio else None,
         "high": ratio.high if ratio else None,
-        "median_rates": {value: statistics.median(rates) for value, rates in result.rates.items()},
-        "present_rates": list(result.present),
-        "changed_rates": list(result.changed),
-        "rejected": {value: to_sentence(reason) for value, reason in result.rejected.items()},
+        "median_rates": {value: statistics.median(rates) for value, rates in search_result.rates.items()},
+        "present_rates": list(search_result.present),
+        "changed_rates": list(search_result.changed),
+        "rejected": {value: to_sentence(reason) for value, reason in search_result.rejected.items()},
     }
 
 

@@ -18,8 +18,8 @@ from sonde.tune.search import (
     Measure,
     RejectedValueError,
     SearchRule,
-    compare_values,
-    decide,
+    compare_with_present_value,
+    decide_tune_verdict,
     estimate_runs,
     search_best_value,
 )
@@ -112,7 +112,7 @@ def test_blocks_interleave_both_sides() -> None:
         order.append(value)
         return 1.0 + 0.001 * len(order)
 
-    compare_values("x", measure, RULE, 3)
+    compare_with_present_value("x", measure, RULE, 3)
     pairs = [set(order[index : index + 2]) for index in range(0, len(order), 2)]
     assert all(pair == {None, "x"} for pair in pairs)
     assert len({tuple(order[index : index + 2]) for index in range(0, len(order), 2)}) == 2
@@ -133,12 +133,12 @@ def test_blocks_interleave_both_sides() -> None:
 )
 def test_verdict_follows_from_interval(low: float | None, value: float, high: float | None, verdict: str) -> None:
     ratio = RateRatio(value, low, high, None, 9, 9, 0.99)
-    assert decide(ratio, ratio, 0.05) == verdict
+    assert decide_tune_verdict(ratio, ratio, 0.05) == verdict
 
 
 def test_better_needs_the_strict_interval() -> None:
     ratio, strict = (RateRatio(1.2, low, 1.4, None, 9, 9, 0.99) for low in (1.02, 0.99))
-    assert decide(ratio, strict, 0.05) == UNDECIDED
+    assert decide_tune_verdict(ratio, strict, 0.05) == UNDECIDED
 
 
 def test_few_of_many_searches_call_equal_values_better() -> None:

@@ -47,7 +47,7 @@ def read_value(file: Path) -> str:
 def tune(folder: Path, runner: FileRunner, *tunables: Tunable, apply: bool = False) -> TuneOutcome:
     with open_journal() as journal:
         tuning = Tuning(make_plan(folder), folder, runner, journal, SearchRule())
-        return tuning.run([TuneRequest(tunable, tunable.values) for tunable in tunables], apply)
+        return tuning.tune_all_settings([TuneRequest(tunable, tunable.values) for tunable in tunables], apply)
 
 
 def test_best_value_is_found_and_system_restored(tmp_path: Path, knob: Path) -> None:
@@ -212,7 +212,7 @@ def test_restore_waits_for_command_of_killed_tuning(tmp_path: Path, knob: Path) 
     with open_journal() as journal:
         tunable = Tunable(**{**vars(make_file_tunable(knob)), "write": slow})
         setting = bind_setting(tunable, tmp_path)
-        journal.add_pending(JournalEntry("knob", setting, setting.read_state()))
+        journal.add_pending_change(JournalEntry("knob", setting, setting.read_state()))
         process_id = os.fork()
         if process_id == 0:  # the tuning, which ends without a restore while its command sleeps
             command = [part.replace("{value}", "64") for part in slow]
@@ -270,7 +270,7 @@ def test_mounted_again_option_keeps_all_others(tmp_path: Path, monkeypatch: pyte
     tunable = Tunable(id="nconnect", title="n", kind="mount", name="nconnect", values=("8",))
     setting = bind_setting(tunable, tmp_path)
     assert setting.read_state() == {str(tmp_path): "2"}
-    setting._write(str(tmp_path), "8")
+    setting._write_key(str(tmp_path), "8")
     assert calls.read_text(encoding="utf-8").splitlines() == [
         f"umount {tmp_path}",
         f"mount -t nfs4 -o rw,relatime,vers=4.2,rsize=65536,nconnect=8 server:/export {tmp_path}",

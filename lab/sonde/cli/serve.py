@@ -33,7 +33,7 @@ def command(port: int, reports: int, archive: Archive) -> int:
     More: sonde help tasks/watch
     """
     from sonde.site.build import build_site  # the imports of charts and statistics take longer than most commands
-    from sonde.site.site_server import make_server
+    from sonde.site.site_server import make_site_server
 
     archive.recover_unfinished_runs()
     with tempfile.TemporaryDirectory(prefix="sonde-site-") as folder:
@@ -49,7 +49,7 @@ def command(port: int, reports: int, archive: Archive) -> int:
             )
 
         build()
-        with make_server(Path(folder), port, build) as server:
+        with make_site_server(Path(folder), port, build) as server:
             get_results_console().print(
                 f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)", soft_wrap=True
             )

@@ -23,7 +23,7 @@ class BaselineRatio:
     is_tagged: bool  # from runs tagged baseline:NAME; otherwise from the runs before the first change
 
     @property
-    def ratio(self) -> float:
+    def rate_ratio(self) -> float:
         return self.level / self.baseline
 
 

@@ -22,7 +22,7 @@ from sonde.site.history_pages import HistoryContent, build_history_page, collect
 from sonde.site.overview_pages import HistoryEntry, build_history_list, build_overview
 from sonde.site.run_pages import COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
 from sonde.site.site_folder import SiteFolder, make_key
-from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
+from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.store.catalog import Catalog
 from sonde.store.events import read_archive_events
 from sonde.trends.archive_survey import Progress, SurveyRequest, read_survey_and_histories
@@ -42,20 +42,20 @@ class SiteReport:
 
 
 def build_site(
-    catalog: Catalog, out: Path, reports: int, survey_progress: Progress, page_progress: Progress
+    catalog: Catalog, site_root: Path, report_count: int, survey_progress: Progress, page_progress: Progress
 ) -> SiteReport:
-    """Builds or rebuilds the site in `out`: the latest `reports` runs, and those around changes, have a whole page.
+    """Builds or rebuilds the site in `site_root`: the latest `report_count` runs, and those around changes, have a whole page.
 
-    Raises UserError where `out` holds other files. An interrupted build is continued by the next.
+    Raises UserError where `site_root` holds other files. An interrupted build is continued by the next.
     """
-    folder = SiteFolder.open(out)
+    folder = SiteFolder.open_site(site_root)
     try:
         with page_progress() as step:
-            _write_pages(_Content(catalog, reports, survey_progress), folder, step)
+            _write_pages(_Content(catalog, report_count, survey_progress), folder, step)
     except BaseException:
         folder.save_progress()
         raise
-    folder.finish()
+    folder.remove_stale_pages()
     return SiteReport(len(folder.written), folder.unchanged, len(folder.removed))
 
 
@@ -74,9 +74,9 @@ class _Content:
         self.complaints = catalog.list_complaints()
         self.runs = catalog.read_run_table(COLUMNS)
         self.lists: list[RunListPage] = list(split_runs(self.runs))
-        self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.runs}
+        self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.run_ids}
         self.tagged = _find_tagged(self.runs)
-        self.reports = self._choose_reports(reports)
+        self.reports = self._choose_runs_with_report(reports)
         analyses = {analysis.history.labels["history"]: analysis for analysis in self.survey.analyses}
         self.entries = [
             HistoryEntry(
@@ -87,11 +87,11 @@ class _Content:
             for history in self.histories
         ]
 
-    def _choose_reports(self, count: int) -> dict[str, str]:
+    def _choose_runs_with_report(self, report_count: int) -> dict[str, str]:
         """Run -> folder below the archive: of the latest runs, and of the last before and first after each change."""
         runs = self.runs["run"].to_pylist()
-        chosen = set(runs[len(runs) - count :]) if count else set()
-        if count:
+        chosen = set(runs[len(runs) - report_count :]) if report_count else set()
+        if report_count:
             for analysis in self.survey.analyses:
                 for change in analysis.changes[-1:]:
                     first = int(np.searchsorted(analysis.history.times, change.first_after))
@@ -109,14 +109,14 @@ def _find_tagged(runs: Any) -> set[str]:
     }
 
 
-def _write_pages(content: _Content, site_folder: SiteFolder, step: Callable[[int, int], None]) -> None:
+def _write_pages(content: _Content, site_folder: SiteFolder, on_progress: Callable[[int, int], None]) -> None:
     total = len(content.entries) + len(content.lists) + len(content.reports) + 4
-    for done, (name, key, render) in enumerate(_list_pages(content), 1):
+    for done, (name, key, render) in enumerate(_iterate_pages(content), 1):
         site_folder.write_page(name, key, render)
-        step(min(done, total), total)
+        on_progress(min(done, total), total)
 
 
-def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]]]:
+def _iterate_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]]]:
     """Name, key and text of each page."""
     written_reports = set(content.reports)
     for run, run_folder in content.reports.items():
@@ -126,13 +126,13 @@ def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]
         except OSError:
             continue  # removed meanwhile
         yield (
-            name_run_page(run),
+            get_run_page_path(run),
             make_key(run, version),
             partial(_render_run_page, path, content.run_links.get(run, "")),
         )
     for entry in content.entries:
         history_content = collect_history_content(
-            entry.page,
+            entry.page_name,
             entry.history,
             entry.analysis,
             content.survey,
@@ -140,9 +140,9 @@ def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]
             content.run_links,
             written_reports,
         )
-        yield entry.page, make_key(*history_content.list_parts()), partial(_render_history_page, history_content)
+        yield entry.page_name, make_key(*history_content.list_parts()), partial(_render_history_page, history_content)
     for page in content.lists:
-        linked_runs = sorted(written_reports.intersection(page.runs))
+        linked_runs = sorted(written_reports.intersection(page.run_ids))
         yield page.name, make_key(page.name, page.digest, linked_runs), partial(_render_run_list, page, written_reports)
     for site_page in _build_small_pages(content):
         text = site_page.render()
@@ -157,17 +157,17 @@ def _render_run_list(page: RunListPage, reports: set[str]) -> str:
     return build_list_page(page, reports).render()
 
 
-def _render_run_page(folder: Path, line: str) -> str:
+def _render_run_page(run_folder: Path, links_line: str) -> str:
     """The report of a run, with links back to the site; a page that says why where there is none."""
-    name = name_run_page(folder.name)
+    name = get_run_page_path(run_folder.name)
     links = Markup('<p class="note">{} · {}</p>').format(
         make_page_link("index.html", "Overview", "../"),
-        make_page_link(line or "runs.html", "All runs of that time", "../"),
+        make_page_link(links_line or "runs.html", "All runs of that time", "../"),
     )
     try:
-        return render_report([folder], leading_sections=[StudySection("In the archive", [], [links])])
+        return render_report([run_folder], leading_sections=[StudySection("In the archive", [], [links])])
     except (ReportError, RecordError) as error:
-        return make_page(name, folder.name, alarms=[str(error)]).render()
+        return make_site_page(name, run_folder.name, alarms=[str(error)]).render()
 
 
 def _build_small_pages(content: _Content) -> Iterator[SitePage]:

@@ -12,7 +12,7 @@ from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.event import Event
 from sonde.model.units import counted
-from sonde.site.site_page import SitePage, make_page, make_page_link, name_history_page
+from sonde.site.site_page import SitePage, get_history_page_path, make_page_link, make_site_page
 from sonde.trends.changes import Change
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import Survey
@@ -33,7 +33,7 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
     for number, part in enumerate(pages, 1):
         name = "events.html" if number == 1 else f"events/{number}.html"
         root = "../" * name.count("/")
-        rows = [_make_row(event, near.get(event.id, []), survey, root) for event in part]
+        rows = [_make_event_row(event, near.get(event.id, []), survey, root) for event in part]
         others = [
             make_page_link("events.html" if other == 1 else f"events/{other}.html", f"Page {other}", root)
             for other in range(1, len(pages) + 1)
@@ -47,16 +47,18 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
             if events
             else "The archive has no events; `sonde event add` and `sonde event scan` enter some."
         )
-        yield make_page(name, "Events", lead, sections=[StudySection("The latest first", [], parts)] if part else [])
+        yield make_site_page(
+            name, "Events", lead, sections=[StudySection("The latest first", [], parts)] if part else []
+        )
 
 
-def _make_row(event: Event, changes: Sequence[Change], survey: Survey, root: str) -> tuple[object, ...]:
+def _make_event_row(event: Event, changes: Sequence[Change], survey: Survey, path_to_root: str) -> tuple[object, ...]:
     links = [
         Markup("{}: {}").format(
             make_page_link(
-                name_history_page(survey.histories[change.history].labels.get("history", "")),
+                get_history_page_path(survey.histories[change.history].labels.get("history", "")),
                 make_history_name(survey.histories[change.history], survey.distinguishing_labels),
-                root,
+                path_to_root,
             ),
             format_dated_change(change),
         )

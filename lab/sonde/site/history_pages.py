@@ -14,7 +14,7 @@ from sonde.charts.plot import render_html_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
-from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
+from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.trends.changes import Change
 from sonde.trends.event_marks import EventMarks, select_event_marks
 from sonde.trends.history import History, convert_run_time_to_utc
@@ -69,23 +69,23 @@ class HistoryContent:
 
 
 def collect_history_content(
-    name: str,
+    history_name: str,
     history: History,
     analysis: HistoryAnalysis | None,
     survey: Survey,
     events: Sequence[Event],
     run_links: Mapping[str, str],
-    reports: Collection[str],
+    runs_with_report: Collection[str],
 ) -> HistoryContent:
     """What the page of a history shows.
 
-    `run_links`: run -> its line in the lists of runs; `reports`: runs that have a page.
+    `run_links`: run -> its line in the lists of runs; `runs_with_report`: runs that have a page.
     """
     begin, end = float(history.times[0]), float(history.times[-1])
     changes = analysis.changes if analysis else ()
     runs = history.runs[max(0, len(history) - _LATEST_RUNS) :]
     return HistoryContent(
-        name,
+        history_name,
         make_history_name(history, survey.distinguishing_labels),
         history,
         analysis,
@@ -93,7 +93,7 @@ def collect_history_content(
         tuple(_describe_nearby_events(change, events) for change in changes),
         tuple(survey.find_changes_elsewhere(analysis)) if analysis else (),
         select_event_marks(events, begin, end, [change.first_after for change in changes]),
-        tuple((run, run_links.get(run, ""), run in reports) for run in runs),
+        tuple((run, run_links.get(run, ""), run in runs_with_report) for run in runs),
     )
 
 
@@ -125,7 +125,7 @@ def build_history_page(content: HistoryContent) -> SitePage:
         sections.append(StudySection("Spread by date", [], [strip.render()]))
     sections.append(_make_runs_section(content))
     alarms = [curve.summary] if analysis is not None and analysis.is_newly_slower else []
-    return make_page(content.name, content.title, facts=facts, sections=sections, alarms=alarms)
+    return make_site_page(content.name, content.title, facts=facts, sections=sections, alarms=alarms)
 
 
 def _make_changes_section(content: HistoryContent) -> list[StudySection]:
@@ -162,7 +162,7 @@ def _make_runs_section(content: HistoryContent) -> StudySection:
             (
                 f"{convert_run_time_to_utc(float(history.times[index])):%Y-%m-%d %H:%M}",
                 make_page_link(link, run, "../") if link else run,
-                make_page_link(name_run_page(run), "report", "../") if has_report else "",
+                make_page_link(get_run_page_path(run), "report", "../") if has_report else "",
                 format_history_value(float(history.values[index]), history),
                 f"{history.values[index] / reference:.0%}".replace("%", " %"),
             )

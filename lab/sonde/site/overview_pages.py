@@ -15,7 +15,7 @@ from sonde.charts.study import StudySection
 from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.site.baselines import BaselineRatio
-from sonde.site.site_page import SitePage, make_page, make_page_link, name_history_page
+from sonde.site.site_page import SitePage, get_history_page_path, make_page_link, make_site_page
 from sonde.trends.comparison_text import format_change_percent
 from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.nearby_events import find_nearby_events
@@ -46,9 +46,9 @@ class HistoryEntry:
     ratio: BaselineRatio | None
 
     @property
-    def page(self) -> str:
+    def page_name(self) -> str:
         """Its page in the site."""
-        return name_history_page(self.history.labels.get("history", ""))
+        return get_history_page_path(self.history.labels.get("history", ""))
 
 
 def build_overview(
@@ -74,7 +74,7 @@ def build_overview(
         *_make_latest_events_section(events),
     ]
     lead = "" if alarms and not open_incidents else summarize_survey(survey)
-    return make_page("index.html", "Overview", lead, facts, sections, alarms)
+    return make_site_page("index.html", "Overview", lead, facts, sections, alarms)
 
 
 def _make_matrices(entries: Sequence[HistoryEntry]) -> Iterator[StudySection]:
@@ -82,28 +82,28 @@ def _make_matrices(entries: Sequence[HistoryEntry]) -> Iterator[StudySection]:
     latest: dict[str, dict[tuple[str, tuple[str, str]], HistoryEntry]] = {}
     for entry in sorted(entries, key=lambda entry: float(entry.history.times[-1])):
         labels = entry.history.labels
-        column = labels.get("experiment", ""), _name_number(labels)
+        column = labels.get("experiment", ""), _make_number_name(labels)
         latest.setdefault(labels.get("system", ""), {})[labels.get("file_system", ""), column] = entry
     for system, chosen in sorted(latest.items()):
         rows = sorted({row for row, _ in chosen})
-        fields = {key: _make_field(entry) for key, entry in chosen.items()}
+        fields = {key: _make_matrix_field(entry) for key, entry in chosen.items()}
         parts = [
             render_matrix(rows, columns, fields, f"Rate now as a fraction of the baseline on {system}")
-            for columns in _split_columns(sorted({column for _, column in chosen}))
+            for columns in _split_matrix_columns(sorted({column for _, column in chosen}))
         ]
         yield StudySection(f"{system}: rate now by rate of the baseline", [_describe_baselines(chosen.values())], parts)
 
 
-def _name_number(labels: Mapping[str, str]) -> str:
-    phase, operation = labels.get("phase", ""), labels.get("operation", "")
+def _make_number_name(history_labels: Mapping[str, str]) -> str:
+    phase, operation = history_labels.get("phase", ""), history_labels.get("operation", "")
     return phase if operation in phase else f"{phase} {operation}"
 
 
-def _split_columns(columns: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+def _split_matrix_columns(test_and_operation_pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     """The columns of each matrix; the columns of one test stay together where they fit."""
     part: list[tuple[str, str]] = []
-    for test in dict.fromkeys(test for test, _ in columns):
-        test_columns = [column for column in columns if column[0] == test]
+    for test in dict.fromkeys(test for test, _ in test_and_operation_pairs):
+        test_columns = [column for column in test_and_operation_pairs if column[0] == test]
         if part and len(part) + len(test_columns) > _MOST_COLUMNS:
             yield part
             part = []
@@ -123,11 +123,11 @@ def _describe_baselines(entries: Iterable[HistoryEntry]) -> str:
     return f"{tagged} of {len(ratios)} histories are compared with their runs tagged baseline:NAME. Otherwise: {first}"
 
 
-def _make_field(entry: HistoryEntry) -> Field:
-    if entry.ratio is None:
-        return Field(0.0, False, counted(len(entry.history), "run"), entry.page)
-    ratio = entry.ratio.ratio
-    return Field(ratio - 1, entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), entry.page)
+def _make_matrix_field(history_entry: HistoryEntry) -> Field:
+    if history_entry.ratio is None:
+        return Field(0.0, False, counted(len(history_entry.history), "run"), history_entry.page_name)
+    ratio = history_entry.ratio.rate_ratio
+    return Field(ratio - 1, history_entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), history_entry.page_name)
 
 
 def _make_incidents_section(incidents: Sequence[Incident]) -> Iterator[StudySection]:
@@ -151,7 +151,7 @@ def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iter
         nearby = [entry.describe_in_sentence() for entry in find_nearby_events(joint, events)]
         links = Markup(", ").join(
             make_page_link(
-                name_history_page(survey.histories[change.history].labels.get("history", "")),
+                get_history_page_path(survey.histories[change.history].labels.get("history", "")),
                 make_history_name(survey.histories[change.history], survey.distinguishing_labels),
             )
             for change in joint.changes[:3]
@@ -193,15 +193,15 @@ def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SiteP
         last = analysis.changes[-1] if analysis and analysis.changes else None
         rows.append(
             (
-                make_page_link(entry.page, make_history_name(history, survey.distinguishing_labels)),
+                make_page_link(entry.page_name, make_history_name(history, survey.distinguishing_labels)),
                 f"{len(history):,}",
                 f"{convert_run_time_to_utc(float(history.times[-1])):%Y-%m-%d}",
                 format_history_value(analysis.current_level, history) if analysis else "",
-                format_change_percent(entry.ratio.ratio - 1) if entry.ratio else "too few runs",
+                format_change_percent(entry.ratio.rate_ratio - 1) if entry.ratio else "too few runs",
                 f"{100 * analysis.noise:.1f} %" if analysis else "",
                 f"{convert_run_time_to_utc(last.first_after):%Y-%m-%d} {format_change(last)}" if last else "",
             )
         )
     columns = ["History", "Runs", "Latest run", "Level", "To the baseline", "Noise", "Latest change"]
     section = StudySection("All histories", [], [render_html_table(columns, rows)])
-    return make_page("histories.html", "Histories", f"{len(entries):,} histories.", sections=[section])
+    return make_site_page("histories.html", "Histories", f"{len(entries):,} histories.", sections=[section])

@@ -16,7 +16,7 @@ from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.units import counted
-from sonde.site.site_page import SitePage, make_page, make_page_link, name_run_page
+from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.trends.comparison_text import format_history_rate
 
 COLUMNS = (
@@ -39,7 +39,7 @@ class RunListPage:
     digest: str
 
     @property
-    def runs(self) -> list[str]:
+    def run_ids(self) -> list[str]:
         """The ids of its runs."""
         ids: list[str] = self.rows["run"].to_pylist()
         return ids
@@ -48,7 +48,7 @@ class RunListPage:
 def split_runs(runs: Any) -> Iterator[RunListPage]:
     """The pages of a table of all runs, sorted by start. Only the last page of a month changes when a run is added."""
     starts = runs["started_s"].to_pylist()
-    months = [_name_month(start) for start in starts]
+    months = [_format_month(start) for start in starts]
     begin = 0
     while begin < len(months):
         month = months[begin]
@@ -61,49 +61,51 @@ def split_runs(runs: Any) -> Iterator[RunListPage]:
         begin = end
 
 
-def _name_month(start: float | None) -> str:
-    return f"{datetime.fromtimestamp(start or 0.0, UTC):%Y-%m}"
+def _format_month(start_time: float | None) -> str:
+    return f"{datetime.fromtimestamp(start_time or 0.0, UTC):%Y-%m}"
 
 
-def _hash_rows(rows: Any) -> str:
+def _hash_rows(run_rows: Any) -> str:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
+    with pa.ipc.new_stream(sink, run_rows.schema) as writer:
+        writer.write_table(run_rows)
     return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
 def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
-    rows = [_make_row(row, reports) for row in reversed(page.rows.to_pylist())]
+    rows = [_make_table_row(row, reports) for row in reversed(page.rows.to_pylist())]
     caption = f"{counted(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
     section = StudySection("List", [f"{caption}."], [render_html_table(_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
-    return make_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
+    return make_site_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
 
 
-def _make_row(row: Mapping[str, Any], reports: Collection[str]) -> tuple[Any, ...]:
-    run = str(row["run"])
+def _make_table_row(run_row: Mapping[str, Any], runs_with_report: Collection[str]) -> tuple[Any, ...]:
+    run = str(run_row["run"])
     title = escape_line(run, 200)
-    link = make_page_link(name_run_page(run), title, "../") if run in reports else Markup("{}").format(title)
-    started = datetime.fromtimestamp(row["started_s"] or 0.0, UTC)
-    validity = ", ".join(filter(None, [row["validity"] or "", *(row["caveats"] or [])]))
+    link = (
+        make_page_link(get_run_page_path(run), title, "../") if run in runs_with_report else Markup("{}").format(title)
+    )
+    started = datetime.fromtimestamp(run_row["started_s"] or 0.0, UTC)
+    validity = ", ".join(filter(None, [run_row["validity"] or "", *(run_row["caveats"] or [])]))
     return (
         f"{started:%Y-%m-%d %H:%M}",
         Markup('<a id="{}"></a>{}').format(title, link),
-        row["target"] or row["host"] or "",
-        row["status"] or "",
+        run_row["target"] or run_row["host"] or "",
+        run_row["status"] or "",
         validity,
-        ", ".join(row["tags"] or []),
-        f"{row['tasks']:,}" if row["tasks"] else "",
-        f"{row['seconds']:,.0f}" if row["seconds"] is not None else "",
-        _format_rate(row, "write"),
-        _format_rate(row, "read"),
+        ", ".join(run_row["tags"] or []),
+        f"{run_row['tasks']:,}" if run_row["tasks"] else "",
+        f"{run_row['seconds']:,.0f}" if run_row["seconds"] is not None else "",
+        _format_rate(run_row, "write"),
+        _format_rate(run_row, "read"),
     )
 
 
-def _format_rate(row: Mapping[str, Any], direction: str) -> str:
+def _format_rate(run_row: Mapping[str, Any], direction_name: str) -> str:
     for unit, column in (("bytes/s", "bytes_per_s"), ("op/s", "ops_per_s")):
-        value = row[f"{direction}_{column}"]
+        value = run_row[f"{direction_name}_{column}"]
         if value:
             return format_history_rate(value, unit)
     return ""
@@ -127,4 +129,4 @@ def build_run_index(pages: Sequence[RunListPage], complaints: Sequence[str]) -> 
     section = StudySection(
         "Lists", sentences, [render_html_table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
     )
-    return make_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])
+    return make_site_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])

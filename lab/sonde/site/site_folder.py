@@ -25,7 +25,7 @@ _CODE = ("site", "charts", "trends", "report", "findings", "telemetry")
 
 
 @functools.cache
-def digest_code() -> str:
+def hash_page_code() -> str:
     """A digest of the code that makes pages."""
     digest = hashlib.sha256(__version__.encode())
     for folder in _CODE:
@@ -38,7 +38,7 @@ def digest_code() -> str:
 
 def make_key(*parts: object) -> str:
     """The key of a page: a digest of the code and of the `repr` or bytes of everything that the page depends on."""
-    digest = hashlib.sha256(digest_code().encode())
+    digest = hashlib.sha256(hash_page_code().encode())
     for part in parts:
         content = part if isinstance(part, bytes) else repr(part).encode("utf-8", "backslashreplace")
         digest.update(b"%d:" % len(content) + content)
@@ -57,29 +57,31 @@ class SiteFolder:
     _new: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, root: Path) -> SiteFolder:
+    def open_site(cls, site_root: Path) -> SiteFolder:
         """Opens an absent or empty folder, or a site. Raises UserError for a folder with other files."""
         try:
-            with ConfinedDirectory.open(root, create=True) as directory:
+            with ConfinedDirectory.open(site_root, create=True) as directory:
                 manifest = directory.read_json(MANIFEST, trusted_only=True)
                 if manifest is None and directory.names():
-                    raise UserError(f"{root} holds files that are no site of Sonde; name an empty or a new folder.")
+                    raise UserError(
+                        f"{site_root} holds files that are no site of Sonde; name an empty or a new folder."
+                    )
         except OSError as error:
-            raise MachineError(f"The folder {root} cannot be written: {error.strerror}.") from None
+            raise MachineError(f"The folder {site_root} cannot be written: {error.strerror}.") from None
         pages = manifest.get("pages") if manifest and manifest.get("schema") == _FORMAT else {}
         old = {name: key for name, key in pages.items() if isinstance(key, str)} if isinstance(pages, dict) else {}
-        return cls(root, _old=old)
+        return cls(site_root, _old=old)
 
-    def write_page(self, name: str, key: str, render: Callable[[], str]) -> None:
+    def write_page(self, page_name: str, content_key: str, render_html: Callable[[], str]) -> None:
         """Writes a page unless the page with this key is there."""
-        if self._old.get(name) == key and self._has_file(name):
+        if self._old.get(page_name) == content_key and self._has_file(page_name):
             self.unchanged += 1
         else:
-            self._write_file(name, render().encode())
-            self.written.append(name)
-        self._new[name] = key  # only now: an interrupted page must not count as written
+            self._write_file(page_name, render_html().encode())
+            self.written.append(page_name)
+        self._new[page_name] = content_key  # only now: an interrupted page must not count as written
 
-    def finish(self) -> None:
+    def remove_stale_pages(self) -> None:
         """Removes pages that were not named since `open`, and writes the manifest."""
         for name in sorted(set(self._old) - set(self._new)):
             folder, _, file = name.rpartition("/")
@@ -97,18 +99,18 @@ class SiteFolder:
             with ConfinedDirectory.open(self.root) as directory:
                 directory.write_json(MANIFEST, {"schema": _FORMAT, "pages": pages})
         except OSError as error:
-            raise self._make_failure(error) from None
+            raise self._make_write_error(error) from None
 
-    def _has_file(self, name: str) -> bool:
-        folder, _, file = name.rpartition("/")
+    def _has_file(self, file_name: str) -> bool:
+        folder, _, file = file_name.rpartition("/")
         try:
             with ConfinedDirectory.beneath(self.root, self.root / folder) as directory:
                 return directory.has_file(file)
         except (OSError, ValueError):
             return False
 
-    def _write_file(self, name: str, content: bytes) -> None:
-        folder, _, file = name.rpartition("/")
+    def _write_file(self, file_name: str, content: bytes) -> None:
+        folder, _, file = file_name.rpartition("/")
         try:
             with ConfinedDirectory.open(self.root) as root:
                 if not folder:
@@ -118,7 +120,7 @@ class SiteFolder:
                 with root.enter(folder, create=True) as directory, directory.replace_file(file) as stream:
                     stream.write(content)
         except OSError as error:
-            raise self._make_failure(error) from None
+            raise self._make_write_error(error) from None
 
-    def _make_failure(self, error: OSError) -> MachineError:
+    def _make_write_error(self, error: OSError) -> MachineError:
         return MachineError(f"The site in {self.root} cannot be written: {error.strerror}.")

@@ -23,42 +23,44 @@ class SitePage(Study):
     name: str
 
     @property
-    def root(self) -> str:
+    def path_to_root(self) -> str:
         """The path from this page to the root of the site."""
         return "../" * self.name.count("/")
 
     @property
-    def navigation(self) -> list[tuple[str, str, bool]]:
+    def navigation_links(self) -> list[tuple[str, str, bool]]:
         """Link, text, and whether it is this page."""
-        return [(f"{self.root}{name}", text, name == self.name) for name, text in _PAGES]
+        return [(f"{self.path_to_root}{name}", text, name == self.name) for name, text in _PAGES]
 
     def render(self) -> str:
         """The page as HTML."""
         return render_page_template(self, "site.html.j2", package_name="sonde.site")
 
 
-def make_page(
-    name: str,
+def make_site_page(
+    page_name: str,
     title: str,
-    lead: str = "",
+    lead_text: str = "",
     facts: Sequence[tuple[str, str]] = (),
     sections: Sequence[StudySection] = (),
     alarms: Sequence[str] = (),
 ) -> SitePage:
     """A page of the site."""
-    return SitePage(title, lead, facts, alarms, sections, name)
+    return SitePage(title, lead_text, facts, alarms, sections, page_name)
 
 
-def make_page_link(target: str, text: str, root: str = "") -> Markup:
-    """A link to a page of the site; `root` is the path from the linking page to the root of the site."""
-    return Markup('<a href="{}">{}</a>').format(f"{root}{quote(target, safe='/#.-_~')}", escape_line(text, 200))
+def make_page_link(target_page: str, link_text: str, path_to_root: str = "") -> Markup:
+    """A link to a page of the site; `path_to_root` is the path from the linking page to the root of the site."""
+    return Markup('<a href="{}">{}</a>').format(
+        f"{path_to_root}{quote(target_page, safe='/#.-_~')}", escape_line(link_text, 200)
+    )
 
 
-def name_history_page(history: str) -> str:
+def get_history_page_path(history_id: str) -> str:
     """The page of a history by its id."""
-    return f"history/{history}.html"
+    return f"history/{history_id}.html"
 
 
-def name_run_page(run: str) -> str:
+def get_run_page_path(run_id: str) -> str:
     """The page with the whole report of a run."""
-    return f"run/{run}.html"
+    return f"run/{run_id}.html"

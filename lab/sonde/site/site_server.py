@@ -24,19 +24,19 @@ _HOSTS = (ADDRESS, "localhost")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def make_server(root: Path, port: int, refresh: Callable[[], None]) -> ThreadingHTTPServer:
-    """A server of the site in `root`; `refresh` is called before the overview is sent. Port 0: any free one.
+def make_site_server(site_root: Path, port: int, refresh_site: Callable[[], None]) -> ThreadingHTTPServer:
+    """A server of the site in `site_root`; `refresh_site` is called before the overview is sent. Port 0: any free one.
 
     Raises MachineError when the port cannot be used.
     """
     lock = threading.Lock()
 
     class Handler(_SiteHandler):
-        folder = root
+        folder = site_root
 
-        def refresh(self) -> None:
+        def refresh_site(self) -> None:
             with lock:
-                refresh()
+                refresh_site()
 
     try:
         return ThreadingHTTPServer((ADDRESS, port), Handler)
@@ -50,25 +50,25 @@ class _SiteHandler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = 30
 
-    def refresh(self) -> None:
+    def refresh_site(self) -> None:
         """Brings the site up to date."""
 
     def do_GET(self) -> None:
         """Sends a page."""
-        self._answer_request(with_body=True)
+        self._answer_request(sends_body=True)
 
     def do_HEAD(self) -> None:
         """Sends the head of a page."""
-        self._answer_request(with_body=False)
+        self._answer_request(sends_body=False)
 
-    def _answer_request(self, with_body: bool) -> None:
+    def _answer_request(self, sends_body: bool) -> None:
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if host not in _HOSTS:
             self.send_error(HTTPStatus.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only")
             return
         name = unquote(urlsplit(self.path).path).lstrip("/") or "index.html"
         if name == "index.html":
-            self.refresh()
+            self.refresh_site()
         content = self._read_page(name)
         if content is None:
             self.send_error(HTTPStatus.NOT_FOUND, "The site has no such page")
@@ -83,15 +83,15 @@ class _SiteHandler(BaseHTTPRequestHandler):
         ):
             self.send_header(header, value)
         self.end_headers()
-        if with_body:
+        if sends_body:
             self.wfile.write(content)
 
-    def _read_page(self, name: str) -> bytes | None:
-        folder, _, file = name.rpartition("/")
+    def _read_page(self, page_name: str) -> bytes | None:
+        folder, _, file = page_name.rpartition("/")
         try:
             with ConfinedDirectory.open(self.folder) as directory:
                 manifest = directory.read_json(MANIFEST, trusted_only=True) or {}
-            if name not in manifest.get("pages", {}):
+            if page_name not in manifest.get("pages", {}):
                 return None
             with (
                 ConfinedDirectory.beneath(self.folder, self.folder / folder) as directory,

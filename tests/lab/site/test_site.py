@@ -139,17 +139,17 @@ def test_archive_without_histories_has_a_site(sonde: Any, archive: Path, tmp_pat
 
 
 def test_interrupted_page_is_written_by_the_next_build(tmp_path: Path) -> None:
-    first = SiteFolder.open(tmp_path / "site")
+    first = SiteFolder.open_site(tmp_path / "site")
     first.write_page("a.html", "old", lambda: "old text")
-    first.finish()
+    first.remove_stale_pages()
 
     def interrupt() -> str:
         raise KeyboardInterrupt
 
-    second = SiteFolder.open(tmp_path / "site")
+    second = SiteFolder.open_site(tmp_path / "site")
     with pytest.raises(KeyboardInterrupt):
         second.write_page("a.html", "new", interrupt)
     second.save_progress()
-    third = SiteFolder.open(tmp_path / "site")
+    third = SiteFolder.open_site(tmp_path / "site")
     third.write_page("a.html", "new", lambda: "new text")
     assert (tmp_path / "site" / "a.html").read_text() == "new text"

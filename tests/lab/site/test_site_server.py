@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sonde.site.site_folder import SiteFolder
-from sonde.site.site_server import ADDRESS, make_server
+from sonde.site.site_server import ADDRESS, make_site_server
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def refreshes() -> list[int]:
 @pytest.fixture
 def port(tmp_path: Path, refreshes: list[int]) -> Iterator[int]:
     """The port of a server of a small site."""
-    site = SiteFolder.open(tmp_path / "site")
+    site = SiteFolder.open_site(tmp_path / "site")
     site.write_page("index.html", "1", lambda: "<p>overview</p>")
     site.write_page("run/a b.html", "2", lambda: "<p>run</p>")
-    site.finish()
+    site.remove_stale_pages()
     (tmp_path / "site" / "planted.html").write_text("planted")
     (tmp_path / "secret.html").write_text("secret")
-    with make_server(tmp_path / "site", 0, lambda: refreshes.append(1)) as server:
+    with make_site_server(tmp_path / "site", 0, lambda: refreshes.append(1)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         assert server.server_address[0] == ADDRESS

@@ -31,7 +31,7 @@ from sonde.design.routes.table_reader import read_host_tables
 from sonde.dialects.io500.ini import DEFAULTS, read_ini
 from sonde.dialects.io500.verify import verify_result
 from sonde.findings.assessment import assess_phase_rate
-from sonde.launch.elf import read_elf
+from sonde.launch.elf import read_elf_header
 from sonde.launch.sites import read_sites
 from sonde.logs.log_follow import LogState, follow_log
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
@@ -390,7 +390,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
         ),
     ),
     ReaderTarget("state of a watch", STATE_FILE, lambda path: StateStore(path.parent).load_state(), _watch_states),
-    ReaderTarget("program", "program", read_elf, lambda: [Path("/bin/true").read_bytes()[:4096]]),
+    ReaderTarget("program", "program", read_elf_header, lambda: [Path("/bin/true").read_bytes()[:4096]]),
     ReaderTarget(
         "sites",
         "sites.toml",

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sonde.cli.options import add_archive_option, add_json_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
-from sonde.conduct.run import RunSetup, make_failure
+from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, store_check_result
 from sonde.experiments.check.figures import CheckFigure
 from sonde.experiments.locations import require_existing_directory
@@ -75,7 +75,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     else:
         print_result(get_results_console(), result, page)
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, _describe_failure(result))
+        raise make_engine_failure(result.exit_code, _describe_failure(result))
     return EXIT_OK
 
 

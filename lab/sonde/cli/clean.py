@@ -45,9 +45,9 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     console = get_messages_console()
     if console.is_terminal and not as_json:
         with console.status("looking for files of killed runs", spinner="dots"):
-            entries = engine.clean(target, dry_run, outside=yes)
+            entries = engine.remove_leftovers(target, dry_run, include_other_folders=yes)
     else:
-        entries = engine.clean(target, dry_run, outside=yes)
+        entries = engine.remove_leftovers(target, dry_run, include_other_folders=yes)
     if as_json:
         print_json(entries)
     else:

@@ -14,7 +14,7 @@ from rich.text import Text
 from sonde.cli.forecast_output import forecasts_to_json, print_forecast
 from sonde.cli.report_writing import write_with_status
 from sonde.cli.run_options import OutputOptions, RunRequest, make_output_display
-from sonde.conduct.run import make_failure
+from sonde.conduct.run import make_engine_failure
 from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.cells import prepare_cells
 from sonde.experiments.executed_runs import (
@@ -91,7 +91,7 @@ def run_and_print(request: Request, output: OutputOptions) -> int:
     else:
         print_experiment(get_results_console(), experiment_run)
     if experiment_run.exit_code != EXIT_OK:
-        raise make_failure(experiment_run.exit_code, describe_failure(experiment_run))
+        raise make_engine_failure(experiment_run.exit_code, describe_failure(experiment_run))
     return EXIT_OK
 
 

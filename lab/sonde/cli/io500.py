@@ -12,7 +12,7 @@ import click
 import sonde
 from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
-from sonde.conduct.run import RunSetup, make_failure
+from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
 from sonde.dialects.io500.command_lines import run_directories
 from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings, read_ini
@@ -257,4 +257,4 @@ def _print_conclusion(
         if outcome.remaining:
             console.print(f"sonde: left in {order.places.data}: {', '.join(outcome.remaining)}", soft_wrap=True)
     if outcome.exit_code != EXIT_OK:
-        raise make_failure(outcome.exit_code, outcome.text)
+        raise make_engine_failure(outcome.exit_code, outcome.text)

@@ -11,13 +11,12 @@ import click
 
 from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.launch.preload import (
-    check_program,
     check_settings,
-    find_include_folder,
+    find_interceptable_program,
     find_library,
     find_starter,
     make_preload_environment,
-    require_visible_calls,
+    require_interceptable_calls,
 )
 from sonde.model.errors import MachineError, UserError
 from sonde.model.shell import quote
@@ -100,11 +99,11 @@ def command(
     if not command_line:
         raise UserError("Name the program to run after --: sonde iobuf -- ./solver input.nml")
     library = find_library()
-    program = check_program(command_line[0], library)
+    program = find_interceptable_program(command_line[0], library)
     if params is not None or settings is not None:
         check_settings(library, variables)
     if check:
-        require_visible_calls(program, command_line[0])
+        require_interceptable_calls(program, command_line[0])
         print_plain_text(f"{command_line[0]}: the buffer sees its calls; they go through the C library.")
         return 0
     if trace is not None:

@@ -12,7 +12,7 @@ import click
 import sonde
 from sonde.cli.options import OutputFile, add_archive_option, add_launcher_options
 from sonde.cli.tool_commands import SETTINGS
-from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
 from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
 from sonde.dialects.iozone.plans import IozoneCell, plan_of
@@ -108,7 +108,7 @@ def command(
         location = str(folders[0]) if len(folders) == 1 else f"{archive.root}, {len(folders)} runs of the group {group}"
         get_messages_console().print(f"sonde: stored in {location}", soft_wrap=True)
     if worst is not None:
-        raise make_failure(worst.exit_code, worst.text)
+        raise make_engine_failure(worst.exit_code, worst.text)
     return EXIT_OK
 
 

@@ -47,12 +47,12 @@ def command(job: str | None, cancel: bool, follow: bool, archive: Archive, as_js
         if cancel or follow:
             raise UserError(f"{'--cancel' if cancel else '--follow'} needs a job: sonde jobs JOB.")
         all_jobs = read_jobs(archive)
-        _print_jobs(archive, all_jobs, job_scheduler.query_states(all_jobs), as_json)
+        _print_jobs(archive, all_jobs, job_scheduler.query_job_states(all_jobs), as_json)
         return EXIT_OK
     selected = find_job(archive, job)
     if cancel:
         job_scheduler.cancel_job(selected)
-    state = _follow_job(selected) if follow else job_scheduler.query_states([selected])[selected.id]
+    state = _follow_job(selected) if follow else job_scheduler.query_job_states([selected])[selected.id]
     _print_job(archive, selected, state, as_json)
     return EXIT_FAILED if follow and state != job_scheduler.DONE else EXIT_OK
 
@@ -61,7 +61,7 @@ def _follow_job(job: Job) -> str:
     """Polls until the job has ended. Its runs are stored meanwhile, so interrupting the wait loses nothing."""
     last_state = ""
     while True:
-        state = job_scheduler.query_states([job])[job.id]
+        state = job_scheduler.query_job_states([job])[job.id]
         if state != last_state:
             get_messages_console().print(f"{job.scheduler_id}: {state}", highlight=False)
             last_state = state

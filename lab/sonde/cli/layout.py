@@ -325,7 +325,7 @@ def verify_command(
 
 
 def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
-    from sonde.conduct.run import RunSetup, conduct_run, make_failure
+    from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
     from sonde.launch.engine import find_engine
     from sonde.terminal.run_display import make_display
 
@@ -338,7 +338,7 @@ def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
     finally:
         display.end_display()
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, result.text)
+        raise make_engine_failure(result.exit_code, result.text)
     return result.record
 
 

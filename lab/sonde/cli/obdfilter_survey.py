@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import add_archive_option
-from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.survey.echo import EchoSurvey
 from sonde.dialects.survey.plans import compute_results, make_line_head, make_line_tail, plan_of
 from sonde.dialects.survey.stored_run import to_imported_run
@@ -86,7 +86,7 @@ def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, li
             lines.append(make_line_head(survey, point) + make_line_tail(compute_results(result.record, survey)))
             encoding.print_plain_text(lines[-1])
             if result.exit_code != EXIT_OK:
-                raise make_failure(result.exit_code, result.text)
+                raise make_engine_failure(result.exit_code, result.text)
     finally:
         display.end_display()
 

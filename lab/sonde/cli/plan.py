@@ -88,7 +88,7 @@ def _count_with_engine(
 ) -> tuple[list[PhaseVolume], RequiredSpace]:
     """Returns the engine's volumes and required space: only the engine knows the sizes of existing files."""
     try:
-        resolved = engine.resolve(plan.document, processes)
+        resolved = engine.resolve_plan(plan.document, processes)
     except UserError as reason:
         raise UserError(f"{plan.origin}: {str(reason).removeprefix('plan: ')}") from None
     counted = [
@@ -118,7 +118,7 @@ def _check_with_engine(engine: Engine, plan: Plan) -> None:
         file = Path(folder) / "plan.json"
         write_file(file, plan.to_json())
         try:
-            engine.check(file)
+            engine.check_plan(file)
         except UserError as reason:
             text = str(reason).replace(str(file), plan.origin)
             if reason.exit_code == EXIT_BAD_INPUT:
@@ -130,7 +130,7 @@ def _probe_target(engine: Engine | None, plan: Plan) -> dict[str, Any]:
     if engine is None or not plan.target.is_dir():
         return {}
     try:
-        return engine.probe(plan.target)
+        return engine.probe_directory(plan.target)
     except UserError:
         return {}
 

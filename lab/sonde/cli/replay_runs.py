@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.experiments.locations import require_existing_directory
 from sonde.experiments.simulated_executor import run_plan_in_simulator
 from sonde.experiments.single_run import prepare_simulation
@@ -49,7 +49,7 @@ class ReplayRunner:
             launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
             result = run_plan_in_simulator(plan, self.setup, self.display.show_record_line, launcher, name, facts)
         if result.exit_code != EXIT_OK:
-            raise make_failure(result.exit_code, result.text)
+            raise make_engine_failure(result.exit_code, result.text)
         return result
 
 

@@ -17,7 +17,7 @@ from sonde.cli.run_options import (
     make_output_display,
     run_request_options,
 )
-from sonde.conduct.run import RunResult, RunSetup, make_failure
+from sonde.conduct.run import RunResult, RunSetup, make_engine_failure
 from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.experiments.single_run import run_plan_once
@@ -114,7 +114,7 @@ def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: O
         page = write_report_or_warn([result.folder], result.folder / "report.html", None, output.quiet)
     print_run_result(result, page, output.as_json, output.quiet)
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, result.text)
+        raise make_engine_failure(result.exit_code, result.text)
     return EXIT_OK
 
 

@@ -11,7 +11,7 @@ from sonde.cli.experiment_runs import run_experiment, run_plan
 from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.run import print_run_result
 from sonde.cli.run_options import OutputOptions, RunRequest
-from sonde.conduct.run import RunSetup, make_failure
+from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.experiments.executor import Attempt
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.shipped_experiments import resolve_plan_source
@@ -171,5 +171,5 @@ def _simulate_plan(
         display.end_display()
     print_run_result(result, None, as_json, quiet)
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, result.text)
+        raise make_engine_failure(result.exit_code, result.text)
     return EXIT_OK

@@ -13,7 +13,7 @@ import click
 from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup
-from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool_run, resolve_plans
+from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool_run, resolve_plans_of_tool
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.launchers.rank_detection import detect_launcher_rank
@@ -55,7 +55,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         display = make_display(get_messages_console(), quiet)
         chosen = make_launcher(launcher, tasks, launcher_args)
         setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.report_stop_signal)
-        plans = resolve_plans(line, setup)
+        plans = resolve_plans_of_tool(line, setup)
         if not plans:
             return _pass_through(line, setup)
         _check_launcher(plans, launcher, tasks)
@@ -72,7 +72,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         finally:
             display.end_display()
         _print_result(result, report, quiet)
-        result.raise_failure()
+        result.raise_error()
         return EXIT_OK
 
     return command

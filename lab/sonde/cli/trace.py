@@ -15,7 +15,7 @@ import click
 
 from sonde.advise.buffers import choose_iobuf_params, sum_small_call_seconds
 from sonde.cli.options import add_json_option
-from sonde.launch.preload import check_program, find_library, make_preload_environment
+from sonde.launch.preload import find_interceptable_program, find_library, make_preload_environment
 from sonde.model.errors import MachineError, UserError
 from sonde.model.shell import quote, quote_command
 from sonde.model.trace import Trace, is_trace, read_trace
@@ -47,7 +47,7 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
     More: sonde help tasks/small-io
     """
     library = find_library()
-    check_program(command_line[0], library)
+    find_interceptable_program(command_line[0], library)
     folder = Path(out or f"sonde-trace-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}").absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.experiments.simulated_executor import compute_system_changes, run_plan_in_simulator
 from sonde.launch.engine import Engine
 from sonde.launch.preload import check_settings, find_library, make_preload_environment
@@ -49,7 +49,7 @@ class EngineTuneRunner:
         self.display.begin_run(variant.title, self.count, max(self.count, self.expected), variant.plan)
         result = self._run(variant)
         if result.exit_code != EXIT_OK:
-            raise make_failure(result.exit_code, result.text)
+            raise make_engine_failure(result.exit_code, result.text)
         return read_tuned_rate(result.folder, self.phase)
 
     def _run(self, variant: TuneVariant) -> RunResult:
@@ -147,7 +147,7 @@ def require_possible_value(engine: Engine, plan: Plan, request: TuneRequest) -> 
             with tempfile.TemporaryDirectory(prefix="sonde-tune-") as folder:
                 file = Path(folder) / "plan.json"
                 write_file(file, changed.to_json())
-                engine.check(file)
+                engine.check_plan(file)
             return
         except MachineError:  # the plan may be right; the first run says what this machine lacks
             return

@@ -38,23 +38,27 @@ def read_device_limit(directory: Path, sys_path: Path = SYS) -> DeviceLimit | No
     return None
 
 
-def find_cut_calls(plan: Plan, limit: DeviceLimit | None) -> Iterator[Mapping[str, Any]]:
-    """Yields a finding for each phase with direct calls larger than `limit`."""
-    for phase in plan.phases if limit is not None else ():
+def find_calls_above_device_limit(plan: Plan, device_limit: DeviceLimit | None) -> Iterator[Mapping[str, Any]]:
+    """Yields a finding for each phase with direct calls larger than `device_limit`."""
+    for phase in plan.phases if device_limit is not None else ():
         if phase["op"] not in TRANSFER_OPS or plan.is_tree_phase(phase):
             continue
         data = plan.resolve_data(phase)
         transfer = parse_bytes(data["access"]["transfer"])
-        if limit is None or not data["io"]["direct"] or transfer <= limit.request_bytes:
+        if device_limit is None or not data["io"]["direct"] or transfer <= device_limit.request_bytes:
             continue
-        requests = -(-transfer // limit.request_bytes)
+        requests = -(-transfer // device_limit.request_bytes)
         yield {
             "id": "calls_are_cut",
             "phase": phase["id"],
             "severity": "info",
-            "text": f"direct calls of {format_bytes(transfer)} reach {limit.device} as {requests} requests of at most"
-            f" {format_bytes(limit.request_bytes)}",
+            "text": f"direct calls of {format_bytes(transfer)} reach {device_limit.device} as {requests} requests of at most"
+            f" {format_bytes(device_limit.request_bytes)}",
             "advice": "calls beyond the device's largest request (queue/max_sectors_kb) save system calls, not"
             " requests",
-            "evidence": {"transfer_bytes": transfer, "request_bytes": limit.request_bytes, "device": limit.device},
+            "evidence": {
+                "transfer_bytes": transfer,
+                "request_bytes": device_limit.request_bytes,
+                "device": device_limit.device,
+            },
         }

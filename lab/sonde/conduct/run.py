@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sonde.conduct.device_requests import find_cut_calls, read_device_limit
-from sonde.conduct.sampling import describe_lost_sources, sample_at_phases, start_sampling
+from sonde.conduct.device_requests import find_calls_above_device_limit, read_device_limit
+from sonde.conduct.sampling import describe_lost_sources, sample_at_phase_borders, start_telemetry_sampling
 from sonde.launch.engine import ERRORS_BY_EXIT_CODE, Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
@@ -64,13 +64,13 @@ def conduct_run(
     plan: Plan,
     setup: RunSetup,
     observer: LineObserver,
-    name: str | None = None,
+    run_name: str | None = None,
     facts: Mapping[str, Any] | None = None,
-    inspect: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
+    inspect_record: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
 ) -> RunResult:
     """Runs `plan` and stores the record, regardless of how the run ends.
 
-    `inspect` returns findings about the whole run, which run.json stores as `lab_findings`.
+    `inspect_record` returns findings about the whole run, which run.json stores as `lab_findings`.
 
     Raises UserError when nothing was measured: the engine rejected the plan or could not start.
     """
@@ -89,7 +89,7 @@ def conduct_run(
     }
     if setup.system is not None:
         run_facts["parents"] = _find_parents(setup.system, plan, run_facts.get("simulated")).as_json()
-    draft = setup.archive.begin_run(name or plan.id, plan.to_json(), run_facts)
+    draft = setup.archive.begin_run(run_name or plan.id, plan.to_json(), run_facts)
     job = EngineLaunch(
         setup.engine,
         setup.launcher,
@@ -99,25 +99,31 @@ def conduct_run(
         plan.stages,
         setup.mpi_module,
         setup.environment,
-        _find_working_directory(plan, draft.folder),
+        _choose_working_directory(plan, draft.folder),
         plan.time_limit_s,
     )
     try:
-        with start_sampling(draft.folder, "simulated" in run_facts) as sampler:
-            observer = sample_at_phases(sampler, observer)
-            outcome = EngineSession(job, observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop).run()
+        with start_telemetry_sampling(draft.folder, "simulated" in run_facts) as sampler:
+            observer = sample_at_phase_borders(sampler, observer)
+            outcome = EngineSession(
+                job, observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop
+            ).run_all_stages()
     except UserError:
         setup.archive.discard_run(draft)
         raise
     if outcome.record.run is None and outcome.exit_code != EXIT_OK:
         setup.archive.discard_run(draft)
-        raise make_failure(
+        raise make_engine_failure(
             outcome.exit_code,
             _describe_plan_error(plan, outcome.text) if outcome.exit_code == EXIT_BAD_INPUT else outcome.text,
         )
     record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
     limit = None if "simulated" in run_facts else read_device_limit(plan.target)
-    if findings := [*inspect(record), *find_cut_calls(plan, limit), *describe_lost_sources(sampler)]:
+    if findings := [
+        *inspect_record(record),
+        *find_calls_above_device_limit(plan, limit),
+        *describe_lost_sources(sampler),
+    ]:
         draft = replace(draft, facts={**draft.facts, LAB_FINDINGS: [dict(finding) for finding in findings]})
     folder = setup.archive.commit_run(draft, record, outcome.exit_code, outcome.text)
     record.folder = folder
@@ -131,27 +137,29 @@ def _find_parents(system: System, plan: Plan, simulated: Any) -> TargetParents:
     return find_target_parents(system, plan.target_name)
 
 
-def _find_working_directory(plan: Plan, folder: Path) -> Path | None:
+def _choose_working_directory(plan: Plan, run_folder: Path) -> Path | None:
     """Logs of operations that a plan names without a directory are kept with the run, so the engine runs there."""
     logs = [str(phase["operations_file"]) for phase in plan.phases if phase.get("operations_file")]
     needs_directory = any("/" not in phase for phase in logs) and Path(plan.target).is_absolute()
-    return folder if needs_directory else None
+    return run_folder if needs_directory else None
 
 
-def make_failure(exit_code: int, text: str) -> UserError:
+def make_engine_failure(exit_code: int, stderr_text: str) -> UserError:
     """The error that ends the command with `exit_code`."""
-    return ERRORS_BY_EXIT_CODE.get(exit_code, MachineError)(text or "The run failed, and the engine printed no reason.")
+    return ERRORS_BY_EXIT_CODE.get(exit_code, MachineError)(
+        stderr_text or "The run failed, and the engine printed no reason."
+    )
 
 
-def _describe_plan_error(plan: Plan, text: str) -> str:
-    return f"{plan.origin}: {text.removeprefix('Plan: ')}"
+def _describe_plan_error(plan: Plan, stderr_text: str) -> str:
+    return f"{plan.origin}: {stderr_text.removeprefix('Plan: ')}"
 
 
-def _read_merged_record(path: Path, live_record: RecordReader) -> RecordReader:
+def _read_merged_record(record_file: Path, live_record: RecordReader) -> RecordReader:
     """Reads the merged record of several stages: merging changed the times of the lines that were followed."""
     from sonde.model.record import read_record
 
     try:
-        return read_record(path)
+        return read_record(record_file)
     except OSError:
         return live_record

@@ -14,9 +14,9 @@ from sonde.telemetry.file_format import SAMPLED_FILE
 from sonde.telemetry.sampler import Sampler
 
 
-def start_sampling(folder: Path, is_simulated: bool) -> AbstractContextManager[Sampler | None]:
+def start_telemetry_sampling(run_folder: Path, is_simulated: bool) -> AbstractContextManager[Sampler | None]:
     """A sampler that writes to the folder of a run; none for a simulated run, whose storage is not this machine's."""
-    return nullcontext() if is_simulated else Sampler(folder / SAMPLED_FILE)
+    return nullcontext() if is_simulated else Sampler(run_folder / SAMPLED_FILE)
 
 
 def describe_lost_sources(sampler: Sampler | None) -> list[dict[str, Any]]:
@@ -33,14 +33,14 @@ def describe_lost_sources(sampler: Sampler | None) -> list[dict[str, Any]]:
     ]
 
 
-def sample_at_phases(sampler: Sampler | None, observer: LineObserver) -> LineObserver:
+def sample_at_phase_borders(sampler: Sampler | None, observer: LineObserver) -> LineObserver:
     """The observer, preceded by a sample at the borders of phases, so that short phases have samples too."""
     if sampler is None:
         return observer
 
-    def observe(kind: str, line: RecordLine) -> None:
+    def sample_and_observe(line_kind: str, line: RecordLine) -> None:
         if isinstance(line, PhaseBeginLine | PhaseEndLine):
             sampler.sample()
-        observer(kind, line)
+        observer(line_kind, line)
 
-    return observe
+    return sample_and_observe

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.conduct.run import RunResult, RunSetup, make_failure
-from sonde.conduct.sampling import sample_at_phases, start_sampling
+from sonde.conduct.run import RunResult, RunSetup, make_engine_failure
+from sonde.conduct.sampling import sample_at_phase_borders, start_telemetry_sampling
 from sonde.launch.engine import NAME as ENGINE_NAME
 from sonde.launch.engine import find_engine_message, make_engine_error
 from sonde.launch.growing_file import GrowingFile
@@ -46,14 +46,14 @@ class ToolJob(EngineLaunch):
 
     tool_command: ToolCommand = ToolCommand("", ())
 
-    def command(self, stage: int | None, record: Path) -> list[str]:
-        sonde_options = ["--sonde-record", str(record), "--sonde-run-id", self.run_id]
+    def make_stage_command(self, stage: int | None, record_file: Path) -> list[str]:
+        sonde_options = ["--sonde-record", str(record_file), "--sonde-run-id", self.run_id]
         sonde_options += ["--sonde-title", self.tool_command.title] if self.tool_command.title else []
         if self.launcher.ranks is None and self.tool_command.processes > 1:
             sonde_options += ["--sonde-processes", str(self.tool_command.processes)]
         if self.mpi_module is not None:
             sonde_options += ["--sonde-mpi-module", str(self.mpi_module)]
-        return self.launcher.arguments(
+        return self.launcher.make_command_line(
             [str(self.engine.path), self.tool_command.tool, *self.tool_command.arguments, *sonde_options]
         )
 
@@ -68,26 +68,28 @@ class ToolResult:
     exit_code: int
     text: str
 
-    def raise_failure(self) -> None:
+    def raise_error(self) -> None:
         """The error that ends the command, when there is one."""
         if self.exit_code != EXIT_OK:
-            raise make_failure(self.exit_code, self.text)
+            raise make_engine_failure(self.exit_code, self.text)
 
 
-def resolve_plans(line: ToolCommand, setup: RunSetup) -> list[Plan]:
+def resolve_plans_of_tool(tool_command: ToolCommand, setup: RunSetup) -> list[Plan]:
     """The plans that the words come to (with one task). Raises UserError when the engine refuses the words; an empty
     list when they ask for something else than a run, like help."""
-    command = [str(setup.engine.path), line.tool, *line.arguments, "--sonde-plan"]
+    command = [str(setup.engine.path), tool_command.tool, *tool_command.arguments, "--sonde-plan"]
     try:
         answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     except OSError as error:
         raise MachineError(f"The engine {setup.engine.path} does not start: {error.strerror}.") from None
     if answer.returncode != EXIT_OK:
-        raise make_engine_error(answer.returncode, find_engine_message(answer.stderr).removeprefix(f"{line.tool}: "))
+        raise make_engine_error(
+            answer.returncode, find_engine_message(answer.stderr).removeprefix(f"{tool_command.tool}: ")
+        )
     text, plans = answer.stdout.strip(), []
     while text.startswith("{"):
         document, end = json.JSONDecoder().raw_decode(text)
-        plans.append(Plan.from_document(document, f"{line.tool} {' '.join(line.arguments)}"))
+        plans.append(Plan.from_document(document, f"{tool_command.tool} {' '.join(tool_command.arguments)}"))
         text = text[end:].strip()
     return plans
 
@@ -95,21 +97,23 @@ def resolve_plans(line: ToolCommand, setup: RunSetup) -> list[Plan]:
 class LaterRecords:
     """Follows the records of the second and later plans, which are files next to the first record, in order."""
 
-    def __init__(self, first: Path, count: int, observer: LineObserver, begin: Callable[[int], None]) -> None:
-        self._paths = [first.with_name(f"{first.name}.{number}") for number in range(1, count)]
+    def __init__(
+        self, first_record: Path, record_count: int, observer: LineObserver, on_plan_begin: Callable[[int], None]
+    ) -> None:
+        self._paths = [first_record.with_name(f"{first_record.name}.{number}") for number in range(1, record_count)]
         self._observer = observer
-        self._begin = begin  # told the index of a plan whose record has appeared
+        self._begin = on_plan_begin  # told the index of a plan whose record has appeared
         self._at = 0
         self._follower: GrowingFile | None = None
         self._reader = RecordReader()
 
-    def poll(self) -> None:
+    def observe_new_lines(self) -> None:
         """Passes new lines to the observer."""
         while self._at < len(self._paths) and self._paths[self._at].exists():
             if self._follower is None:
                 self._follower, self._reader = GrowingFile(self._paths[self._at]), RecordReader()
                 self._begin(self._at + 1)
-            for kind, line in self._reader.feed(self._follower.read()):
+            for kind, line in self._reader.feed(self._follower.read_appended_bytes()):
                 self._observer(kind, line)
             if self._reader.end is None:
                 return
@@ -119,28 +123,39 @@ class LaterRecords:
 
 
 def conduct_tool_run(
-    line: ToolCommand,
+    tool_command: ToolCommand,
     plans: Sequence[Plan],
     setup: RunSetup,
     observer: LineObserver,
-    begin: Callable[[int], None] = lambda index: None,
+    on_plan_begin: Callable[[int], None] = lambda index: None,
 ) -> ToolResult:
-    """Runs it and keeps every plan's record, however it ended. `begin` is told the index of each plan but the first
+    """Runs it and keeps every plan's record, however it ended. `on_plan_begin` is told the index of each plan but the first
     when its record appears. Raises UserError when nothing was measured."""
     first = plans[0]
-    group = line.group or (make_run_id(line.tool) if len(plans) > 1 else None)
-    name = line.name or line.tool
-    draft = setup.archive.begin_run(name, first.to_json(), _build_facts(line, setup, first.document, group))
+    group = tool_command.group or (make_run_id(tool_command.tool) if len(plans) > 1 else None)
+    name = tool_command.name or tool_command.tool
+    draft = setup.archive.begin_run(name, first.to_json(), _build_run_facts(tool_command, setup, first.document, group))
     job = ToolJob(
-        setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, tool_command=line
+        setup.engine,
+        setup.launcher,
+        draft.plan_file,
+        draft.folder,
+        draft.id,
+        1,
+        setup.mpi_module,
+        tool_command=tool_command,
     )
-    later_records = LaterRecords(draft.folder / RECORD_FILE, len(plans), observer, begin)
+    later_records = LaterRecords(draft.folder / RECORD_FILE, len(plans), observer, on_plan_begin)
     try:
-        with start_sampling(draft.folder, is_simulated=False) as sampler:
-            sampling_observer = sample_at_phases(sampler, observer)
+        with start_telemetry_sampling(draft.folder, is_simulated=False) as sampler:
+            sampling_observer = sample_at_phase_borders(sampler, observer)
             outcome = EngineSession(
-                job, sampling_observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop, later_records.poll
-            ).run()
+                job,
+                sampling_observer,
+                lambda pid: draft.claim_for_processes(pid),
+                setup.on_stop,
+                later_records.observe_new_lines,
+            ).run_all_stages()
     except UserError:
         setup.archive.discard_run(draft)
         raise
@@ -148,7 +163,7 @@ def conduct_tool_run(
     if outcome.record.run is None:
         setup.archive.discard_run(draft)
         if outcome.exit_code != EXIT_OK:
-            raise make_failure(outcome.exit_code, outcome.text)
+            raise make_engine_failure(outcome.exit_code, outcome.text)
         return ToolResult((), output, remarks, EXIT_OK, "")
     later_paths = sorted(draft.folder.glob(f"{RECORD_FILE}.*"), key=lambda path: int(path.suffix[1:]))
     later = []
@@ -156,7 +171,7 @@ def conduct_tool_run(
         record = read_record(path)
         plan = record.run.plan if record.run else {}
         later_draft = setup.archive.begin_run(
-            name, json.dumps(plan, indent=2) + "\n", _build_facts(line, setup, plan, group)
+            name, json.dumps(plan, indent=2) + "\n", _build_run_facts(tool_command, setup, plan, group)
         )
         with (
             ConfinedDirectory.beneath(draft.folder.parent, draft.folder) as source,
@@ -169,32 +184,36 @@ def conduct_tool_run(
                         SAMPLED_FILE, samples.read()
                     )  # all plans of the command, one stretch of time
         later.append((later_draft, record))
-    runs = [_commit_run(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
+    runs = [_store_run(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
     for later_draft, record in later:
         end = record.end
-        runs.append(_commit_run(setup, later_draft, record, end.exit_code if end else None, end.text if end else ""))
+        runs.append(_store_run(setup, later_draft, record, end.exit_code if end else None, end.text if end else ""))
     worst = next((run for run in runs if run.exit_code != EXIT_OK), runs[0])
     return ToolResult(tuple(runs), output, remarks, worst.exit_code, worst.text)
 
 
-def _commit_run(setup: RunSetup, draft: Draft, record: RecordReader, exit_code: int | None, text: str) -> RunResult:
+def _store_run(
+    setup: RunSetup, draft: Draft, record: RecordReader, exit_code: int | None, stderr_text: str
+) -> RunResult:
     if record.run is not None and record.run.plan:
         write_file(draft.plan_file, json.dumps(record.run.plan, indent=2) + "\n")
-    folder = setup.archive.commit_run(draft, record, exit_code, text)
-    return RunResult(folder, exit_code if exit_code is not None else 1, text, record)
+    folder = setup.archive.commit_run(draft, record, exit_code, stderr_text)
+    return RunResult(folder, exit_code if exit_code is not None else 1, stderr_text, record)
 
 
-def _build_facts(line: ToolCommand, setup: RunSetup, plan: Mapping[str, Any], group: str | None) -> dict[str, Any]:
-    title = line.title or " ".join([line.tool, *line.arguments])
+def _build_run_facts(
+    tool_command: ToolCommand, setup: RunSetup, plan: Mapping[str, Any], run_group: str | None
+) -> dict[str, Any]:
+    title = tool_command.title or " ".join([tool_command.tool, *tool_command.arguments])
     return {
         "lab": __version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "plan": {"id": line.name or plan.get("id", line.tool), "title": title},
+        "plan": {"id": tool_command.name or plan.get("id", tool_command.tool), "title": title},
         "target": make_absolute(str(plan.get("target", {}).get("path", "."))),
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         "role": "run",
-        "group": group,
+        "group": run_group,
     }
 
 

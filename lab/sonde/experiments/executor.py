@@ -117,7 +117,9 @@ def resolve_launcher(
         return plan, make_launcher(LOCAL, 1, launcher_args)
     if name == _ANY_MPI_LAUNCHER:
         usable = [
-            launcher.name for launcher in reversed(LAUNCHERS) if launcher.name != LOCAL and not launcher.available()
+            launcher.name
+            for launcher in reversed(LAUNCHERS)
+            if launcher.name != LOCAL and not launcher.describe_unavailability()
         ]
         if not usable:
             raise MachineError("The experiment needs MPI, and there is neither srun nor mpiexec here.")

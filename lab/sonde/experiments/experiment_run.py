@@ -133,7 +133,7 @@ def _remove_leftover_files(engine: Engine, archive: Archive, run_group: str) -> 
     """Removes the files that killed runs of this experiment left on the storage."""
     for directory in find_leftover_directories(archive, run_group):
         with contextlib.suppress(UserError):  # `sonde clean` reports the reason
-            engine.clean(directory, dry_run=False)
+            engine.remove_leftovers(directory, dry_run=False)
 
 
 def convert_results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class Forecaster:
         self._facts = cache(self._probe_directory)
 
     def _probe_directory(self, directory: str) -> Mapping[str, Any]:
-        return self._engine.probe(Path(directory))
+        return self._engine.probe_directory(Path(directory))
 
     def forecast_cell(self, prepared: PreparedCell) -> Forecast:
         """Returns the forecast of a cell; `refusal` holds the reason if it cannot be run."""
@@ -98,7 +98,7 @@ class Forecaster:
         plan, processes = prepared.plan, prepared.plan.processes
         try:
             facts = self._facts(prepared.directory)
-            resolved = self._engine.resolve(plan.document, processes)
+            resolved = self._engine.resolve_plan(plan.document, processes)
         except UserError as reason:
             return Forecast(prepared, refusal=str(reason).removeprefix("plan: "), exit_code=reason.exit_code)
         memory, tasks = facts.get("memory_bytes"), processes * plan.threads

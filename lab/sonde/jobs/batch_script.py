@@ -31,7 +31,7 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
         script.comment(f"The same {job.array} times, one after the other: each resumes what is not finished.")
     script.comment(f"Its runs are the group {job.group}: sonde show {job.group}")
     script.assign("output", str(job.folder / OUTPUT))
-    script.assign("exit_file", _name_exit_file(job))
+    script.assign("exit_file", _make_exit_file_argument(job))
     script.literal('exec >>"$output" 2>&1')
     # Not a trap: a trap would report success for a job that was killed.
     script.literal('ended() { echo "$1" >"$exit_file"; exit "$1"; }')
@@ -57,7 +57,7 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     return str(script)
 
 
-def _name_exit_file(job: Job) -> Argument:
+def _make_exit_file_argument(job: Job) -> Argument:
     if not job.array:
         return str(job.folder / EXIT_CODE_FILE)
     return concatenate(f"{job.folder}/ended-", refer_to_variable("SLURM_ARRAY_TASK_ID"), ".txt")

@@ -60,7 +60,7 @@ class Job:
         codes = {}
         for number in range(1, self.array + 1) if self.array else (0,):
             try:
-                with open_file(self.folder / name_exit_code_file(number)) as file:
+                with open_file(self.folder / make_exit_code_file_name(number)) as file:
                     codes[number] = int(file.read(16))
             except (OSError, ValueError):
                 continue
@@ -77,20 +77,22 @@ class Job:
         return "\n".join(text.splitlines()[-lines:])
 
 
-def name_exit_code_file(number: int) -> str:
-    """The file to which job `number` of an array writes its exit code; 0 is a single job."""
-    return EXIT_CODE_FILE if number == 0 else f"{Path(EXIT_CODE_FILE).stem}-{number}.txt"
+def make_exit_code_file_name(array_number: int) -> str:
+    """The file to which job `array_number` of an array writes its exit code; 0 is a single job."""
+    return EXIT_CODE_FILE if array_number == 0 else f"{Path(EXIT_CODE_FILE).stem}-{array_number}.txt"
 
 
-def create_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: float, array: int = 0) -> Job:
+def create_job(
+    archive: Archive, site: Site, plan_name: str, node_count: int, time_s: float, array_size: int = 0
+) -> Job:
     """A job that is not submitted yet, without arguments. Writes nothing."""
-    job_id = make_run_id(Path(plan).stem)
+    job_id = make_run_id(Path(plan_name).stem)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder = (archive.root / JOBS / job_id).resolve()
-    return Job(job_id, folder, site.name, site.scheduler, (), job_id, nodes, time_s, now, array=array)
+    return Job(job_id, folder, site.name, site.scheduler, (), job_id, node_count, time_s, now, array=array_size)
 
 
-def write_script(job: Job, script: str) -> None:
+def write_job_script(job: Job, script_text: str) -> None:
     """Creates the folder of the job with its script. Raises MachineError, also where another user could exchange the
     script before it runs."""
     try:
@@ -108,7 +110,7 @@ def write_script(job: Job, script: str) -> None:
                         " sticky: chmod +t."
                     )
             with jobs.create_directory(job.folder.name) as folder:
-                folder.write_text(SCRIPT, script)
+                folder.write_text(SCRIPT, script_text)
     except OSError as reason:
         raise MachineError(
             f"The archive {job.folder.parent.parent} cannot be written: {reason.strerror}; name another with --archive"
@@ -134,18 +136,18 @@ def read_jobs(archive: Archive) -> list[Job]:
             with ConfinedDirectory.beneath(archive.root, path.parent) as folder:
                 members = folder.read_json(path.name, trusted_only=True)
             if members is not None:
-                jobs.append(_read_job(path.parent.resolve(), members))
+                jobs.append(_build_job(path.parent.resolve(), members))
         except (OSError, ValueError, TypeError):
             continue
     return jobs
 
 
-def _read_job(folder: Path, members: Mapping[str, Any]) -> Job:
+def _build_job(job_folder: Path, members: Mapping[str, Any]) -> Job:
     """Raises ValueError or TypeError when the members are not those of a job."""
     arguments = members.get("arguments")
     if not isinstance(arguments, list):
         raise ValueError("the arguments are no list")
-    job = Job(folder=folder, **{**members, "arguments": tuple(arguments)})
+    job = Job(folder=job_folder, **{**members, "arguments": tuple(arguments)})
     texts = (job.id, job.site, job.scheduler, job.group, job.submitted, job.scheduler_id, *job.arguments)
     if not all(isinstance(text, str) for text in texts) or job.scheduler_id.startswith("-"):
         raise ValueError("a member that should be text is none")
@@ -154,18 +156,18 @@ def _read_job(folder: Path, members: Mapping[str, Any]) -> Job:
     return job
 
 
-def find_job(archive: Archive, name: str) -> Job:
-    """The job whose id or scheduler id is `name`, whose id begins or ends with it, or the last one for "last". Raises
+def find_job(archive: Archive, job_reference: str) -> Job:
+    """The job whose id or scheduler id is `job_reference`, whose id begins or ends with it, or the last one for "last". Raises
     UserError when there is none or several."""
     jobs = read_jobs(archive)
     if not jobs:
         raise UserError(f"No job was submitted from the archive {archive.root}; `sonde submit` does.")
-    if name == "last":
+    if job_reference == "last":
         return jobs[-1]
-    matches = [job for job in jobs if name in (job.id, job.scheduler_id)] or [
-        job for job in jobs if job.id.startswith(name) or job.id.endswith(name)
+    matches = [job for job in jobs if job_reference in (job.id, job.scheduler_id)] or [
+        job for job in jobs if job.id.startswith(job_reference) or job.id.endswith(job_reference)
     ]
     if len(matches) != 1:
         several = f"{len(matches)} jobs" if matches else "no job"
-        raise UserError(f'"{name}" is {several}; `sonde jobs` lists them.')
+        raise UserError(f'"{job_reference}" is {several}; `sonde jobs` lists them.')
     return matches[0]

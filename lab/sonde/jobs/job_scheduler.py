@@ -67,10 +67,10 @@ def submit_job(job: Job, site: Site) -> str:
     return str(psij_job.native_id)
 
 
-def query_states(jobs: Sequence[Job]) -> Mapping[str, str]:
+def query_job_states(jobs: Sequence[Job]) -> Mapping[str, str]:
     """The state of each job by its id. A job that the scheduler has forgotten has ended: done, failed, or gone when it
     did not end by itself."""
-    states = {job.id: _state_from_exit_code(job) for job in jobs}
+    states = {job.id: _read_state_from_exit_code(job) for job in jobs}
     for scheduler in sorted({job.scheduler for job in jobs}):
         unfinished = {
             job.scheduler_id: job for job in jobs if job.scheduler == scheduler and job.read_exit_code() is None
@@ -93,12 +93,12 @@ def _merge_array_states(states: Mapping[str, str]) -> dict[str, str]:
     return merged
 
 
-def _correct_ended_state(job: Job, state: str) -> str:
+def _correct_ended_state(job: Job, scheduler_state: str) -> str:
     """The scheduler's state, unless the job has ended: then the exit code of the batch script counts, because the
     scheduler sees only that of PSI/J's script around it."""
-    if state == DONE or (state == FAILED and job.read_exit_code() is not None):
-        return _state_from_exit_code(job)
-    return state
+    if scheduler_state == DONE or (scheduler_state == FAILED and job.read_exit_code() is not None):
+        return _read_state_from_exit_code(job)
+    return scheduler_state
 
 
 def cancel_job(job: Job) -> None:
@@ -110,7 +110,7 @@ def cancel_job(job: Job) -> None:
         raise MachineError(f"Job {job.scheduler_id} cannot be canceled: {message}.")
 
 
-def _state_from_exit_code(job: Job) -> str:
+def _read_state_from_exit_code(job: Job) -> str:
     code = job.read_exit_code()
     return GONE if code is None else DONE if code == 0 else FAILED
 

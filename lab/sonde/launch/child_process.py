@@ -50,8 +50,8 @@ class SignalWatch:
         for number, handler in self._before.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
-    def _record_signal(self, number: int, frame: FrameType | None) -> None:
-        self.received.append(number)
+    def _record_signal(self, signal_number: int, frame: FrameType | None) -> None:
+        self.received.append(signal_number)
 
 
 class ChildProcess:
@@ -82,30 +82,32 @@ class ChildProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def messages(self, limit: int = 65536) -> str:
-        """The last `limit` bytes that the child printed."""
+    def read_last_output(self, most_bytes: int = 65536) -> str:
+        """The last `most_bytes` bytes that the child printed."""
         with open_file(self._messages) as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - limit))
+            file.seek(max(0, file.tell() - most_bytes))
             return file.read().decode("utf-8", "replace")
 
-    def wait(self, signals: SignalWatch, translate: Callable[[int], int], poll: Callable[[], None]) -> int:
+    def wait_for_end(
+        self, signals: SignalWatch, choose_forwarded_signal: Callable[[int], int], on_poll: Callable[[], None]
+    ) -> int:
         """Waits for the end of the child. Returns the exit status; a child that `is_stuck` counts as killed.
 
-        Calls `poll` ten times a second. Forwards the signal that `translate` returns for a received one, also for a
+        Calls `on_poll` ten times a second. Forwards the signal that `choose_forwarded_signal` returns for a received one, also for a
         signal that arrived while the child was being started.
         """
         forwarded = 0
         while not select.select([self._ended], [], [], _INTERVAL_S)[0]:
-            poll()
+            on_poll()
             if len(signals.received) > forwarded:
                 if forwarded == 0:
-                    self._send_signal(translate(signals.received[0]))
+                    self._send_signal(choose_forwarded_signal(signals.received[0]))
                 else:
-                    self.kill_after(GRACE_S)
+                    self.kill_group_after(GRACE_S)
                 forwarded += 1
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
-                self.kill()
+                self.kill_group()
                 if time.monotonic() >= self._kill_at + STUCK_S:
                     self.is_stuck = True
                     self._process.returncode = -signal.SIGKILL  # so that Popen does not wait for it
@@ -113,39 +115,39 @@ class ChildProcess:
                     return self._process.returncode
         status = self._process.wait()
         os.close(self._ended)
-        self._end_group()
-        poll()
+        self._end_remaining_processes()
+        on_poll()
         return status
 
-    def kill_after(self, seconds: float) -> None:
+    def kill_group_after(self, seconds: float) -> None:
         """Lets wait() kill the whole group after `seconds`. Later calls have no effect."""
         if self._kill_at is None:
             self._kill_at = time.monotonic() + seconds
 
-    def stop(self) -> None:
+    def request_stop(self) -> None:
         """Asks the child to end in good order, like a signal from the user."""
         self._send_signal(signal.SIGTERM)
 
-    def kill(self) -> None:
+    def kill_group(self) -> None:
         """Kills the whole group."""
-        self._send_group(signal.SIGKILL)
+        self._send_signal_to_group(signal.SIGKILL)
 
-    def _end_group(self) -> None:
+    def _end_remaining_processes(self) -> None:
         """Ends the processes that the child started and left behind (ranks of a killed launcher): SIGTERM, then after a
         grace period SIGKILL."""
-        self._send_group(signal.SIGTERM)
+        self._send_signal_to_group(signal.SIGTERM)
         limit = time.monotonic() + GRACE_S
-        while self._send_group(0) and time.monotonic() < limit:
+        while self._send_signal_to_group(0) and time.monotonic() < limit:
             time.sleep(_INTERVAL_S)
-        self._send_group(signal.SIGKILL)
+        self._send_signal_to_group(signal.SIGKILL)
 
-    def _send_signal(self, number: int) -> None:
+    def _send_signal(self, signal_number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, number)
+            os.kill(self._process.pid, signal_number)
 
-    def _send_group(self, number: int) -> bool:
+    def _send_signal_to_group(self, signal_number: int) -> bool:
         try:
-            os.killpg(self._process.pid, number)
+            os.killpg(self._process.pid, signal_number)
         except (ProcessLookupError, PermissionError):
             return False
         return True

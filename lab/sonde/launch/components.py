@@ -24,8 +24,8 @@ class Component:
     package_folder: str = "bin"  # relative to the package
     is_program: bool = True
 
-    def is_usable(self, path: Path) -> bool:
-        return path.is_file() and (not self.is_program or os.access(path, os.X_OK))
+    def is_usable(self, program_path: Path) -> bool:
+        return program_path.is_file() and (not self.is_program or os.access(program_path, os.X_OK))
 
 
 @dataclass(frozen=True)

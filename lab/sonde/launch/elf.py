@@ -46,14 +46,14 @@ class ElfHeader:
         return bool(self.interpreter)
 
     @property
-    def name(self) -> str:
+    def architecture_name(self) -> str:
         return f"{_MACHINES.get(self.machine, f'machine {self.machine}')}, {self.bits} bit"
 
 
-def read_elf(path: Path) -> ElfHeader | None:
+def read_elf_header(file_path: Path) -> ElfHeader | None:
     """The header of an ELF file; None for any other file."""
     try:
-        with path.open("rb") as file:
+        with file_path.open("rb") as file:
             head = file.read(64)
             if head[:4] != b"\x7fELF" or len(head) < 52:
                 return None
@@ -86,15 +86,15 @@ def read_elf(path: Path) -> ElfHeader | None:
     return ElfHeader(64 if is_64_bit else 32, machine, interpreter, is_go_program)
 
 
-def list_own_system_calls(path: Path) -> list[str]:
+def list_file_system_calls_in_code(program_path: Path) -> list[str]:
     """Names of the system calls on files whose instructions are in this program or library, as far as they show."""
-    header = read_elf(path)
+    header = read_elf_header(program_path)
     if header is None or header.machine not in _CALLS:
         return []
     names = _CALLS[header.machine] | _RING_CALLS
     numbers: set[int] = set()
     try:
-        for code in _read_code(path):
+        for code in _iterate_executable_segments(program_path):
             if header.machine == 62:
                 numbers.update(int.from_bytes(match[1] or match[2], "little") for match in _X86_CALL.finditer(code))
             else:  # bits 5 to 20 of the instruction
@@ -104,9 +104,9 @@ def list_own_system_calls(path: Path) -> list[str]:
     return [names[number] for number in sorted(numbers & set(names), reverse=True)]
 
 
-def _read_code(path: Path) -> Iterator[bytes]:
+def _iterate_executable_segments(program_path: Path) -> Iterator[bytes]:
     """The executable segments of a little-endian ELF file of 64 bits."""
-    with path.open("rb") as file:
+    with program_path.open("rb") as file:
         head = file.read(64)
         (table,) = struct.unpack_from("<Q", head, 32)
         size, count = struct.unpack_from("<HH", head, 54)

@@ -47,7 +47,7 @@ class Engine:
     path: Path
     source: str
 
-    def version(self) -> str:
+    def read_version(self) -> str:
         """The version that the engine prints."""
         return self._run_engine(["--version"]).stdout.strip().removeprefix(f"{NAME} ")
 
@@ -58,32 +58,34 @@ class Engine:
         entries = answer.get("backends", []) if isinstance(answer, Mapping) else answer
         return [entry for entry in entries if isinstance(entry, dict)]
 
-    def probe(self, directory: Path) -> dict[str, Any]:
+    def probe_directory(self, directory: Path) -> dict[str, Any]:
         """Facts about this machine and the file system under `directory` (the members of a `node` line)."""
         answer = self._request_json(["probe", str(directory)])
         return answer if isinstance(answer, dict) else {}
 
-    def clean(self, directory: Path | str, dry_run: bool, outside: bool = False) -> list[dict[str, Any]]:
+    def remove_leftovers(
+        self, directory: Path | str, dry_run: bool, include_other_folders: bool = False
+    ) -> list[dict[str, Any]]:
         """Removes what killed runs left below `directory`; with `dry_run` only reports what would be removed.
-        `outside`: also in directories outside `directory` that a run's manifest names.
+        `include_other_folders`: also in directories outside `directory` that a run's manifest names.
 
-        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed), `outside`
+        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed), `include_other_folders`
         (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it stays).
         """
-        flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if outside else [])]
+        flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if include_other_folders else [])]
         arguments = ["clean", str(directory), "--json", *flags]
-        answer = self._request_json(arguments, timeout=None, accepted=(EXIT_FAILED, EXIT_BAD_INPUT))
+        answer = self._request_json(arguments, timeout_s=None, accepted_exit_codes=(EXIT_FAILED, EXIT_BAD_INPUT))
         return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
 
-    def check(self, plan_file: Path) -> None:
+    def check_plan(self, plan_file: Path) -> None:
         """Checks a plan with the engine without running it. Raises UserError with the engine's message."""
         self._run_engine(["run", str(plan_file), "--dry-run"])
 
-    def resolve(self, plan: Mapping[str, Any], processes: int) -> dict[str, Any]:
-        """The plan as the engine resolves it for `processes` processes on one node, and what it would touch: `space`,
+    def resolve_plan(self, plan: Mapping[str, Any], process_count: int) -> dict[str, Any]:
+        """The plan as the engine resolves it for `process_count` processes on one node, and what it would touch: `space`,
         and for each phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the engine's
         message."""
-        request = json.dumps({"plan": plan, "processes": processes})
+        request = json.dumps({"plan": plan, "processes": process_count})
         try:
             answer = json.loads(self._run_engine(["resolve", "--lines", "-"], standard_input=request).stdout)
         except ValueError:
@@ -92,8 +94,10 @@ class Engine:
             raise UserError(str(answer["error"]))
         return dict(answer)
 
-    def _request_json(self, arguments: Sequence[str], timeout: float | None = 60, accepted: Sequence[int] = ()) -> Any:
-        answer = self._run_engine(arguments, timeout, accepted)
+    def _request_json(
+        self, arguments: Sequence[str], timeout_s: float | None = 60, accepted_exit_codes: Sequence[int] = ()
+    ) -> Any:
+        answer = self._run_engine(arguments, timeout_s, accepted_exit_codes)
         if answer.returncode != EXIT_OK and not answer.stdout:
             raise make_engine_error(answer.returncode, find_engine_message(answer.stderr))
         try:
@@ -154,7 +158,7 @@ def make_engine_error(returncode: int, message: str, program: str = "The engine"
     text = to_sentence(message)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
-        return RunFailedError(" ".join(f"{program} was ended by {_name_signal(-returncode)}. {text}{hint}".split()))
+        return RunFailedError(" ".join(f"{program} was ended by {_get_signal_name(-returncode)}. {text}{hint}".split()))
     text = text or f"{program} ended with exit code {returncode} and printed nothing."
     if returncode == EXIT_OK:
         return UserError(text)
@@ -163,11 +167,11 @@ def make_engine_error(returncode: int, message: str, program: str = "The engine"
     return ERRORS_BY_EXIT_CODE.get(returncode, other)(text)
 
 
-def _name_signal(number: int) -> str:
+def _get_signal_name(signal_number: int) -> str:
     try:
-        return signal.Signals(number).name
+        return signal.Signals(signal_number).name
     except ValueError:
-        return f"signal {number}"
+        return f"signal {signal_number}"
 
 
 def find_engine() -> Engine:

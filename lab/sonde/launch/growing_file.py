@@ -15,11 +15,11 @@ class GrowingFile:
     """Returns what was appended to a file since the last call. The file need not exist yet. Methods raise OSError when
     a link or a pipe has its name."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file_path: Path) -> None:
+        self._path = file_path
         self._file: BinaryIO | None = None
 
-    def read(self) -> bytes:
+    def read_appended_bytes(self) -> bytes:
         """The bytes appended since the last call."""
         if self._file is None:
             try:

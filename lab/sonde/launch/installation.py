@@ -26,27 +26,27 @@ def describe_installation() -> str:
     return text
 
 
-def _name_installer(package: Path) -> str:
+def _name_installer(package_folder: Path) -> str:
     if find_source_tree() is not None:
         return "source tree"
-    if any((parent / ".spack").is_dir() for parent in package.parents):
+    if any((parent / ".spack").is_dir() for parent in package_folder.parents):
         return "Spack"
     try:
         distribution = metadata.distribution("sonde")
     except metadata.PackageNotFoundError:
         return "copied by hand"
-    if "dist-packages" in package.parts and package.is_relative_to("/usr/lib"):
+    if "dist-packages" in package_folder.parts and package_folder.is_relative_to("/usr/lib"):
         return "a Debian package"
     written = (distribution.read_text("INSTALLER") or "").strip()
     name = _INSTALLERS.get(written, written or "an unknown tool")
-    url = _read_url(distribution.read_text("direct_url.json"))
+    url = _read_install_source(distribution.read_text("direct_url.json"))
     return f"{name}, from {url}" if url else name
 
 
-def _read_url(text: str | None) -> str:
+def _read_install_source(direct_url_json: str | None) -> str:
     """Returns the folder or file that pip installed from, "" if it was an index."""
     try:
-        document = json.loads(text) if text else {}
+        document = json.loads(direct_url_json) if direct_url_json else {}
     except ValueError:
         return ""
     url = document.get("url") if isinstance(document, dict) else None

@@ -57,21 +57,21 @@ def collect_machine_facts(directory: Path | None, archive: Path) -> list[Machine
         facts.append(_make_engine_fact(engine))
     except UserError as reason:
         return [*facts, MachineFact("engine", NO, str(reason), essential=True)]
-    facts += _call_engine(lambda: _make_machine_facts(engine.probe(directory or Path(".")), directory))
-    facts += _call_engine(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(directory)])
+    facts += _list_engine_facts(lambda: _make_machine_facts(engine.probe_directory(directory or Path(".")), directory))
+    facts += _list_engine_facts(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(directory)])
     facts += [
         _drop_caches_fact(),
         describe_write_back(),
-        *_limit_facts(),
+        *_list_limit_facts(),
         *_make_mpi_facts(engine),
         _make_archive_fact(archive),
     ]
     return facts
 
 
-def _call_engine(query: Callable[[], list[MachineFact]]) -> list[MachineFact]:
+def _list_engine_facts(query_engine: Callable[[], list[MachineFact]]) -> list[MachineFact]:
     try:
-        return query()
+        return query_engine()
     except UserError as reason:
         return [MachineFact("engine", NO, str(reason), essential=True)]
 
@@ -82,7 +82,7 @@ def _make_lab_fact() -> MachineFact:
 
 def _make_engine_fact(engine: Engine) -> MachineFact:
     try:
-        version = engine.version()
+        version = engine.read_version()
     except UserError as reason:
         return MachineFact("engine", NO, str(reason), essential=True)
     text = f"{version}, {engine.path} ({engine.source})"
@@ -121,7 +121,7 @@ def _make_clock_fact(node: dict[str, Any]) -> MachineFact:
     source = str(node.get("clock", "unknown"))
     if source.startswith(("tsc", "cntvct")):
         return MachineFact("clock", YES, f"{source}: the processor's own counter, a few nanoseconds a reading")
-    kernel = _read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    kernel = _read_first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     reason = f"the kernel's clock source is {kernel}" if kernel else "the kernel's clock source is unknown"
     return MachineFact("clock", PARTLY, f"{source}, because {reason}: correct, but slow for microsecond operations")
 
@@ -148,9 +148,13 @@ def _make_direct_io_fact(file_system: dict[str, Any]) -> MachineFact:
     return MachineFact("O_DIRECT", PARTLY, text)
 
 
-def _make_backend_fact(entry: dict[str, Any]) -> MachineFact:
-    name, usable = str(entry.get("name", "?")), bool(entry.get("usable"))
-    text = str(entry.get("summary", "")) if usable else str(entry.get("why") or "the engine gives no reason")
+def _make_backend_fact(backend_entry: dict[str, Any]) -> MachineFact:
+    name, usable = str(backend_entry.get("name", "?")), bool(backend_entry.get("usable"))
+    text = (
+        str(backend_entry.get("summary", ""))
+        if usable
+        else str(backend_entry.get("why") or "the engine gives no reason")
+    )
     return MachineFact(f"backend {name}", YES if usable else NO, text)
 
 
@@ -167,7 +171,7 @@ def describe_write_back(settings_folder: Path = Path("/proc/sys/vm")) -> Machine
     """Says which settings of the page cache's write-back are not the kernel's defaults, with a caution."""
     changed = []
     for name, default in _WRITE_BACK_DEFAULTS.items():
-        value = _read_line(str(settings_folder / name))
+        value = _read_first_line(str(settings_folder / name))
         if value and value != default:
             changed.append(f"{name} = {value} (default {default})")
     if not changed:
@@ -179,7 +183,7 @@ def describe_write_back(settings_folder: Path = Path("/proc/sys/vm")) -> Machine
     return MachineFact("write-back", PARTLY, ", ".join(changed), remedy)
 
 
-def _limit_facts() -> list[MachineFact]:
+def _list_limit_facts() -> list[MachineFact]:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     locked, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     open_files = MachineFact("open files", YES, f"{files} per process")
@@ -214,22 +218,24 @@ def _make_mpi_facts(engine: Engine) -> list[MachineFact]:
 
 
 def _make_launcher_fact(launcher: type[Launcher]) -> MachineFact:
-    reason = launcher.available()
+    reason = launcher.describe_unavailability()
     return MachineFact(launcher.name, NO if reason else YES, reason or shutil.which(launcher.name) or "can be used")
 
 
-def _make_archive_fact(root: Path) -> MachineFact:
-    existing = root
+def _make_archive_fact(archive_root: Path) -> MachineFact:
+    existing = archive_root
     while not existing.exists() and existing != existing.parent:
         existing = existing.absolute().parent
     if os.access(existing, os.W_OK | os.X_OK):
-        return MachineFact("archive", YES, f"{root}" if root.exists() else f"{root} (the first run creates it)")
+        return MachineFact(
+            "archive", YES, f"{archive_root}" if archive_root.exists() else f"{archive_root} (the first run creates it)"
+        )
     remedy = "Name another folder with --archive DIR or $SONDE_ARCHIVE."
-    return MachineFact("archive", NO, f"{root} cannot be written", remedy, essential=True)
+    return MachineFact("archive", NO, f"{archive_root} cannot be written", remedy, essential=True)
 
 
-def _read_line(path: str) -> str:
+def _read_first_line(kernel_file: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        return Path(kernel_file).read_text(encoding="utf-8").strip()
     except OSError:
         return ""

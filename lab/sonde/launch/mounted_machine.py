@@ -30,25 +30,25 @@ def find_mounter() -> Path:
     return locate_component(MOUNTER).path
 
 
-def mount_machine(arguments: Sequence[str], foreground: bool) -> int:
+def mount_machine(arguments: Sequence[str], in_foreground: bool) -> int:
     """Starts the program and returns its exit code; in the background it returns once the directory is mounted."""
     directory = Path(arguments[0])
     if (directory / _CONTROL / "faults").is_file():
         raise UserError(f"A machine is mounted on {directory} already; `sonde unmount {directory}` ends it.")
     command = [str(find_mounter()), "mount", *arguments]
-    if foreground:
+    if in_foreground:
         return subprocess.run([*command, "--foreground"], check=False).returncode
     answer = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    _check_answer(answer, "The machine could not be mounted")
+    _require_success(answer, "The machine could not be mounted")
     return EXIT_OK
 
 
-def send_fault_line(directory: Path, line: str) -> None:
+def send_fault_line(mount_directory: Path, fault_line: str) -> None:
     """Sends one line to the mounted machine: a fault, `end` and a fault, or `clear`."""
     answer = subprocess.run(
-        [str(find_mounter()), "tell", str(directory), line], capture_output=True, text=True, check=False
+        [str(find_mounter()), "tell", str(mount_directory), fault_line], capture_output=True, text=True, check=False
     )
-    _check_answer(answer, f"{directory} did not answer")
+    _require_success(answer, f"{mount_directory} did not answer")
 
 
 def read_active_faults(directory: Path) -> list[str]:
@@ -69,27 +69,31 @@ def _is_mount_point(directory: Path) -> bool:
     return path in {re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), point) for point in points}
 
 
-def unmount_machine(directory: Path) -> None:
+def unmount_machine(mount_directory: Path) -> None:
     """Unmounts a machine, also one whose program was killed."""
-    if not _is_mount_point(directory):
-        raise UserError(f"Nothing is mounted on {directory}; name the directory that `sonde mount` was given.")
+    if not _is_mount_point(mount_directory):
+        raise UserError(f"Nothing is mounted on {mount_directory}; name the directory that `sonde mount` was given.")
     for program, options in (("fusermount3", ("-u",)), ("umount", ())):
         if shutil.which(program):
-            answer = subprocess.run([program, *options, str(directory)], capture_output=True, text=True, check=False)
+            answer = subprocess.run(
+                [program, *options, str(mount_directory)], capture_output=True, text=True, check=False
+            )
             break
     else:
         raise MachineError("Neither fusermount3 nor umount is on PATH: install fuse3.")
     if answer.returncode != 0:
         reason = " ".join(answer.stderr.split())
         hint = "; programs still use it: `fuser -m` names them" if "busy" in reason else ""
-        raise UserError(f"{directory} could not be unmounted: {reason}{hint}.")
+        raise UserError(f"{mount_directory} could not be unmounted: {reason}{hint}.")
 
 
-def _check_answer(answer: subprocess.CompletedProcess[str], failure: str) -> None:
-    if answer.returncode == EXIT_OK:
+def _require_success(completed_process: subprocess.CompletedProcess[str], failure_text: str) -> None:
+    if completed_process.returncode == EXIT_OK:
         return
-    messages = answer.stderr.strip().splitlines() or [f"{failure} (exit code {answer.returncode})"]
+    messages = completed_process.stderr.strip().splitlines() or [
+        f"{failure_text} (exit code {completed_process.returncode})"
+    ]
     sentence = messages[-1].removeprefix(_MESSAGE_PREFIX)
-    raise (UserError if answer.returncode == EXIT_BAD_INPUT else MachineError)(
+    raise (UserError if completed_process.returncode == EXIT_BAD_INPUT else MachineError)(
         sentence if sentence.endswith(".") else sentence + "."
     )

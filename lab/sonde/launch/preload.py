@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 
 from sonde.launch.components import Component, locate_component
-from sonde.launch.elf import list_own_system_calls, read_elf
+from sonde.launch.elf import list_file_system_calls_in_code, read_elf_header
 from sonde.model.errors import MachineError, UserError
 
 NAME = "libsonde-preload.so"
@@ -64,29 +64,29 @@ def make_preload_environment(library: Path, **variables: str) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": " ".join([str(library), *others]), **variables}
 
 
-def check_program(name: str, library: Path) -> Path:
+def find_interceptable_program(program_name: str, preload_library: Path) -> Path:
     """Returns the path of the program that will run. Raises UserError with the reason when the library cannot intercept
     it."""
-    path = shutil.which(name)
+    path = shutil.which(program_name)
     if path is None:
-        raise UserError(f'There is no program "{name}" that can be run.')
-    _check_interceptable(Path(path), name, library, _DEEPEST_SCRIPT)
+        raise UserError(f'There is no program "{program_name}" that can be run.')
+    _check_interceptable(Path(path), program_name, preload_library, _DEEPEST_SCRIPT)
     return Path(path)
 
 
-def require_visible_calls(path: Path, name: str) -> None:
+def require_interceptable_calls(program_path: Path, program_name: str) -> None:
     """Raises UserError when the program, or a library that it is linked with, contains system calls on files that do
     not go through the C library: the buffer does not see them.
 
     The loader lists the libraries; nothing of the program runs. The search is for the instructions of x86-64 and
     aarch64, so a number that is computed at run time is not found.
     """
-    interpreter = _find_script_interpreter(path)
-    target = path if interpreter is None else Path(shutil.which(interpreter) or path)
+    interpreter = _find_script_interpreter(program_path)
+    target = program_path if interpreter is None else Path(shutil.which(interpreter) or program_path)
     for file in [target, *_list_libraries(target)]:
-        calls = list_own_system_calls(file)
+        calls = list_file_system_calls_in_code(file)
         if calls and not _INTERCEPTED.match(file.name):
-            subject = name if file == target else f"{name} loads {file.name}, which"
+            subject = program_name if file == target else f"{program_name} loads {file.name}, which"
             raise UserError(
                 f"{subject} makes system calls without the C library ({', '.join(calls)}): the buffer does not see"
                 " them. Leave out the files that they use (PATTERN:off), or run it without the buffer."
@@ -94,7 +94,7 @@ def require_visible_calls(path: Path, name: str) -> None:
 
 
 def _list_libraries(program: Path) -> list[Path]:
-    header = read_elf(program)
+    header = read_elf_header(program)
     if header is None or not header.interpreter:
         return []
     try:
@@ -125,43 +125,49 @@ def check_settings(library: Path, variables: Mapping[str, str]) -> None:
             raise UserError(line.removeprefix("sonde: ").replace(" and is ignored", ""))
 
 
-def _check_interceptable(path: Path, name: str, library: Path, depth: int) -> None:
-    interpreter = _find_script_interpreter(path)
-    if interpreter is not None and depth > 0:
+def _check_interceptable(program_path: Path, program_name: str, preload_library: Path, interpreter_depth: int) -> None:
+    interpreter = _find_script_interpreter(program_path)
+    if interpreter is not None and interpreter_depth > 0:
         target = shutil.which(interpreter)
         if target is not None:
-            _check_interceptable(Path(target), f"{name} (run by {interpreter})", library, depth - 1)
+            _check_interceptable(
+                Path(target), f"{program_name} (run by {interpreter})", preload_library, interpreter_depth - 1
+            )
         return
-    program, ours = read_elf(path), read_elf(library)
+    program, ours = read_elf_header(program_path), read_elf_header(preload_library)
     if program is None:
         return  # a script without an interpreter line: the shell runs it
     if ours is not None and (program.bits, program.machine) != (ours.bits, ours.machine):
-        raise UserError(f"{name} is a program for {program.name}, and the library is for {ours.name}.")
+        raise UserError(
+            f"{program_name} is a program for {program.architecture_name}, and the library is for {ours.architecture_name}."
+        )
     if program.is_go_program:
         raise UserError(
-            f"{name} is written in Go, which makes system calls without the C library: they cannot be intercepted."
+            f"{program_name} is written in Go, which makes system calls without the C library: they cannot be intercepted."
         )
     if not program.has_loader:
         raise UserError(
-            f"{name} is linked statically: it loads no library, so its calls cannot be intercepted. Link it"
+            f"{program_name} is linked statically: it loads no library, so its calls cannot be intercepted. Link it"
             " dynamically."
         )
     if "musl" in program.interpreter:
-        raise UserError(f"{name} is linked with musl, and the library is for glibc: its calls are passed on unchanged.")
-    status = path.stat()
+        raise UserError(
+            f"{program_name} is linked with musl, and the library is for glibc: its calls are passed on unchanged."
+        )
+    status = program_path.stat()
     gains_rights = (status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()) or (
         status.st_mode & stat.S_ISGID and status.st_gid != os.getegid()
     )
-    if gains_rights or _has_capabilities(path):
+    if gains_rights or _has_file_capabilities(program_path):
         raise UserError(
-            f"{name} runs with more rights than you have (setuid, setgid or capabilities): the loader then ignores"
+            f"{program_name} runs with more rights than you have (setuid, setgid or capabilities): the loader then ignores"
             " preloaded libraries."
         )
 
 
-def _find_script_interpreter(path: Path) -> str | None:
+def _find_script_interpreter(program_path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
+        with program_path.open("rb") as file:
             line = file.readline(256)
     except OSError:
         return None
@@ -174,8 +180,8 @@ def _find_script_interpreter(path: Path) -> str | None:
     return arguments[0] if arguments else None
 
 
-def _has_capabilities(path: Path) -> bool:
+def _has_file_capabilities(program_path: Path) -> bool:
     try:
-        return bool(os.getxattr(path, "security.capability"))
+        return bool(os.getxattr(program_path, "security.capability"))
     except OSError:
         return False

@@ -45,14 +45,22 @@ class EngineLaunch:
     directory: Path | None = None  # working directory; None: that of this process
     time_limit_s: float | None = None  # after which the engine ends by itself, unless storage hangs
 
-    def command(self, stage: int | None, record: Path) -> list[str]:
+    def make_stage_command(self, stage: int | None, record_file: Path) -> list[str]:
         """The command line of one stage; `stage` is None when the plan has only one."""
-        engine = [str(self.engine.path), "run", str(self.plan_file), "--record", str(record), "--run-id", self.run_id]
+        engine = [
+            str(self.engine.path),
+            "run",
+            str(self.plan_file),
+            "--record",
+            str(record_file),
+            "--run-id",
+            self.run_id,
+        ]
         if stage is not None:
             engine += ["--stage", str(stage)]
         if self.mpi_module is not None:
             engine += ["--mpi-module", str(self.mpi_module)]
-        return self.launcher.arguments(engine)
+        return self.launcher.make_command_line(engine)
 
 
 @dataclass(frozen=True)
@@ -84,12 +92,12 @@ class EngineSession:
         self._rank_error = ""  # the launcher started processes that do not form one run
         self._storage_error = ""  # storage did not answer
 
-    def run(self) -> LaunchResult:
+    def run_all_stages(self) -> LaunchResult:
         """Blocks until the end. Raises only when nothing could be started."""
         if self._launch.stages > 1:
             return self._run_stages()
         with SignalWatch() as signals:
-            return self._make_result(*self._run_stage(None, self._launch.folder / RECORD_FILE, signals))
+            return self._make_launch_result(*self._run_stage(None, self._launch.folder / RECORD_FILE, signals))
 
     def _run_stages(self) -> LaunchResult:
         """Starts new processes for each stage, so that they inherit no memory or open files of earlier stages."""
@@ -103,10 +111,10 @@ class EngineSession:
                 if status != EXIT_OK or signals.received:
                     break
         self._merge_records(files[: len(start_times)], [start - start_times[0] for start in start_times])
-        return self._make_result(status, messages)
+        return self._make_launch_result(status, messages)
 
-    def _merge_records(self, files: list[Path], offsets: list[float]) -> None:
-        present = [(file, offset) for file, offset in zip(files, offsets, strict=True) if file.exists()]
+    def _merge_records(self, record_files: list[Path], time_offsets: list[float]) -> None:
+        present = [(file, offset) for file, offset in zip(record_files, time_offsets, strict=True) if file.exists()]
         with ConfinedDirectory.open(self._launch.folder) as folder:
             records = []
             for path, _ in present:
@@ -116,38 +124,40 @@ class EngineSession:
             for path, _ in present:
                 folder.remove_file(path.name)
 
-    def _run_stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
+    def _run_stage(self, stage: int | None, stage_record: Path, signals: SignalWatch) -> tuple[int, str]:
         """Runs one stage. Returns the exit status and what the processes printed."""
         launch = self._launch
-        variables = {**launch.launcher.environment(), **launch.environment}
+        variables = {**launch.launcher.make_environment(), **launch.environment}
         deadline = _compute_deadline(launch)
-        child = ChildProcess(launch.command(stage, record), launch.folder / MESSAGES, variables, launch.directory)
+        child = ChildProcess(
+            launch.make_stage_command(stage, stage_record), launch.folder / MESSAGES, variables, launch.directory
+        )
         self._on_start(child.pid)
-        record_file = GrowingFile(record)
+        record_file = GrowingFile(stage_record)
 
-        def poll() -> None:
-            for kind, line in self._reader.feed(record_file.read()):
+        def observe_new_lines() -> None:
+            for kind, line in self._reader.feed(record_file.read_appended_bytes()):
                 if isinstance(line, RunLine) and not self._has_all_ranks(line):
-                    child.stop()
+                    child.request_stop()
                 self._observer(kind, line)
             if self._reader.end is not None and self._reader.end.exit_code != EXIT_OK:
-                child.kill_after(LAUNCHER_GRACE_S)
+                child.kill_group_after(LAUNCHER_GRACE_S)
             if deadline is not None and time.monotonic() > deadline and self._reader.current_phase is not None:
-                child.kill_after(0)
+                child.kill_group_after(0)
             self._on_poll()
 
-        def translate(number: int) -> int:
+        def choose_forwarded_signal(signal_number: int) -> int:
             self._on_stop()
-            return launch.launcher.forwarded_signal(number)
+            return launch.launcher.choose_forwarded_signal(signal_number)
 
-        status = child.wait(signals, translate, poll)
+        status = child.wait_for_end(signals, choose_forwarded_signal, observe_new_lines)
         is_late = deadline is not None and time.monotonic() > deadline and status != EXIT_OK
         if child.is_stuck or (is_late and self._reader.current_phase is not None):
             self._storage_error = self._describe_stuck_storage(child)
         for kind, line in self._reader.finish():
             self._observer(kind, line)
         record_file.close()
-        return status, child.messages()
+        return status, child.read_last_output()
 
     def _describe_stuck_storage(self, child: ChildProcess) -> str:
         """The error message when storage did not answer."""
@@ -159,35 +169,35 @@ class EngineSession:
             f" `sonde clean` removes the remaining files when the storage answers{unkillable}."
         )
 
-    def _has_all_ranks(self, line: RunLine) -> bool:
+    def _has_all_ranks(self, run_line: RunLine) -> bool:
         """False when the processes that the launcher started did not connect: each would run the whole plan."""
         launcher = self._launch.launcher
-        if launcher.ranks is None or line.processes is None or line.processes == launcher.ranks:
+        if launcher.ranks is None or run_line.processes is None or run_line.processes == launcher.ranks:
             return True
         self._rank_error = (
-            f"{launcher.name} was asked for {launcher.ranks} processes, but the engine sees {line.processes}: they did"
+            f"{launcher.name} was asked for {launcher.ranks} processes, but the engine sees {run_line.processes}: they did"
             " not connect to each other. Use the launcher of the MPI that the engine loads (`sonde doctor`)"
             f"{launcher.missing_rank_hint}."
         )
         return False
 
-    def _make_result(self, status: int, messages: str) -> LaunchResult:
-        end, message = self._reader.end, find_engine_message(messages)
+    def _make_launch_result(self, exit_status: int, printed_text: str) -> LaunchResult:
+        end, message = self._reader.end, find_engine_message(printed_text)
         if self._rank_error:
             return LaunchResult(EXIT_ENVIRONMENT, self._rank_error, self._reader)
         if self._storage_error:
             return LaunchResult(EXIT_INTERRUPTED, self._storage_error, self._reader)
-        if end is not None and end.exit_code == EXIT_OK == status:
+        if end is not None and end.exit_code == EXIT_OK == exit_status:
             return LaunchResult(EXIT_OK, "", self._reader)
         if end is not None and end.exit_code != EXIT_OK:
             text = to_sentence(end.text) or str(make_engine_error(end.exit_code, message))
             return LaunchResult(end.exit_code, text, self._reader)
-        if status == EXIT_OK:
+        if exit_status == EXIT_OK:
             return LaunchResult(EXIT_FAILED, "The engine ended without completing its record.", self._reader)
         launcher = self._launch.launcher
         program = "The engine" if launcher.ranks is None else f"The launcher {launcher.name}"
-        error = make_engine_error(status, message, program)
-        code = EXIT_INTERRUPTED if status in _ENDED_BY_REQUEST else error.exit_code
+        error = make_engine_error(exit_status, message, program)
+        code = EXIT_INTERRUPTED if exit_status in _ENDED_BY_REQUEST else error.exit_code
         return LaunchResult(code, str(error), self._reader)
 
 

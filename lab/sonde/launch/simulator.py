@@ -47,11 +47,11 @@ class SimulatedLauncher(Launcher):
     traces: Path | None = None
 
     @classmethod
-    def available(cls) -> str:
+    def describe_unavailability(cls) -> str:
         return ""
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        arguments = [str(self.simulator), *engine[1:], "--system", str(self.system), "--seed", str(self.seed)]
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
+        arguments = [str(self.simulator), *engine_command[1:], "--system", str(self.system), "--seed", str(self.seed)]
         arguments += ["--mount", self.mount] if self.mount else []
         arguments += ["--nodes", str(self.nodes)] if self.nodes else []
         arguments += ["--processes", str(self.processes)] if self.processes else []

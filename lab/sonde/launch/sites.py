@@ -87,11 +87,11 @@ def list_site_files(environment: Mapping[str, str] = os.environ) -> list[Path]:
     return [Path("/etc/sonde/sites.toml"), Path(home) / "sonde" / "sites.toml", *([Path(extra)] if extra else [])]
 
 
-def read_sites(files: Sequence[Path] | None = None) -> dict[str, Site]:
+def read_sites(sites_files: Sequence[Path] | None = None) -> dict[str, Site]:
     """All sites by name. Raises UserError for a file that is no sites file. A missing file has no sites, unless
     $SONDE_SITES names it: then it is an error."""
     sites: dict[str, Site] = {}
-    for path in list_site_files() if files is None else files:
+    for path in list_site_files() if sites_files is None else sites_files:
         try:
             if str(path) != os.environ.get(VARIABLE):
                 require_own_file(path, "sites file")
@@ -107,39 +107,44 @@ def read_sites(files: Sequence[Path] | None = None) -> dict[str, Site]:
     return sites
 
 
-def find_site(name: str | None) -> Site:
-    """The site of that name, or the only one. Raises UserError when there is none, or several and `name` is None."""
+def find_site(site_name: str | None) -> Site:
+    """The site of that name, or the only one. Raises UserError when there is none, or several and `site_name` is None."""
     sites = read_sites()
     if not sites:
         files = " or ".join(str(path) for path in list_site_files())
         raise UserError(
             f'No site is described; write one into {files}: [mysite] scheduler = "slurm", launcher = "srun".'
         )
-    if name is None and len(sites) == 1:
+    if site_name is None and len(sites) == 1:
         return next(iter(sites.values()))
-    if name is None:
+    if site_name is None:
         raise UserError(f"Several sites are described; name one with --site: {', '.join(sites)}.")
-    if name not in sites:
+    if site_name not in sites:
         raise UserError(
-            f'There is no site "{name}"; described are {", ".join(sites)}.{suggest_name(name, list(sites))}'
+            f'There is no site "{site_name}"; described are {", ".join(sites)}.{suggest_name(site_name, list(sites))}'
         )
-    return sites[name]
+    return sites[site_name]
 
 
-def _read_site(name: str, table: Any, path: Path) -> Site:
-    location = f"{path}: {escape_line(name)}"
-    if not _NAME.fullmatch(name):
+def _read_site(site_name: str, site_table: Any, sites_file: Path) -> Site:
+    location = f"{sites_file}: {escape_line(site_name)}"
+    if not _NAME.fullmatch(site_name):
         raise UserError(f"{location} is not the name of a site; allowed are letters, digits and _ . -")
-    if not isinstance(table, dict):
-        raise UserError(f'{location} is {table!r}; a site is a table: [{name}] scheduler = "slurm", launcher = "srun".')
-    for member in table:
+    if not isinstance(site_table, dict):
+        raise UserError(
+            f'{location} is {site_table!r}; a site is a table: [{site_name}] scheduler = "slurm", launcher = "srun".'
+        )
+    for member in site_table:
         if member not in MEMBERS:
             raise UserError(f'{location} has no member "{member}".{suggest_name(member, list(MEMBERS))}')
     for member in ("scheduler", "launcher"):
-        if member not in table:
+        if member not in site_table:
             raise UserError(f"{location} lacks {member}; {MEMBERS[member][1].replace('`', '')}.")
-    values = {member: _read_value(f"{location}.{member}", MEMBERS[member][0], value) for member, value in table.items()}
-    _check_values(location, values)
+    values = {
+        member: _read_site_value(f"{location}.{member}", MEMBERS[member][0], value)
+        for member, value in site_table.items()
+    }
+    _check_site_values(location, values)
     for member, allowed in (("scheduler", SCHEDULERS), ("launcher", list_launcher_names())):
         if values[member] not in allowed:
             near = suggest_name(values[member], list(allowed))
@@ -147,26 +152,26 @@ def _read_site(name: str, table: Any, path: Path) -> Site:
     if "time" in values:
         values["time_s"] = values.pop("time")
     assert set(values) <= {member.name for member in fields(Site)}
-    return Site(name=name, origin=str(path), **values)
+    return Site(name=site_name, origin=str(sites_file), **values)
 
 
-def _check_values(location: str, values: Mapping[str, Any]) -> None:
+def _check_site_values(location: str, site_values: Mapping[str, Any]) -> None:
     """Raises UserError for a value that a batch directive or one line of a script cannot hold."""
     for member in ("partition", "account", "reservation"):
-        _check_batch_value(f"{location}.{member}", values.get(member, ""))
-    for name, value in values.get("options", {}).items():
+        _check_batch_value(f"{location}.{member}", site_values.get(member, ""))
+    for name, value in site_values.get("options", {}).items():
         if not _OPTION.fullmatch(name):
             raise UserError(
                 f'{location}.options has "{escape_line(name)}"; an option is written without dashes, like qos.'
             )
         _check_batch_value(f"{location}.options.{name}", value)
-    for name in values.get("environment", {}):
+    for name in site_values.get("environment", {}):
         if not _VARIABLE.fullmatch(name):
             raise UserError(
                 f'{location}.environment has "{escape_line(name)}"; a variable name has only letters, digits and _.'
             )
     for member in ("wrapper", "sonde", "setup"):
-        text = values.get(member, "")
+        text = site_values.get(member, "")
         for line in (text,) if isinstance(text, str) else text:
             if escape_line(line, len(line)) != line:
                 raise UserError(
@@ -174,27 +179,27 @@ def _check_values(location: str, values: Mapping[str, Any]) -> None:
                 )
 
 
-def _check_batch_value(location: str, value: str) -> None:
+def _check_batch_value(location: str, batch_value: str) -> None:
     try:
-        quote_batch_value(value or "-")
+        quote_batch_value(batch_value or "-")
     except ValueError:
         raise UserError(
-            f'{location} is "{escape_line(value)}"; allowed are letters, digits and _ @ % + = : , . / - (no blanks).'
+            f'{location} is "{escape_line(batch_value)}"; allowed are letters, digits and _ @ % + = : , . / - (no blanks).'
         ) from None
 
 
-def _read_value(location: str, form: str, value: Any) -> Any:
-    if form == "duration":
+def _read_site_value(location: str, value_form: str, value: Any) -> Any:
+    if value_form == "duration":
         return _read_duration(location, value)
-    if form == "count":
+    if value_form == "count":
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UserError(f"{location} is {value!r}; write a whole number from 1.")
         return value
-    if form == "list":
+    if value_form == "list":
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise UserError(f'{location} is {value!r}; write a list of texts: ["a", "b"].')
         return tuple(value)
-    if form == "table":
+    if value_form == "table":
         if not isinstance(value, dict) or any(isinstance(item, dict | list) for item in value.values()):
             raise UserError(f'{location} is {value!r}; write a table of texts: {{ a = "b" }}.')
         return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sonde.conduct.run import RunSetup, make_failure
+from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.experiments.executor import ExecutorFactory
 from sonde.experiments.experiment_builder import apply_command_line, build_experiment_from_plan
 from sonde.experiments.experiment_run import describe_failure, run_experiment_request
@@ -79,7 +79,7 @@ def run_experiment(
         with show_progress(progress) as display:
             done = run_experiment_request(request, folder, display, create_executor=create_executor)
     if done.outcome.exit_code != EXIT_OK:
-        raise make_failure(done.outcome.exit_code, describe_failure(done))
+        raise make_engine_failure(done.outcome.exit_code, describe_failure(done))
     return make_executed_experiment(done)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sonde.conduct.run import RunResult, RunSetup, make_failure
+from sonde.conduct.run import RunResult, RunSetup, make_engine_failure
 from sonde.experiments.check.check import CheckObserver, FileSystemCheck, store_check_result
 from sonde.experiments.locations import require_existing_directory
 from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
@@ -200,7 +200,7 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
     store_check_result(result, folder)
     if result.exit_code != EXIT_OK:
         reason = next((item.text for item in result.runs if item.exit_code != EXIT_OK), "")
-        raise make_failure(result.exit_code, reason or "A part of the check failed or was interrupted.")
+        raise make_engine_failure(result.exit_code, reason or "A part of the check failed or was interrupted.")
     figures = [
         Figure(
             **{name: getattr(item, name) for name in ("key", "section", "label", "unit", "value", "validity")},
@@ -256,5 +256,5 @@ def open_folder(archive: ArchiveSource) -> Archive:
 
 def _to_successful_run(result: RunResult) -> Run:
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, result.text)
+        raise make_engine_failure(result.exit_code, result.text)
     return load_run(result.folder)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.session import LineObserver
@@ -113,7 +113,7 @@ def repeat_run(
     on_begin(plan)
     result = conduct_run(plan, setup, observer, facts={"role": "retest", "group": run.group or run.id})
     if result.exit_code != EXIT_OK:
-        raise make_failure(result.exit_code, result.text)
+        raise make_engine_failure(result.exit_code, result.text)
     return read_summary(result.folder)
 
 

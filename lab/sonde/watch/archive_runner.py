@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
 from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.session import LineObserver
 from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
@@ -89,7 +89,7 @@ class ArchiveRunner:
             plan, self.make_setup(), self.observe, facts={"group": run_group, "watch": {"probe": probe.id}}
         )
         if result.exit_code != EXIT_OK:
-            raise make_failure(result.exit_code, result.text)
+            raise make_engine_failure(result.exit_code, result.text)
         return read_summary(result.folder)
 
 

@@ -15,8 +15,8 @@ from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.cli.iobuf import command as iobuf
 from sonde.cli.report import command as report
 from sonde.cli.show import command as show
-from sonde.launch.elf import read_elf
-from sonde.launch.preload import check_program
+from sonde.launch.elf import read_elf_header
+from sonde.launch.preload import find_interceptable_program
 from sonde.model.errors import UserError
 from sonde.model.trace import Trace, TracedFile, is_trace, read_trace
 
@@ -135,25 +135,25 @@ def fake_program(path: Path, *, machine: int = 62, loader: bool = True, sections
 
 def test_why_a_program_cannot_be_intercepted(tmp_path: Path) -> None:
     library = fake_program(tmp_path / "library.so")
-    check_program(str(fake_program(tmp_path / "good")), library)
+    find_interceptable_program(str(fake_program(tmp_path / "good")), library)
     for name, program, text in [
         ("static", {"loader": False}, "linked statically"),
         ("other", {"machine": 183}, "for aarch64"),
     ]:
         with pytest.raises(UserError, match=text):
-            check_program(str(fake_program(tmp_path / name, **program)), library)  # type: ignore[arg-type]
+            find_interceptable_program(str(fake_program(tmp_path / name, **program)), library)  # type: ignore[arg-type]
     # The table of section names is section 0 in this fake; a real program has it elsewhere.
     go = fake_program(tmp_path / "go")
-    elf = read_elf(go)
+    elf = read_elf_header(go)
     assert elf is not None
     assert not elf.is_go_program
     script = tmp_path / "script"
     script.write_text(f"#!{tmp_path / 'static'}\n", encoding="utf-8")
     script.chmod(0o755)
     with pytest.raises(UserError, match="linked statically"):
-        check_program(str(script), library)
+        find_interceptable_program(str(script), library)
     with pytest.raises(UserError, match="There is no program"):
-        check_program("no-such-program", library)
+        find_interceptable_program("no-such-program", library)
 
 
 def test_settings_are_shown_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:

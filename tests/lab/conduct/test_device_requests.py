@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sonde.conduct.device_requests import DeviceLimit, find_cut_calls, read_device_limit
+from sonde.conduct.device_requests import DeviceLimit, find_calls_above_device_limit, read_device_limit
 from sonde.model.plan import Plan
 
 DISK = DeviceLimit("sda", 1280 << 10)
@@ -22,7 +22,7 @@ def plan_of(transfer: str, **io: Any) -> Plan:
 
 
 def test_large_direct_calls_are_named_with_their_requests() -> None:
-    (finding,) = find_cut_calls(plan_of("16MiB", direct=True), DISK)
+    (finding,) = find_calls_above_device_limit(plan_of("16MiB", direct=True), DISK)
     assert finding["phase"] == "w"
     assert finding["text"] == "direct calls of 16 MiB reach sda as 13 requests of at most 1.25 MiB"
 
@@ -33,7 +33,7 @@ def test_large_direct_calls_are_named_with_their_requests() -> None:
     ids=["buffered", "small", "no device"],
 )
 def test_other_calls_have_no_finding(plan: Plan, limit: DeviceLimit | None) -> None:
-    assert list(find_cut_calls(plan, limit)) == []
+    assert list(find_calls_above_device_limit(plan, limit)) == []
 
 
 def test_partition_has_the_limit_of_its_disk(tmp_path: Path) -> None:

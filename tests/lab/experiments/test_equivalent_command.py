@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sonde.conduct.run import RunSetup
-from sonde.conduct.tool_run import ToolCommand, resolve_plans
+from sonde.conduct.tool_run import ToolCommand, resolve_plans_of_tool
 from sonde.experiments.equivalent_command import find_equivalent_command
 from sonde.launch.engine import Engine
 from sonde.model.plan import Plan
@@ -34,7 +34,7 @@ def print_command(plan: Plan) -> list[str]:
 def read_back(engine: Engine, archive: Path, arguments: list[str]) -> Plan:
     """What the engine's own dialect makes of the words."""
     arguments = arguments[3:] if arguments[0] == "mpiexec" else arguments
-    (plan,) = resolve_plans(ToolCommand(arguments[0], tuple(arguments[1:])), RunSetup(engine, Archive(archive)))
+    (plan,) = resolve_plans_of_tool(ToolCommand(arguments[0], tuple(arguments[1:])), RunSetup(engine, Archive(archive)))
     return plan
 
 

@@ -23,10 +23,10 @@ PHASES = [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]
 class Known(Engine):
     """An engine on a machine with 16 GiB of memory and 100 GiB of free space, that counts one file."""
 
-    def probe(self, directory: Path) -> dict[str, Any]:
+    def probe_directory(self, directory: Path) -> dict[str, Any]:
         return {"memory_bytes": 16 * GIB, "file_system": {"available_bytes": 100 * GIB}}
 
-    def resolve(self, plan: Any, processes: int) -> dict[str, Any]:
+    def resolve_plan(self, plan: Any, processes: int) -> dict[str, Any]:
         if plan["data"].get("io", {}).get("queue_depth") == 99:
             raise UserError("plan: data.io.queue_depth is more than this backend can do.")
         volume = parse_bytes(plan["data"]["access"]["volume"]) * processes

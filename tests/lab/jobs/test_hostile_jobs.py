@@ -17,7 +17,7 @@ from other_user import as_neighbor, needs_two_users
 
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import JOB_FILE, SCRIPT, Job, create_job, read_jobs, write_script
+from sonde.jobs.job_records import JOB_FILE, SCRIPT, Job, create_job, read_jobs, write_job_script
 from sonde.launch.sites import MEMBERS, Site, read_sites
 from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive
@@ -186,7 +186,7 @@ def test_script_that_others_could_exchange_is_not_written(tmp_path: Path, mode: 
     if mode == 0o1777:  # the archive is sticky, but its folder of jobs belongs to the neighbor
         as_neighbor((root / JOBS).mkdir)
     with pytest.raises(MachineError, match="can exchange entries"):
-        write_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
+        write_job_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
     assert not list(root.rglob(SCRIPT))
 
 
@@ -195,7 +195,7 @@ def test_script_in_a_sticky_archive_is_written(tmp_path: Path) -> None:
     root = make_shared_archive(tmp_path, 0o1777)
     before = os.umask(0)
     try:
-        write_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
+        write_job_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
     finally:
         os.umask(before)
     assert (root / JOBS).stat().st_mode & 0o7777 == 0o1777

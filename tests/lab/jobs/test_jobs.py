@@ -12,7 +12,7 @@ import pytest
 
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import EXIT_CODE_FILE, Job, create_job, find_job, read_jobs, save_job, write_script
+from sonde.jobs.job_records import EXIT_CODE_FILE, Job, create_job, find_job, read_jobs, save_job, write_job_script
 from sonde.launch.sites import MEMBERS, Site, find_site, read_sites
 from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive
@@ -72,12 +72,12 @@ def test_job_waits_runs_and_is_canceled(scheduler: str, programs: Path, tmp_path
     write_program(programs, submit, number)
     site, archive = make_site(scheduler=scheduler), Archive(tmp_path / "archive")
     job = create_job(archive, site, "quick", 2, 600)
-    write_script(job, make_batch_script(job, site, tmp_path))
+    write_job_script(job, make_batch_script(job, site, tmp_path))
     job = save_job(job, job_scheduler.submit_job(job, site))
     assert job.scheduler_id.startswith("4711")
     for answer, state in ((waiting, job_scheduler.QUEUED), (running, job_scheduler.RUNNING)):
         write_program(programs, status, answer)
-        assert job_scheduler.query_states([job]) == {job.id: state}
+        assert job_scheduler.query_job_states([job]) == {job.id: state}
     write_program(programs, cancel, "")
     job_scheduler.cancel_job(job)
     assert job.scheduler_id in (programs / f"{cancel}.called").read_text()
@@ -90,11 +90,11 @@ def test_forgotten_job_has_the_state_of_its_exit_code(programs: Path, tmp_path: 
     jobs: list[Job] = []
     for name, code in (("good", "0"), ("bad", "5"), ("killed", "")):
         job = create_job(archive, make_site(), name, 1, 600)
-        write_script(job, "")
+        write_job_script(job, "")
         if code:
             (job.folder / EXIT_CODE_FILE).write_text(code)
         jobs.append(save_job(job, f"47{len(jobs)}"))
-    assert list(job_scheduler.query_states(jobs).values()) == [
+    assert list(job_scheduler.query_job_states(jobs).values()) == [
         job_scheduler.DONE,
         job_scheduler.FAILED,
         job_scheduler.GONE,
@@ -104,20 +104,20 @@ def test_forgotten_job_has_the_state_of_its_exit_code(programs: Path, tmp_path: 
 def test_exit_code_overrides_completed_state_of_scheduler(programs: Path, tmp_path: Path) -> None:
     write_program(programs, "squeue", "JOBID ST REASON\n4711 CD None")
     job = create_job(Archive(tmp_path / "archive"), make_site(), "quick", 1, 600)
-    write_script(job, "")
+    write_job_script(job, "")
     job = save_job(job, "4711")
-    assert job_scheduler.query_states([job]) == {job.id: job_scheduler.GONE}, (
+    assert job_scheduler.query_job_states([job]) == {job.id: job_scheduler.GONE}, (
         "PSI/J's script succeeded, but the batch script wrote no exit code"
     )
     (job.folder / EXIT_CODE_FILE).write_text("1\n")
-    assert job_scheduler.query_states([job]) == {job.id: job_scheduler.FAILED}
+    assert job_scheduler.query_job_states([job]) == {job.id: job_scheduler.FAILED}
 
 
 def test_refusal_and_missing_scheduler_are_reported(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = create_job(Archive(tmp_path / "archive"), make_site(), "quick", 1, 600)
-    write_script(job, "")
+    write_job_script(job, "")
     with monkeypatch.context() as bare:
         bare.setenv("PATH", str(programs))
         with pytest.raises(MachineError, match="There is no sbatch on this node"):
@@ -139,7 +139,7 @@ def test_site_members_become_directives(tmp_path: Path) -> None:
 
 def submit_array(tmp_path: Path, jobs: int) -> Job:
     job = create_job(Archive(tmp_path / "archive"), make_site(), "sweep", 1, 600, jobs)
-    write_script(job, make_batch_script(job, make_site(sonde="sh -c 'exit ${CODE:-0}'"), tmp_path))
+    write_job_script(job, make_batch_script(job, make_site(sonde="sh -c 'exit ${CODE:-0}'"), tmp_path))
     return save_job(job, "4711")
 
 
@@ -177,7 +177,7 @@ def test_array_ends_with_a_successful_or_its_last_job(
 def test_array_has_the_most_active_state_of_its_jobs(listing: str, state: str, programs: Path, tmp_path: Path) -> None:
     write_program(programs, "squeue", f"JOBID ST REASON\n{listing}")
     job = submit_array(tmp_path, 4)
-    assert job_scheduler.query_states([job]) == {job.id: state}
+    assert job_scheduler.query_job_states([job]) == {job.id: state}
 
 
 def run_script(text: str, folder: Path, signal: str = "") -> subprocess.CompletedProcess[str]:
@@ -224,8 +224,8 @@ def test_killed_script_writes_no_exit_code(tmp_path: Path) -> None:
 def test_silent_scheduler_leaves_the_job_state_unknown(programs: Path, tmp_path: Path) -> None:
     write_program(programs, "squeue", "slurm_load_jobs error: Unable to contact slurm controller", 1)
     job = create_job(Archive(tmp_path / "archive"), make_site(), "quick", 1, 600)
-    write_script(job, "")
-    assert job_scheduler.query_states([save_job(job, "4711")]) == {job.id: job_scheduler.UNKNOWN}
+    write_job_script(job, "")
+    assert job_scheduler.query_job_states([save_job(job, "4711")]) == {job.id: job_scheduler.UNKNOWN}
 
 
 # --- sites

@@ -71,7 +71,7 @@ def run_session(
             on_phase_begin()
         line_types.append(kind)
 
-    return EngineSession(launch, observe).run(), line_types
+    return EngineSession(launch, observe).run_all_stages(), line_types
 
 
 def signal_this_process(number: int) -> None:
@@ -117,7 +117,7 @@ def test_record_lines_arrive_while_the_engine_runs(fake: Fake, tmp_path: Path) -
         if line_types.count("progress") == 3:
             signal_this_process(signal.SIGINT)  # without following, the lines would arrive after ten minutes
 
-    assert EngineSession(make_launch(tmp_path), observe).run().exit_code == 5
+    assert EngineSession(make_launch(tmp_path), observe).run_all_stages().exit_code == 5
     assert line_types.count("progress") >= 3
 
 
@@ -165,7 +165,7 @@ def test_signal_during_engine_start_ends_the_run(tmp_path: Path, monkeypatch: py
     began = time.monotonic()
     outcome = EngineSession(
         make_launch(tmp_path / "run"), lambda kind, line: None, on_start=lambda pid: signal_this_process(number)
-    ).run()
+    ).run_all_stages()
     assert outcome.exit_code == 5
     assert time.monotonic() - began < 300
 
@@ -196,7 +196,7 @@ def test_children_of_a_killed_launcher_are_ended(tmp_path: Path) -> None:
     script += "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
     script += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); os.kill(os.getpid(), signal.SIGKILL)"
     with SignalWatch() as signals:
-        status = ChildProcess([sys.executable, "-c", script], tmp_path / "messages", {}).wait(
+        status = ChildProcess([sys.executable, "-c", script], tmp_path / "messages", {}).wait_for_end(
             signals, lambda n: n, lambda: None
         )
     assert status == -9
@@ -208,8 +208,8 @@ def test_children_of_a_killed_launcher_are_ended(tmp_path: Path) -> None:
 class _HangingLauncher(LocalLauncher):
     """Does not return after the engine has ended, like a launcher that has lost a node."""
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        return ["/bin/sh", "-c", '"$@"; exec sleep 100', "sh", *super().arguments(engine)]
+    def make_command_line(self, engine: Sequence[str]) -> list[str]:
+        return ["/bin/sh", "-c", '"$@"; exec sleep 100', "sh", *super().make_command_line(engine)]
 
 
 def test_launcher_hanging_after_failed_run_is_ended(
@@ -248,13 +248,13 @@ def test_run_ending_after_its_time_limit_is_not_stuck(
 def test_unkillable_engine_is_abandoned(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stands for a process that waits in the kernel: here kill() does nothing."""
     monkeypatch.setattr(child_module, "STUCK_S", 0.2)
-    monkeypatch.setattr(child_module.ChildProcess, "kill", lambda self: None)
+    monkeypatch.setattr(child_module.ChildProcess, "kill_group", lambda self: None)
     monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
     fake("deaf", seconds="30")
     pids: list[int] = []
     outcome = EngineSession(
         replace(make_launch(tmp_path), time_limit_s=0.1), lambda kind, line: None, pids.append
-    ).run()
+    ).run_all_stages()
     os.kill(pids[0], signal.SIGKILL)
     os.waitpid(pids[0], 0)
     assert outcome.exit_code == 5
@@ -267,8 +267,8 @@ def test_child_has_its_own_group_and_no_terminal_input(tmp_path: Path) -> None:
     script = "import os, sys; print(os.getpgid(0) == os.getpid(), sys.stdin.read() == '')"
     child = ChildProcess([sys.executable, "-c", script], tmp_path / "messages", {"X": "1"})
     with SignalWatch() as signals:
-        assert child.wait(signals, lambda n: n, lambda: None) == 0
-    assert child.messages() == "True True\n"
+        assert child.wait_for_end(signals, lambda n: n, lambda: None) == 0
+    assert child.read_last_output() == "True True\n"
 
 
 def test_missing_command_is_one_sentence(tmp_path: Path) -> None:
@@ -279,13 +279,13 @@ def test_missing_command_is_one_sentence(tmp_path: Path) -> None:
 def test_growing_file_returns_only_new_bytes(tmp_path: Path) -> None:
     file = tmp_path / "f"
     follower = GrowingFile(file)
-    assert follower.read() == b""
+    assert follower.read_appended_bytes() == b""
     file.write_bytes(b"one")
-    assert follower.read() == b"one"
-    assert follower.read() == b""
+    assert follower.read_appended_bytes() == b"one"
+    assert follower.read_appended_bytes() == b""
     with file.open("ab") as out:
         out.write(b"two")
-    assert follower.read() == b"two"
+    assert follower.read_appended_bytes() == b"two"
     follower.close()
 
 
@@ -299,19 +299,19 @@ def test_waiting_takes_almost_no_cpu_time(fake: Fake, tmp_path: Path) -> None:
 
 def test_launchers_build_their_command_lines() -> None:
     engine = ["engine", "run"]
-    assert LocalLauncher().arguments(engine) == engine
+    assert LocalLauncher().make_command_line(engine) == engine
     hydra = MpiexecLauncher(4, Path("/opt/bin/mpiexec"), "hydra", ["-hosts", "a,b"])
-    assert hydra.arguments(engine) == ["/opt/bin/mpiexec", "-hosts", "a,b", "-n", "4", *engine]
-    openmpi = MpiexecLauncher(4, Path("/opt/bin/mpiexec"), "openmpi").arguments(engine)
+    assert hydra.make_command_line(engine) == ["/opt/bin/mpiexec", "-hosts", "a,b", "-n", "4", *engine]
+    openmpi = MpiexecLauncher(4, Path("/opt/bin/mpiexec"), "openmpi").make_command_line(engine)
     assert "--oversubscribe" in openmpi
     assert ("--allow-run-as-root" in openmpi) == (os.geteuid() == 0)
-    srun = SrunLauncher(8, ["--nodes=2"]).arguments(engine)
+    srun = SrunLauncher(8, ["--nodes=2"]).make_command_line(engine)
     assert srun[:3] == ["srun", "--ntasks=8", "--mpi=pmi2"]
     assert srun[-3:] == ["--nodes=2", *engine]
-    assert "--mpi=pmi2" not in SrunLauncher(8, ["--mpi=pmix"]).arguments(engine)
+    assert "--mpi=pmi2" not in SrunLauncher(8, ["--mpi=pmix"]).make_command_line(engine)
     assert (
-        SrunLauncher(8).forwarded_signal(signal.SIGINT)
-        == SrunLauncher(8).forwarded_signal(signal.SIGTERM)
+        SrunLauncher(8).choose_forwarded_signal(signal.SIGINT)
+        == SrunLauncher(8).choose_forwarded_signal(signal.SIGTERM)
         == signal.SIGUSR1
     )
 
@@ -343,7 +343,7 @@ def test_ranks_find_the_library_in_the_prefix_of_mpiexec(tmp_path: Path, monkeyp
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libmpi_abi.so.1").touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", "/before")
-    assert MpiexecLauncher(2, mpiexec, "hydra").environment() == {"LD_LIBRARY_PATH": f"{tmp_path}/lib:/before"}
+    assert MpiexecLauncher(2, mpiexec, "hydra").make_environment() == {"LD_LIBRARY_PATH": f"{tmp_path}/lib:/before"}
 
 
 def fake_mpiexec(tmp_path: Path) -> Path:
@@ -371,7 +371,7 @@ def test_environment_variable_selects_the_engine(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SONDE_ENGINE", str(program))
     engine = find_engine()
     assert engine.path == program
-    assert engine.version() == "9.9"
+    assert engine.read_version() == "9.9"
     monkeypatch.setenv("SONDE_ENGINE", str(tmp_path / "none"))
     with pytest.raises(MachineError, match="SONDE_ENGINE"):
         find_engine()
@@ -390,7 +390,7 @@ def test_bad_engine_answer_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("SONDE_ENGINE", str(write_program(tmp_path / "engine", text)))
     with pytest.raises(UserError, match=kind):
-        find_engine().probe(tmp_path)
+        find_engine().probe_directory(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_engine_completes_its_record_after_the_lab_dies(fake: Fake, tmp_path: Pa
         f"    while not Path({str(record)!r}).exists(): time.sleep(0.01)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "threading.Thread(target=die).start()\n"
-        f"child = ChildProcess({launch.command(None, record)!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
+        f"child = ChildProcess({launch.make_stage_command(None, record)!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
         "with SignalWatch() as signals: child.watch(signals, lambda n: n, lambda: None)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9

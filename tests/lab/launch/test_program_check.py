@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sonde.launch.elf import list_own_system_calls, read_elf
-from sonde.launch.preload import check_program, require_visible_calls
+from sonde.launch.elf import list_file_system_calls_in_code, read_elf_header
+from sonde.launch.preload import find_interceptable_program, require_interceptable_calls
 from sonde.model.errors import UserError
 
 X86, ARM = 62, 183
@@ -52,21 +52,21 @@ def write_program(
     ],
 )
 def test_own_system_calls_show_in_the_code(tmp_path: Path, code: bytes, machine: int, names: list[str]) -> None:
-    assert list_own_system_calls(write_program(tmp_path / "program", code, machine)) == names
+    assert list_file_system_calls_in_code(write_program(tmp_path / "program", code, machine)) == names
 
 
 def test_program_with_own_system_calls_is_named(tmp_path: Path) -> None:
     program = write_program(tmp_path / "solver", RING)
     with pytest.raises(UserError, match=r"^solver makes system calls without the C library \(io_uring_enter\)"):
-        require_visible_calls(program, "solver")
-    require_visible_calls(write_program(tmp_path / "other", GETPID), "other")
+        require_interceptable_calls(program, "solver")
+    require_interceptable_calls(write_program(tmp_path / "other", GETPID), "other")
 
 
 def test_musl_program_is_refused(tmp_path: Path) -> None:
     library = write_program(tmp_path / "library.so", b"")
     program = write_program(tmp_path / "solver", b"", interpreter="/lib/ld-musl-x86_64.so.1")
     with pytest.raises(UserError, match="linked with musl"):
-        check_program(str(program), library)
+        find_interceptable_program(str(program), library)
 
 
 def test_program_of_32_bits_is_refused(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_program_of_32_bits_is_refused(tmp_path: Path) -> None:
     program.write_bytes(b"\x7fELF\x01\x01" + bytes(10) + struct.pack("<HH", 3, 3) + bytes(60))
     program.chmod(0o755)
     with pytest.raises(UserError, match="for i386, 32 bit, and the library is for x86-64, 64 bit"):
-        check_program(str(program), library)
+        find_interceptable_program(str(program), library)
 
 
 def test_installed_programs_are_visible() -> None:
@@ -83,7 +83,7 @@ def test_installed_programs_are_visible() -> None:
     for name in ("ls", "dd", "sh"):
         path = shutil.which(name)
         assert path is not None
-        require_visible_calls(Path(path), name)
+        require_interceptable_calls(Path(path), name)
 
 
 def test_program_with_static_liburing_is_named(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_program_with_static_liburing_is_named(tmp_path: Path) -> None:
         "#include <liburing.h>\nint main(void) { struct io_uring r; return io_uring_queue_init(4, &r, 0); }\n"
     )
     subprocess.run(["cc", "-o", tmp_path / "ring", source, archive], check=True)
-    assert "io_uring_setup" in list_own_system_calls(tmp_path / "ring")
-    header = read_elf(tmp_path / "ring")
+    assert "io_uring_setup" in list_file_system_calls_in_code(tmp_path / "ring")
+    header = read_elf_header(tmp_path / "ring")
     assert header is not None
     assert header.has_loader

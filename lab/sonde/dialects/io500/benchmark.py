@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
-from sonde.conduct.tool_run import ToolCommand, conduct_tool_run, resolve_plans
+from sonde.conduct.tool_run import ToolCommand, conduct_tool_run, resolve_plans_of_tool
 from sonde.dialects.io500 import data, search
 from sonde.dialects.io500.command_lines import (
     DEFAULT_OBJECTS,
@@ -181,7 +181,7 @@ class Io500Benchmark:
 
     def _translate_phase(self, phase: Io500Phase) -> list[Plan]:
         try:
-            return resolve_plans(self._make_command_line(phase), self._request.setup(self._request.tasks))
+            return resolve_plans_of_tool(self._make_command_line(phase), self._request.setup(self._request.tasks))
         except UserError as reason:
             raise type(reason)(f"IO500 {phase.name}: {reason}") from None
 
@@ -393,7 +393,7 @@ class Io500Benchmark:
             return
         command = ["sh", "-c", config.required_text("global", "drop-caches-cmd")]
         if self._request.has_launcher:
-            command = self._request.setup(self._request.tasks).launcher.arguments(command)
+            command = self._request.setup(self._request.tasks).launcher.make_command_line(command)
         code = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode
         if code != 0:
             self._result_file.warn(f'Calling "{config.required_text("global", "drop-caches-cmd")}" returned {code}')

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.experiments.check.figures import CheckFigure, compute_figures, make_headline, select_best_figures
 from sonde.experiments.check.plans import (
     MIB,
@@ -183,7 +183,7 @@ class FileSystemCheck:
         return conduct_run(plan, self._setup, self._observer.on_line, run_name, facts)
 
     def _probe_machine(self) -> Machine:
-        facts = self._setup.engine.probe(self._target)
+        facts = self._setup.engine.probe_directory(self._target)
         system = facts.get("file_system") or {}
         if not system.get("total_bytes") and not system.get("available_bytes"):
             raise MachineError(f"{self._target} is on {describe_zero_size(system)}.")
@@ -223,7 +223,7 @@ class FileSystemCheck:
             run = self._conduct_calibration_run(machine, volume)
             write = run.record.phases["write"].end if "write" in run.record.phases else None
             if write is None or write.rates.total is None:
-                raise make_failure(
+                raise make_engine_failure(
                     EXIT_FAILED if run.exit_code in (EXIT_OK, EXIT_INTERRUPTED) else run.exit_code, run.text
                 )
             machine = self._apply_calibration(machine, run)

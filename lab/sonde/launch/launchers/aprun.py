@@ -18,5 +18,5 @@ class AprunLauncher(Launcher):
     ranks: int
     extra: Sequence[str] = ()
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        return ["aprun", "-n", str(self.ranks), *self.extra, *engine]
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
+        return ["aprun", "-n", str(self.ranks), *self.extra, *engine_command]

@@ -19,5 +19,5 @@ class FluxLauncher(Launcher):
     ranks: int
     extra: Sequence[str] = ()
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        return ["flux", "run", f"--ntasks={self.ranks}", *self.extra, *engine]
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
+        return ["flux", "run", f"--ntasks={self.ranks}", *self.extra, *engine_command]

@@ -18,10 +18,10 @@ class JsrunLauncher(Launcher):
     ranks: int
     extra: Sequence[str] = ()
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
         has_count = any(argument in ("--nrs", "-n", "--np", "-p") for argument in self.extra)
         count = [] if has_count else ["--np", str(self.ranks)]
-        return ["jsrun", *count, *self.extra, *engine]
+        return ["jsrun", *count, *self.extra, *engine_command]
 
 
 @dataclass(frozen=True)
@@ -32,5 +32,5 @@ class LrunLauncher(Launcher):
     ranks: int
     extra: Sequence[str] = ()
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        return ["lrun", "-n", str(self.ranks), *self.extra, *engine]
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
+        return ["lrun", "-n", str(self.ranks), *self.extra, *engine_command]

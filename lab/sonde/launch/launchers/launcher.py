@@ -38,26 +38,26 @@ class Launcher(ABC):
     ranks: int | None
 
     @classmethod
-    def available(cls) -> str:
+    def describe_unavailability(cls) -> str:
         """Empty when the launcher can be used on this machine, else one sentence with the reason."""
         return "" if shutil.which(cls.name) else f"There is no {cls.name} on PATH."
 
     @classmethod
-    def of(cls, ranks: int, extra: Sequence[str]) -> Self:
-        """A launcher of `ranks` processes. Raises MachineError when it cannot be used on this machine."""
-        reason = cls.available()
+    def make_for_ranks(cls, rank_count: int, extra_arguments: Sequence[str]) -> Self:
+        """A launcher of `rank_count` processes. Raises MachineError when it cannot be used on this machine."""
+        reason = cls.describe_unavailability()
         if reason:
             raise MachineError(reason)
-        return cls(ranks, extra)  # type: ignore[call-arg]
+        return cls(rank_count, extra_arguments)  # type: ignore[call-arg]
 
     @abstractmethod
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        """The command line that runs `engine` (a command line) in every process."""
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
+        """The command line that runs `engine_command` (a command line) in every process."""
 
-    def environment(self) -> Mapping[str, str]:
+    def make_environment(self) -> Mapping[str, str]:
         """Variables to set for the launcher, in addition to those of this process."""
         return {}
 
-    def forwarded_signal(self, number: int) -> int:
-        """The signal to send to the launcher when this process receives signal `number`."""
-        return number
+    def choose_forwarded_signal(self, signal_number: int) -> int:
+        """The signal to send to the launcher when this process receives signal `signal_number`."""
+        return signal_number

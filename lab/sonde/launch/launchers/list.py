@@ -31,14 +31,14 @@ def list_launcher_names() -> list[str]:
     return [launcher.name for launcher in LAUNCHERS]
 
 
-def make_launcher(name: str, ranks: int, extra: str = "") -> Launcher:
-    """The launcher of that name; `extra` holds further arguments for it, as typed in a shell. Raises UserError for an
+def make_launcher(launcher_name: str, rank_count: int, extra_arguments: str = "") -> Launcher:
+    """The launcher of that name; `extra_arguments` holds further arguments for it, as typed in a shell. Raises UserError for an
     unknown name, MachineError when the launcher cannot be used on this machine."""
     try:
-        options = shlex.split(extra)
+        options = shlex.split(extra_arguments)
     except ValueError as reason:
-        raise UserError(f'--launcher-args "{extra}" cannot be split into arguments: {reason}.') from None
+        raise UserError(f'--launcher-args "{extra_arguments}" cannot be split into arguments: {reason}.') from None
     for launcher in LAUNCHERS:
-        if launcher.name == name:
-            return launcher.of(ranks, options)
-    raise UserError(f'There is no launcher "{name}"; known are {", ".join(list_launcher_names())}.')
+        if launcher.name == launcher_name:
+            return launcher.make_for_ranks(rank_count, options)
+    raise UserError(f'There is no launcher "{launcher_name}"; known are {", ".join(list_launcher_names())}.')

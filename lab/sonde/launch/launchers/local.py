@@ -18,14 +18,14 @@ class LocalLauncher(Launcher):
     ranks: int | None = None
 
     @classmethod
-    def available(cls) -> str:
+    def describe_unavailability(cls) -> str:
         return ""
 
     @classmethod
-    def of(cls, ranks: int, extra: Sequence[str]) -> LocalLauncher:
-        if extra:
+    def make_for_ranks(cls, rank_count: int, extra_arguments: Sequence[str]) -> LocalLauncher:
+        if extra_arguments:
             raise UserError("--launcher-args needs another --launcher than local.")
         return cls()
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
-        return list(engine)
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
+        return list(engine_command)

@@ -30,7 +30,7 @@ class MpiexecLauncher(Launcher):
     extra: Sequence[str] = ()
 
     @classmethod
-    def available(cls) -> str:
+    def describe_unavailability(cls) -> str:
         try:
             find_mpiexec()
         except MachineError as reason:
@@ -38,18 +38,18 @@ class MpiexecLauncher(Launcher):
         return ""
 
     @classmethod
-    def of(cls, ranks: int, extra: Sequence[str]) -> MpiexecLauncher:
+    def make_for_ranks(cls, rank_count: int, extra_arguments: Sequence[str]) -> MpiexecLauncher:
         mpiexec = find_mpiexec()
-        return cls(ranks, mpiexec.program, mpiexec.flavor, extra)
+        return cls(rank_count, mpiexec.program, mpiexec.flavor, extra_arguments)
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
         options = []
         if self.flavor == "openmpi":
             # Open MPI refuses more ranks than cores, and root, by default: both are common when testing storage.
             options = ["--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
-        return [str(self.program), *options, *self.extra, "-n", str(self.ranks), *engine]
+        return [str(self.program), *options, *self.extra, "-n", str(self.ranks), *engine_command]
 
-    def environment(self) -> Mapping[str, str]:
+    def make_environment(self) -> Mapping[str, str]:
         # The library of this mpiexec, when it is in a prefix that the loader does not search (a Python environment):
         # otherwise the ranks could load another MPI than the one that starts them.
         library = self.program.parent.parent / "lib"

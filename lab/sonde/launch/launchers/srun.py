@@ -22,15 +22,15 @@ class SrunLauncher(Launcher):
     extra: Sequence[str] = ()
 
     @classmethod
-    def available(cls) -> str:
+    def describe_unavailability(cls) -> str:
         return "" if shutil.which("srun") else "There is no srun on PATH; --launcher srun needs Slurm."
 
-    def arguments(self, engine: Sequence[str]) -> list[str]:
+    def make_command_line(self, engine_command: Sequence[str]) -> list[str]:
         # Without a PMI every task would run as the only rank; both MPICH and Slurm support PMI-2.
         pmi = [] if any(option.startswith("--mpi") for option in self.extra) else ["--mpi=pmi2"]
         options = [f"--ntasks={self.ranks}", *pmi, "--kill-on-bad-exit=1", "--input=none"]
-        return ["srun", *options, *self.extra, *engine]
+        return ["srun", *options, *self.extra, *engine_command]
 
-    def forwarded_signal(self, number: int) -> int:
+    def choose_forwarded_signal(self, signal_number: int) -> int:
         # srun prints a status report at the first SIGINT and kills its tasks at SIGTERM; it forwards SIGUSR1.
         return signal.SIGUSR1

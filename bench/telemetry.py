@@ -23,10 +23,10 @@ def measure_sample_s(folder: Path) -> float:
     """Processor seconds of this thread for one sample."""
     with Sampler(folder / "telemetry.ndjson", interval_s=3600) as sampler:
         for _ in range(WARM_UP):
-            sampler.sample()
+            sampler.take_sample()
         begin = time.thread_time()
         for _ in range(SAMPLES):
-            sampler.sample()
+            sampler.take_sample()
         return (time.thread_time() - begin) / SAMPLES
 
 

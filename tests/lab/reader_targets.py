@@ -137,7 +137,7 @@ def _read_pack(path: Path) -> None:
 
 def _read_telemetry(path: Path) -> None:
     telemetry = load_telemetry(path.parent)
-    telemetry.increase("disk_read_bytes", "sda", 10.0, 20.0)
+    telemetry.compute_increase("disk_read_bytes", "sda", 10.0, 20.0)
 
 
 @cache

@@ -43,8 +43,8 @@ def count_bytes(user: User, options: Sequence[str], command: str, metric: str) -
     assert imported.code == 0, imported
     run = user.runs()[-1]
     data = TelemetryData([file for file in read_telemetry_files(run.folder) if file.origin != "sampler"])
-    servers = [data.find(metric, key.part) for key in data.keys(metric)]
-    assert len(servers) == 4, data.keys(metric)
+    servers = [data.find_series(metric, key.part) for key in data.list_series_keys(metric)]
+    assert len(servers) == 4, data.list_series_keys(metric)
     counted = sum(float(series.values[-1] - series.values[0]) for series in servers if series is not None)
     moved = sum(phase.end.bytes.transferred for phase in run.record.phases.values() if phase.end is not None)
     return counted, moved

@@ -19,11 +19,16 @@ from sonde.model.run import RecordedRun, read_run
 from sonde.store.archive import Archive
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import TelemetryFile, read_telemetry_files
-from sonde.telemetry.foreign_files import add_telemetry, read_foreign_telemetry
+from sonde.telemetry.foreign_files import add_telemetry_to_run, read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults
 from sonde.telemetry.list import LOCAL_SOURCES, TELEMETRY_FORMATS
-from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_run_interval, summarize_phase
-from sonde.telemetry.server_telemetry import ServerTelemetry, summarize_servers
+from sonde.telemetry.phase_telemetry import (
+    PhaseTelemetry,
+    describe_telemetry_gaps,
+    find_run_interval,
+    summarize_phase_telemetry,
+)
+from sonde.telemetry.server_telemetry import ServerTelemetry, summarize_server_telemetry
 from sonde.telemetry.source import UnavailableSourceError
 from sonde.telemetry.storage_state import describe_storage_state
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
@@ -125,7 +130,10 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
             )
         data = TelemetryData(files)
         summaries = {
-            phase.id: (summarize_phase(recorded, phase, data), summarize_servers(recorded, phase, data))
+            phase.id: (
+                summarize_phase_telemetry(recorded, phase, data),
+                summarize_server_telemetry(recorded, phase, data),
+            )
             for phase in recorded.phases
         }
         if as_json:
@@ -155,11 +163,13 @@ def _make_document(
             for file in files
         ],
         "storage_state": describe_storage_state(run, data),
-        "gaps": describe_gaps(run, data),
+        "gaps": describe_telemetry_gaps(run, data),
         "phases": {
             phase: {
-                "node": None if node is None else {**asdict(node), "sentences": node.describe()},
-                "servers": None if servers is None else {**asdict(servers), "sentences": servers.describe()},
+                "node": None if node is None else {**asdict(node), "sentences": node.describe_in_sentences()},
+                "servers": None
+                if servers is None
+                else {**asdict(servers), "sentences": servers.describe_in_sentences()},
             }
             for phase, (node, servers) in summaries.items()
         },
@@ -193,9 +203,9 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
         f"{phase}: {sentence}"
         for phase, both in summaries.items()
         for summary in both
-        for sentence in (summary.describe() if summary else [])
+        for sentence in (summary.describe_in_sentences() if summary else [])
     ]
-    sentences += [*describe_storage_state(run, data), *describe_gaps(run, data)]
+    sentences += [*describe_storage_state(run, data), *describe_telemetry_gaps(run, data)]
     for file in files:
         sentences += [f"{source} ended during the run: {text}" for source, text in file.lost.items()]
         if file.unavailable:
@@ -235,7 +245,9 @@ def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, arch
     problems: list[str] = []
     for path in files:
         try:
-            imported += [add_telemetry(folder, file, interval) for file in read_foreign_telemetry(path, defaults)]
+            imported += [
+                add_telemetry_to_run(folder, file, interval) for file in read_foreign_telemetry(path, defaults)
+            ]
         except UserError as reason:
             problems.append(str(reason))
     if as_json:

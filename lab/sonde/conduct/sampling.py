@@ -40,7 +40,7 @@ def sample_at_phase_borders(sampler: Sampler | None, observer: LineObserver) -> 
 
     def sample_and_observe(line_kind: str, line: RecordLine) -> None:
         if isinstance(line, PhaseBeginLine | PhaseEndLine):
-            sampler.sample()
+            sampler.take_sample()
         observer(line_kind, line)
 
     return sample_and_observe

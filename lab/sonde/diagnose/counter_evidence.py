@@ -19,7 +19,7 @@ from sonde.diagnose.limit_evidence import compare_recorded_limits
 from sonde.model.json_access import get_number, get_object
 from sonde.model.run import RecordedRun, read_run
 from sonde.telemetry.data import load_telemetry
-from sonde.telemetry.phase_telemetry import PhaseTelemetry, summarize_phase
+from sonde.telemetry.phase_telemetry import PhaseTelemetry, summarize_phase_telemetry
 
 # Assumptions: a cause shows its observation this often; there are other reasons for one this often.
 _SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE = 0.8, 0.1
@@ -123,7 +123,7 @@ class _SampledPhase:
 
 def _summarize_phases(run: RecordedRun) -> list[_SampledPhase]:
     data = load_telemetry(run.folder)
-    summaries = [(phase, summarize_phase(run, phase, data)) for phase in run.phases] if data else []
+    summaries = [(phase, summarize_phase_telemetry(run, phase, data)) for phase in run.phases] if data else []
     return [
         _SampledPhase(phase.begin.phase, bool(phase.begin.direct), phase.begin.op == "read", counters)
         for phase, counters in summaries

@@ -37,94 +37,102 @@ class CounterSeries:
     times: NDArray[np.float64]
     values: NDArray[np.float64]
 
-    def covers(self, start: float, stop: float) -> bool:
+    def covers_interval(self, start_time: float, stop_time: float) -> bool:
         """Whether there are samples before and after the interval."""
-        return bool(self.times.size >= 2 and self.times[0] <= start < stop <= self.times[-1])
+        return bool(self.times.size >= 2 and self.times[0] <= start_time < stop_time <= self.times[-1])
 
-    def nearest(self, time: float) -> float:
-        """Time of the sample that is nearest to `time`."""
-        return float(self.times[np.argmin(np.abs(self.times - time))])
+    def find_nearest_sample_time(self, moment: float) -> float:
+        """Time of the sample that is nearest to `moment`."""
+        return float(self.times[np.argmin(np.abs(self.times - moment))])
 
-    def increase(self, start: float, stop: float) -> float | None:
+    def compute_increase(self, start_time: float, stop_time: float) -> float | None:
         """How much the counter grew in the interval; None outside of the samples."""
-        if not self.covers(start, stop):
+        if not self.covers_interval(start_time, stop_time):
             return None
-        first, last = np.interp([start, stop], self.times, self.values)
+        first, last = np.interp([start_time, stop_time], self.times, self.values)
         return float(last - first)
 
-    def bounds(self, start: float, stop: float) -> tuple[float, float] | None:
+    def compute_increase_bounds(self, start_time: float, stop_time: float) -> tuple[float, float] | None:
         """Least and most by which the counter can have grown in the interval; None outside of the samples.
 
         The least is between the samples inside the interval, the most between those around it.
         """
-        if not self.covers(start, stop):
+        if not self.covers_interval(start_time, stop_time):
             return None
-        inside = self.values[(self.times >= start) & (self.times <= stop)]
-        before = self.values[np.searchsorted(self.times, start, side="right") - 1]
-        after = self.values[np.searchsorted(self.times, stop, side="left")]
+        inside = self.values[(self.times >= start_time) & (self.times <= stop_time)]
+        before = self.values[np.searchsorted(self.times, start_time, side="right") - 1]
+        after = self.values[np.searchsorted(self.times, stop_time, side="left")]
         return float(inside[-1] - inside[0]) if inside.size else 0.0, float(after - before)
 
-    def mean(self, start: float, stop: float) -> float | None:
+    def compute_mean(self, start_time: float, stop_time: float) -> float | None:
         """Mean of the gauge over the time of the interval; None outside of the samples."""
-        if not self.covers(start, stop):
+        if not self.covers_interval(start_time, stop_time):
             return None
-        inside = (self.times > start) & (self.times < stop)
-        times = np.concatenate(([start], self.times[inside], [stop]))
+        inside = (self.times > start_time) & (self.times < stop_time)
+        times = np.concatenate(([start_time], self.times[inside], [stop_time]))
         values = np.interp(times, self.times, self.values)
-        return float(np.trapezoid(values, times) / (stop - start))
+        return float(np.trapezoid(values, times) / (stop_time - start_time))
 
 
 class TelemetryData:
     """All series of a run."""
 
-    def __init__(self, files: Iterable[TelemetryFile]) -> None:
+    def __init__(self, telemetry_files: Iterable[TelemetryFile]) -> None:
         self._series: dict[SeriesKey, CounterSeries] = {}
         self.hosts: tuple[str, ...] = ()
-        for file in files:
+        for file in telemetry_files:
             if file.host not in self.hosts:
                 self.hosts += (file.host,)
-            for key, series in _build_series(file):
+            for key, series in _iterate_series_of_file(file):
                 self._series.setdefault(key, series)
 
-    def keys(self, metric: str, host: str | None = None) -> list[SeriesKey]:
+    def list_series_keys(self, metric_name: str, host: str | None = None) -> list[SeriesKey]:
         """The series of a metric, of all parts, in their order of appearance."""
-        return [key for key in self._series if key.metric == metric and host in (None, key.host)]
+        return [key for key in self._series if key.metric == metric_name and host in (None, key.host)]
 
-    def find(self, metric: str, part: str, host: str | None = None) -> CounterSeries | None:
+    def find_series(self, metric_name: str, part_name: str, host: str | None = None) -> CounterSeries | None:
         """The series of a part; of the first host when none is named."""
-        return next((self._series[key] for key in self.keys(metric, host) if key.part == part), None)
+        return next(
+            (self._series[key] for key in self.list_series_keys(metric_name, host) if key.part == part_name), None
+        )
 
-    def increase(self, metric: str, part: str, start: float, stop: float, host: str | None = None) -> float | None:
+    def compute_increase(
+        self, metric_name: str, part_name: str, start_time: float, stop_time: float, host: str | None = None
+    ) -> float | None:
         """How much the counter of a part grew in the interval; None when unknown."""
-        series = self.find(metric, part, host)
-        return series.increase(start, stop) if series else None
+        series = self.find_series(metric_name, part_name, host)
+        return series.compute_increase(start_time, stop_time) if series else None
 
-    def mean(self, metric: str, part: str, start: float, stop: float, host: str | None = None) -> float | None:
+    def compute_mean(
+        self, metric_name: str, part_name: str, start_time: float, stop_time: float, host: str | None = None
+    ) -> float | None:
         """Mean of the gauge of a part; None when unknown."""
-        series = self.find(metric, part, host)
-        return series.mean(start, stop) if series else None
+        series = self.find_series(metric_name, part_name, host)
+        return series.compute_mean(start_time, stop_time) if series else None
 
     def __bool__(self) -> bool:
         return bool(self._series)
 
 
-def load_telemetry(folder: Path) -> TelemetryData:
+def load_telemetry(run_folder: Path) -> TelemetryData:
     """The telemetry in the folder of a run; empty without any. Cached until a file of it changes."""
     try:
-        versions = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in find_telemetry_files(folder))
+        versions = tuple(
+            (path, path.stat().st_mtime_ns, path.stat().st_size) for path in find_telemetry_files(run_folder)
+        )
     except OSError:
         versions = ()
-    return _load_telemetry(folder, versions) if versions else TelemetryData(())
+    return _load_telemetry_of_version(run_folder, versions) if versions else TelemetryData(())
 
 
 @lru_cache(maxsize=8)
-def _load_telemetry(folder: Path, versions: tuple[tuple[Path, int, int], ...]) -> TelemetryData:
-    return TelemetryData(read_telemetry_files(folder))
+def _load_telemetry_of_version(run_folder: Path, file_versions: tuple[tuple[Path, int, int], ...]) -> TelemetryData:
+    return TelemetryData(read_telemetry_files(run_folder))
 
 
-def _build_series(file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSeries]]:
-    for source, columns in file.columns.items():
-        samples = [sample for sample in file.samples if sample.source == source]
+def _iterate_series_of_file(telemetry_file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSeries]]:
+    for source, columns in telemetry_file.columns.items():
+        samples = [sample for sample in telemetry_file.samples if sample.source == source]
         samples.sort(key=lambda sample: sample.time)
         points: dict[str, list[tuple[float, tuple[float | None, ...]]]] = defaultdict(list)
         previous_time: float | None = None
@@ -140,34 +148,34 @@ def _build_series(file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSerie
                 rows.append((previous_time, rows[-1][1]))
             for index, column in enumerate(columns):
                 if column in METRICS:
-                    series = _make_series(rows, index, METRICS[column].kind == "counter")
+                    series = _make_counter_series(rows, index, METRICS[column].kind == "counter")
                     if series is not None:
-                        yield SeriesKey(file.host, source, part, column), series
+                        yield SeriesKey(telemetry_file.host, source, part, column), series
 
 
-def _make_series(
-    rows: list[tuple[float, tuple[float | None, ...]]], index: int, is_counter: bool
+def _make_counter_series(
+    sample_rows: list[tuple[float, tuple[float | None, ...]]], column_index: int, is_counter: bool
 ) -> CounterSeries | None:
     times: list[float] = []
     values: list[float] = []
-    for time, row in rows:
-        value = row[index]
+    for time, row in sample_rows:
+        value = row[column_index]
         if value is not None and (not times or time > times[-1]):
             times.append(time)
             values.append(value)
     if not times:
         return None
     array = np.array(values)
-    return CounterSeries(np.array(times), _remove_resets(array) if is_counter else array)
+    return CounterSeries(np.array(times), _remove_counter_resets(array) if is_counter else array)
 
 
-def _remove_resets(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _remove_counter_resets(counter_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The counter as if its source had never restarted: after a fall it counts on from the value before.
 
     A fall to more than half counts as no change: the kernel corrects its idle times downwards (proc(5), iowait).
     """
-    steps = np.diff(values, prepend=values[0])
-    restarted = values < 0.5 * (values - steps)
-    steps = np.where(steps < 0, np.where(restarted, values, 0.0), steps)
-    steps[0] = values[0]
+    steps = np.diff(counter_values, prepend=counter_values[0])
+    restarted = counter_values < 0.5 * (counter_values - steps)
+    steps = np.where(steps < 0, np.where(restarted, counter_values, 0.0), steps)
+    steps[0] = counter_values[0]
     return np.cumsum(steps)

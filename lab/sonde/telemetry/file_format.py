@@ -47,18 +47,18 @@ class TelemetryFile:
     unreadable_lines: int = 0
 
 
-def find_telemetry_files(folder: Path) -> list[Path]:
+def find_telemetry_files(run_folder: Path) -> list[Path]:
     """The telemetry files in the folder of a run."""
-    return sorted(folder.glob(_PATTERN))[:_MAX_FILES]
+    return sorted(run_folder.glob(_PATTERN))[:_MAX_FILES]
 
 
-def read_telemetry_files(folder: Path) -> list[TelemetryFile]:
+def read_telemetry_files(run_folder: Path) -> list[TelemetryFile]:
     """The telemetry of a run; empty when it has none. Files that are no telemetry are skipped."""
     files = []
-    for path in find_telemetry_files(folder):
+    for path in find_telemetry_files(run_folder):
         try:
             with open_file(path) as stream:
-                file = parse_telemetry(path.name, _read_lines(stream))
+                file = parse_telemetry_lines(path.name, _read_lines(stream))
         except OSError:
             continue
         if file.columns:
@@ -71,65 +71,65 @@ def _read_lines(stream: Any) -> Iterator[bytes]:
         yield line
 
 
-def parse_telemetry(name: str, lines: Iterable[bytes]) -> TelemetryFile:
+def parse_telemetry_lines(file_name: str, lines: Iterable[bytes]) -> TelemetryFile:
     """The telemetry in the lines of a file. Never raises: what cannot be read is counted."""
-    file = TelemetryFile(name)
+    file = TelemetryFile(file_name)
     for line in lines:
         try:
-            _add_line(file, parse_json(line.decode("utf-8")))
+            _add_telemetry_line(file, parse_json(line.decode("utf-8")))
         except (ValueError, KeyError, TypeError, AttributeError):
             file.unreadable_lines += 1
     return file
 
 
-def _add_line(file: TelemetryFile, line: Any) -> None:
+def _add_telemetry_line(telemetry_file: TelemetryFile, line: Any) -> None:
     kind = line["type"]
     if kind == "telemetry":
         if line["schema"] != FORMAT:
             raise ValueError
-        file.host, file.origin = str(line["host"]), str(line.get("origin", ""))
-        file.interval_s = line.get("interval_s")
-        file.columns = {
+        telemetry_file.host, telemetry_file.origin = str(line["host"]), str(line.get("origin", ""))
+        telemetry_file.interval_s = line.get("interval_s")
+        telemetry_file.columns = {
             str(source): tuple(str(column) for column in columns) for source, columns in line["sources"].items()
         }
-        file.unavailable = {str(source): str(text) for source, text in line.get("unavailable", {}).items()}
+        telemetry_file.unavailable = {str(source): str(text) for source, text in line.get("unavailable", {}).items()}
     elif kind == "sample":
         time = _require_number(line["time"])
-        for source, columns in file.columns.items():
+        for source, columns in telemetry_file.columns.items():
             if source in line:
                 parts = {
                     str(part): tuple(None if value is None else _require_number(value) for value in values)
                     for part, values in line[source].items()
                     if len(values) == len(columns)
                 }
-                file.samples.append(Sample(time, source, parts))
+                telemetry_file.samples.append(Sample(time, source, parts))
     elif kind == "lost":
-        file.lost[str(line["source"])] = str(line["text"])
+        telemetry_file.lost[str(line["source"])] = str(line["text"])
 
 
-def _require_number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+def _require_number(json_value: Any) -> float:
+    if isinstance(json_value, bool) or not isinstance(json_value, int | float) or not math.isfinite(json_value):
         raise ValueError
-    return float(value)
+    return float(json_value)
 
 
-def write_telemetry(file: TelemetryFile) -> Iterator[bytes]:
+def encode_telemetry_lines(telemetry_file: TelemetryFile) -> Iterator[bytes]:
     """The lines of a telemetry file."""
     header = {
         "type": "telemetry",
         "schema": FORMAT,
-        "host": file.host,
-        "origin": file.origin,
-        **({"interval_s": file.interval_s} if file.interval_s else {}),
-        "sources": {source: list(columns) for source, columns in file.columns.items()},
-        "unavailable": file.unavailable,
+        "host": telemetry_file.host,
+        "origin": telemetry_file.origin,
+        **({"interval_s": telemetry_file.interval_s} if telemetry_file.interval_s else {}),
+        "sources": {source: list(columns) for source, columns in telemetry_file.columns.items()},
+        "unavailable": telemetry_file.unavailable,
     }
-    yield _encode_line(header)
-    for sample in file.samples:
-        yield _encode_line({"type": "sample", "time": sample.time, sample.source: dict(sample.parts)})
-    for source, text in file.lost.items():
-        yield _encode_line({"type": "lost", "source": source, "text": text})
+    yield _encode_json_line(header)
+    for sample in telemetry_file.samples:
+        yield _encode_json_line({"type": "sample", "time": sample.time, sample.source: dict(sample.parts)})
+    for source, text in telemetry_file.lost.items():
+        yield _encode_json_line({"type": "lost", "source": source, "text": text})
 
 
-def _encode_line(line: Mapping[str, Any]) -> bytes:
+def _encode_json_line(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"

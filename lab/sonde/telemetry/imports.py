@@ -52,17 +52,25 @@ class TelemetryBuilder:
     _columns: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     _rows: dict[tuple[str, str], dict[float, dict[str, Values]]] = field(default_factory=dict)
 
-    def add(self, host: str, source: str, columns: tuple[str, ...], time: float, part: str, values: Values) -> None:
+    def add_sample(
+        self,
+        host: str,
+        source_name: str,
+        column_names: tuple[str, ...],
+        sample_time: float,
+        part_name: str,
+        values: Values,
+    ) -> None:
         """Adds the values of a part at a time, seconds since 1970-01-01 UTC. Values that are not finite are unknown."""
-        if not math.isfinite(time):
+        if not math.isfinite(sample_time):
             self.unreadable_lines += 1
             return
-        key = host, source
-        self._columns.setdefault(key, columns)
+        key = host, source_name
+        self._columns.setdefault(key, column_names)
         finite = tuple(None if value is None or not math.isfinite(value) else value for value in values)
-        self._rows.setdefault(key, {}).setdefault(time, {})[part] = finite
+        self._rows.setdefault(key, {}).setdefault(sample_time, {})[part_name] = finite
 
-    def build(self) -> list[TelemetryFile]:
+    def build_files(self) -> list[TelemetryFile]:
         """One file for each host, its samples in the order of time. Raises ValueError when there is no row."""
         if not self._rows:
             raise ValueError("it holds no counters that can be read")
@@ -77,25 +85,29 @@ class TelemetryBuilder:
         return list(files.values())
 
 
-def parse_local_time(text: str, zone: tzinfo) -> float:
-    """Seconds since 1970-01-01 UTC of an ISO 8601 time; `zone` holds where the text names none. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+def parse_local_time(time_text: str, default_zone: tzinfo) -> float:
+    """Seconds since 1970-01-01 UTC of an ISO 8601 time; `default_zone` holds where the text names none. Raises ValueError."""
+    moment = datetime.fromisoformat(time_text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=default_zone)).timestamp()
 
 
-def cut_to_interval(files: Iterable[TelemetryFile], start: float, stop: float) -> list[TelemetryFile]:
+def cut_files_to_interval(
+    telemetry_files: Iterable[TelemetryFile], start_time: float, stop_time: float
+) -> list[TelemetryFile]:
     """The files with the samples of the interval only, and one sample before and after it where there is one."""
     cut = []
-    for file in files:
+    for file in telemetry_files:
         by_source: dict[str, list[Sample]] = {}
         for sample in file.samples:
             by_source.setdefault(sample.source, []).append(sample)
         chosen = []
         for samples in by_source.values():
-            first = max((index for index, sample in enumerate(samples) if sample.time <= start), default=0)
-            last = min((index for index, sample in enumerate(samples) if sample.time >= stop), default=len(samples) - 1)
+            first = max((index for index, sample in enumerate(samples) if sample.time <= start_time), default=0)
+            last = min(
+                (index for index, sample in enumerate(samples) if sample.time >= stop_time), default=len(samples) - 1
+            )
             chosen += samples[first : last + 1]
-        if any(start <= sample.time <= stop for sample in chosen) or len(chosen) >= 2:
+        if any(start_time <= sample.time <= stop_time for sample in chosen) or len(chosen) >= 2:
             chosen.sort(key=lambda sample: sample.time)
             cut.append(
                 TelemetryFile(
@@ -115,26 +127,26 @@ def cut_to_interval(files: Iterable[TelemetryFile], start: float, stop: float) -
 _TIME_MARK = re.compile(r"^(\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
 
 
-def has_time_marks(text: str) -> bool:
+def has_time_lines(output_text: str) -> bool:
     """Whether a line of the text is only a time."""
-    return _TIME_MARK.search(text) is not None
+    return _TIME_MARK.search(output_text) is not None
 
 
-def split_at_times(text: str, zone: tzinfo) -> Iterator[tuple[float, str]]:
+def split_output_at_time_lines(output_text: str, default_zone: tzinfo) -> Iterator[tuple[float, str]]:
     """Outputs of a program that prints no time, each after a line with one: seconds since 1970, or ISO 8601.
 
     Raises ValueError when there is no such line.
     """
-    marks = list(_TIME_MARK.finditer(text))
+    marks = list(_TIME_MARK.finditer(output_text))
     if not marks:
         raise ValueError("no line says when it was printed; put `date +%s` before each output")
-    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(text)], strict=True):
-        yield parse_time(mark[1], zone), text[mark.end() : end]
+    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(output_text)], strict=True):
+        yield parse_unix_or_local_time(mark[1], default_zone), output_text[mark.end() : end]
 
 
-def parse_time(text: str, zone: tzinfo) -> float:
+def parse_unix_or_local_time(time_text: str, default_zone: tzinfo) -> float:
     """Seconds since 1970-01-01 UTC of such a number or of an ISO 8601 time. Raises ValueError."""
     try:
-        return float(text)
+        return float(time_text)
     except ValueError:
-        return parse_local_time(text, zone)
+        return parse_local_time(time_text, default_zone)

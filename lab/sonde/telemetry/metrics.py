@@ -22,18 +22,18 @@ class CounterMetric:
     meaning: str
 
 
-def _make_counters(unit: str, **meanings: str) -> list[CounterMetric]:
-    return [CounterMetric(name, "counter", unit, meaning) for name, meaning in meanings.items()]
+def _make_counter_metrics(unit: str, **names_and_meanings: str) -> list[CounterMetric]:
+    return [CounterMetric(name, "counter", unit, meaning) for name, meaning in names_and_meanings.items()]
 
 
-def _make_gauges(unit: str, **meanings: str) -> list[CounterMetric]:
-    return [CounterMetric(name, "gauge", unit, meaning) for name, meaning in meanings.items()]
+def _make_gauge_metrics(unit: str, **names_and_meanings: str) -> list[CounterMetric]:
+    return [CounterMetric(name, "gauge", unit, meaning) for name, meaning in names_and_meanings.items()]
 
 
 METRICS: dict[str, CounterMetric] = {
     metric.name: metric
     for metric in (
-        *_make_counters(
+        *_make_counter_metrics(
             "bytes",
             disk_read_bytes="bytes that the device read",
             disk_written_bytes="bytes that the device wrote",
@@ -64,7 +64,7 @@ METRICS: dict[str, CounterMetric] = {
             zfs_read_bytes="bytes that programs read from the ZFS data set",
             zfs_written_bytes="bytes that programs wrote to the ZFS data set",
         ),
-        *_make_counters(
+        *_make_counter_metrics(
             "s",
             disk_read_s="sum of the times of completed reads, waiting included",
             disk_write_s="sum of the times of completed writes, waiting included",
@@ -83,7 +83,7 @@ METRICS: dict[str, CounterMetric] = {
             metadata_s="sum of the times of metadata operations on the target",
             nfs_wait_s="sum of the times from sending an NFS request to its reply",
         ),
-        *_make_counters(
+        *_make_counter_metrics(
             "operations",
             disk_reads="completed reads",
             disk_writes="completed writes",
@@ -123,7 +123,7 @@ METRICS: dict[str, CounterMetric] = {
             zfs_second_cache_hits="reads that the cache devices of ZFS (L2ARC) served",
             zfs_second_cache_misses="reads that the cache devices of ZFS (L2ARC) did not serve",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "bytes",
             memory_available_bytes="memory that programs can get without swapping",
             memory_cached_bytes="page cache",
@@ -136,35 +136,35 @@ METRICS: dict[str, CounterMetric] = {
             zfs_cache_limit_bytes="size that the cache of ZFS (ARC) may reach now",
             raid_mismatch_bytes="bytes that differed between members at the last check of the array",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "s",
             waiter_longest_s="longest time that a thread of GPFS has been waiting",
             recovery_remaining_s="time that the recovery of the target may still take",
             target_commit_latency_s="time until a write is in the journal of the target, mean over the last seconds",
             target_apply_latency_s="time until a write is in the store of the target, mean over the last seconds",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "threads", waiters="threads of GPFS that wait", server_busy_threads="threads of the server that work"
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "flag",
             healthy="1 when the server reports that it is healthy, 0 otherwise",
             recovery_active="1 while the target waits for its clients to reconnect, 0 otherwise",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "clients",
             recovery_expected_clients="clients that the target waits for, or waited for",
             recovery_connected_clients="clients that have reconnected",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "disks",
             raid_disks="members of the array",
             raid_failed_disks="members of the array that are missing or faulty",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "paths", device_paths="paths to the multipath device", device_failed_paths="paths of it that do not work"
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "fraction",
             server_cpu_fraction="share of the processor time of the server that is used",
             disk_busy_fraction="share of the time in which the device had requests outstanding",
@@ -172,14 +172,14 @@ METRICS: dict[str, CounterMetric] = {
             cpu_busy_fraction="share of the processor time of the node that is used, on average over the interval",
             cpu_iowait_fraction="share of the processor time without work while a request was outstanding",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "requests",
             disk_queue="requests outstanding at the device, on average over the interval",
             server_queue="requests that wait for a thread of the server",
             client_outstanding_reads="read requests of the client outstanding at the target",
             client_outstanding_writes="write requests of the client outstanding at the target",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "B/s",
             disk_read_rate="bytes a second that the device read, on average over the interval",
             disk_write_rate="bytes a second that the device wrote, on average over the interval",
@@ -191,7 +191,7 @@ METRICS: dict[str, CounterMetric] = {
             client_read_rate="bytes a second that the client read from the servers",
             client_write_rate="bytes a second that the client wrote to the servers",
         ),
-        *_make_gauges(
+        *_make_gauge_metrics(
             "1/s",
             server_request_rate="requests a second that the server processed",
             client_request_rate="requests a second of the client",

@@ -74,7 +74,7 @@ class PhaseTelemetry:
         """Bytes of the run over bytes of the device: 1 when all traffic was the run's and none stayed in memory."""
         return self.transferred_bytes / self.device_bytes if self.device_bytes else None
 
-    def describe(self) -> list[str]:
+    def describe_in_sentences(self) -> list[str]:
         """Sentences on what limited or disturbed the phase; empty when nothing stands out."""
         return [*self._describe_device(), *self._describe_traffic(), *self._describe_node()]
 
@@ -130,42 +130,43 @@ class PhaseTelemetry:
         return sentences
 
 
-def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -> PhaseTelemetry | None:
+def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: TelemetryData) -> PhaseTelemetry | None:
     """The telemetry of a phase on the node that was sampled, between the samples nearest to its ends.
 
     Samples at the ends of a phase come up to 0.2 s late. Interpolation would divide what a device did in a burst, for
     example a flush at the end, by time; the nearest samples contain all of it. None without samples near the ends.
     """
     epoch = find_epoch(run)
-    node = next((raw for raw in run.raw_nodes if get_text(raw, "host") in data.hosts), None)
+    node = next((raw for raw in run.raw_nodes if get_text(raw, "host") in telemetry.hosts), None)
     if epoch is None or node is None or phase.end is None:
         return None
     host = get_text(node, "host")
     begin, end = epoch + phase.begin.t, epoch + phase.end.t
-    processors = data.find("cpu_idle_s", "all", host)
+    processors = telemetry.find_series("cpu_idle_s", "all", host)
     if processors is None or end <= begin:
         return None
-    start, stop = processors.nearest(begin), processors.nearest(end)
+    start, stop = processors.find_nearest_sample_time(begin), processors.find_nearest_sample_time(end)
     offset_fraction = (abs(start - begin) + abs(stop - end)) / (end - begin)
     if stop <= start or offset_fraction > _MOST_OFFSET:
         return None
     target = get_text(get_object(get_object(node, "file_system"), "block_device"), "name")
     devices = [
         device
-        for key in data.keys("disk_busy_s", host)
-        if (device := _summarize_device(data, key.part, start, stop, host)) is not None
+        for key in telemetry.list_series_keys("disk_busy_s", host)
+        if (device := _summarize_device(telemetry, key.part, start, stop, host)) is not None
     ]
     moving = sorted(
         (device for device in devices if device.busy_fraction > 0), key=lambda device: -device.busy_fraction
     )
     busy, idle, stolen = (
-        data.increase(metric, "all", start, stop, host) or 0.0 for metric in ("cpu_busy_s", "cpu_idle_s", "cpu_steal_s")
+        telemetry.compute_increase(metric, "all", start, stop, host) or 0.0
+        for metric in ("cpu_busy_s", "cpu_idle_s", "cpu_steal_s")
     )
-    waiting = data.increase("cpu_iowait_s", "all", start, stop, host) or 0.0
+    waiting = telemetry.compute_increase("cpu_iowait_s", "all", start, stop, host) or 0.0
     total = busy + idle + stolen + waiting
-    stalled = data.increase("pressure_some_s", "io", start, stop, host)
-    sent = data.increase("tcp_sent_segments", "tcp", start, stop, host)
-    resent = data.increase("tcp_retransmitted_segments", "tcp", start, stop, host)
+    stalled = telemetry.compute_increase("pressure_some_s", "io", start, stop, host)
+    sent = telemetry.compute_increase("tcp_sent_segments", "tcp", start, stop, host)
+    resent = telemetry.compute_increase("tcp_retransmitted_segments", "tcp", start, stop, host)
     return PhaseTelemetry(
         host=host,
         seconds=stop - start,
@@ -178,8 +179,8 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
         stolen_fraction=stolen / total if total else None,
         processor_fraction=busy / total if total else None,
         io_stall_fraction=None if stalled is None else stalled / (stop - start),
-        network_received_bytes=_sum_interfaces(data, "network_received_bytes", start, stop, host),
-        network_sent_bytes=_sum_interfaces(data, "network_sent_bytes", start, stop, host),
+        network_received_bytes=_sum_bytes_of_interfaces(telemetry, "network_received_bytes", start, stop, host),
+        network_sent_bytes=_sum_bytes_of_interfaces(telemetry, "network_sent_bytes", start, stop, host),
         retransmitted_segments=resent,
         retransmitted_fraction=resent / sent if sent and resent is not None else None,
     )
@@ -187,21 +188,21 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
 
 def find_epoch(run: RecordedRun) -> float | None:
     """Time zero of the record, seconds since 1970-01-01 UTC; None without a fraction of the second in the record."""
-    return _parse_epoch(run.run_line.started) if "." in run.run_line.started else None
+    return _parse_utc_time(run.run_line.started) if "." in run.run_line.started else None
 
 
 def find_run_interval(run: RecordedRun) -> tuple[float, float]:
     """First and last second of a run since 1970-01-01 UTC. Raises UserError when the record does not say."""
-    epoch = _parse_epoch(run.run_line.started)
+    epoch = _parse_utc_time(run.run_line.started)
     ends = [phase.end.t for phase in run.phases if phase.end is not None]
     if epoch is None or not ends:
         raise UserError(f"{run.folder.name} has no phase with a beginning and an end; name another run with --run.")
     return epoch, epoch + max(*ends, run.end.t)
 
 
-def _parse_epoch(text: str) -> float | None:
+def _parse_utc_time(time_text: str) -> float | None:
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(time_text).timestamp()
     except ValueError:
         return None
 
@@ -218,18 +219,20 @@ def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float
     return float(phase.end.bytes.transferred or 0)
 
 
-def _summarize_device(data: TelemetryData, device: str, start: float, stop: float, host: str) -> DeviceTelemetry | None:
+def _summarize_device(
+    telemetry: TelemetryData, device_name: str, start_time: float, stop_time: float, host: str
+) -> DeviceTelemetry | None:
     metrics = (
         "disk_read_bytes", "disk_written_bytes", "disk_busy_s", "disk_queue_s", "disk_reads", "disk_read_s",
         "disk_writes", "disk_write_s",
     )  # fmt: skip
-    values = [data.increase(metric, device, start, stop, host) for metric in metrics]
+    values = [telemetry.compute_increase(metric, device_name, start_time, stop_time, host) for metric in metrics]
     if any(value is None for value in values):
         return None
     read_bytes, written_bytes, busy, queue, reads, read_s, writes, write_s = (value or 0.0 for value in values)
-    seconds = stop - start
+    seconds = stop_time - start_time
     return DeviceTelemetry(
-        device,
+        device_name,
         read_bytes,
         written_bytes,
         min(1.0, busy / seconds),
@@ -239,22 +242,28 @@ def _summarize_device(data: TelemetryData, device: str, start: float, stop: floa
     )
 
 
-def _sum_interfaces(data: TelemetryData, metric: str, start: float, stop: float, host: str) -> float | None:
+def _sum_bytes_of_interfaces(
+    telemetry: TelemetryData, metric_name: str, start_time: float, stop_time: float, host: str
+) -> float | None:
     """Bytes of all interfaces but the loopback; None without one."""
-    values = [data.increase(metric, key.part, start, stop, host) for key in data.keys(metric, host) if key.part != "lo"]
+    values = [
+        telemetry.compute_increase(metric_name, key.part, start_time, stop_time, host)
+        for key in telemetry.list_series_keys(metric_name, host)
+        if key.part != "lo"
+    ]
     counted = [value for value in values if value is not None]
     return sum(counted) if counted else None
 
 
-def describe_gaps(run: RecordedRun, data: TelemetryData) -> list[str]:
+def describe_telemetry_gaps(run: RecordedRun, telemetry: TelemetryData) -> list[str]:
     """Sentences on what the telemetry of a run does not cover."""
-    missing = [node.host for node in run.nodes if node.host not in data.hosts]
-    if not data:
+    missing = [node.host for node in run.nodes if node.host not in telemetry.hosts]
+    if not telemetry:
         return []
     if missing and len(missing) < len(run.nodes):
         return [f"No counters were sampled on {_list_hosts(missing)}."]
     if missing:
-        sampled = ", ".join(data.hosts)
+        sampled = ", ".join(telemetry.hosts)
         return [f"Counters were sampled on {sampled}, which is no node of this run."]
     return []
 

@@ -50,12 +50,12 @@ def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | No
         return None
     requested = find_bytes_of_host(run, phase, node.host)
     metric, part = _find_counter(node)
-    series = telemetry.find(metric, part, node.host) if part else None
+    series = telemetry.find_series(metric, part, node.host) if part else None
     start, stop = epoch + phase.begin.t, epoch + end.t
-    bounds = series.bounds(start, stop) if series else None
+    bounds = series.compute_increase_bounds(start, stop) if series else None
     if bounds is None or requested <= 0:
         return None
-    return ReadCounters(part, requested, *bounds, _find_busy_fraction(telemetry, part, node.host, start, stop))
+    return ReadCounters(part, requested, *bounds, _compute_busy_fraction(telemetry, part, node.host, start, stop))
 
 
 def _find_counter(node: NodeLine) -> tuple[str, str]:
@@ -68,7 +68,9 @@ def _find_counter(node: NodeLine) -> tuple[str, str]:
     return "disk_read_bytes", get_text(file_system.block_device, "name")
 
 
-def _find_busy_fraction(telemetry: TelemetryData, part: str, host: str, start: float, stop: float) -> float | None:
-    series = telemetry.find("disk_busy_s", part, host)
-    bounds = series.bounds(start, stop) if series else None
-    return min(1.0, bounds[0] / (stop - start)) if bounds else None
+def _compute_busy_fraction(
+    telemetry: TelemetryData, device_name: str, host: str, start_time: float, stop_time: float
+) -> float | None:
+    series = telemetry.find_series("disk_busy_s", device_name, host)
+    bounds = series.compute_increase_bounds(start_time, stop_time) if series else None
+    return min(1.0, bounds[0] / (stop_time - start_time)) if bounds else None

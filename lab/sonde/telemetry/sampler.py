@@ -32,22 +32,22 @@ class Sampler:
 
     def __init__(
         self,
-        path: Path,
+        telemetry_file: Path,
         interval_s: float = DEFAULT_INTERVAL_S,
         sources: Sequence[LocalSource] = LOCAL_SOURCES,
-        root: Path = Path("/"),
+        file_system_root: Path = Path("/"),
     ) -> None:
-        self._path = path
+        self._path = telemetry_file
         self._interval_s = interval_s
         self._sources = sources
-        self._root = root
+        self._root = file_system_root
         self._readers: dict[str, SourceReader] = {}
         self._previous: dict[str, Readings] = {}
         self.lost_sources: dict[str, str] = {}  # sources that failed after they had worked, with the reason
         self._file: BinaryIO | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self._thread = threading.Thread(target=self._sample_until_stopped, name="telemetry", daemon=True)
         # Time of samples: CLOCK_REALTIME at the start, continued by CLOCK_MONOTONIC, which nobody sets.
         self._epoch = time.time() - time.monotonic()
 
@@ -71,8 +71,8 @@ class Sampler:
             self._file = append_file(self._path)
         except OSError:
             return self
-        self._write(header)
-        self.sample()
+        self._append_line(header)
+        self.take_sample()
         self._thread.start()
         return self
 
@@ -82,14 +82,14 @@ class Sampler:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
-        self.sample()
+        self.take_sample()
         if self._file is not None:
             self._file.close()
             self._file = None
         for reader in self._readers.values():
             reader.close()
 
-    def sample(self) -> None:
+    def take_sample(self) -> None:
         """Takes one sample now."""
         with self._lock:
             if self._file is None:
@@ -107,24 +107,24 @@ class Sampler:
                 self._previous[name] = readings
                 line[name] = changed
             line["time"] = round(self._epoch + time.monotonic(), 6)
-            self._write(line)
+            self._append_line(line)
             for name, text in lost.items():
                 self._readers.pop(name).close()
                 self.lost_sources[name] = text
-                self._write({"type": "lost", "time": line["time"], "source": name, "text": text})
+                self._append_line({"type": "lost", "time": line["time"], "source": name, "text": text})
 
-    def _run(self) -> None:
+    def _sample_until_stopped(self) -> None:
         deadline = time.monotonic() + self._interval_s
         while not self._stop.wait(max(0.0, deadline - time.monotonic())):
-            self.sample()
+            self.take_sample()
             deadline = max(deadline + self._interval_s, time.monotonic())
 
-    def _write(self, line: dict[str, Any]) -> None:
+    def _append_line(self, telemetry_line: dict[str, Any]) -> None:
         """Appends one line with one system call, so that a kill leaves complete lines."""
         if self._file is None:
             return
         try:
-            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._file.write(json.dumps(telemetry_line, separators=(",", ":")).encode() + b"\n")
             self._file.flush()
         except OSError:
             self._file = None

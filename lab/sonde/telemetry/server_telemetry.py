@@ -49,7 +49,7 @@ class ServerTelemetry:
             if median > 0 and latency >= _SLOW_RATIO * median
         }
 
-    def describe(self) -> list[str]:
+    def describe_in_sentences(self) -> list[str]:
         """Sentences on traffic of others, cached data and slow targets; the first is always there."""
         total = self.read_bytes + self.written_bytes
         sentences = [f"{count_noun(self.targets, 'storage target')} moved {display_volume(total)} during this phase."]
@@ -68,7 +68,9 @@ class ServerTelemetry:
         return sentences
 
 
-def summarize_servers(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -> ServerTelemetry | None:
+def summarize_server_telemetry(
+    run: RecordedRun, phase: PhaseRecord, telemetry: TelemetryData
+) -> ServerTelemetry | None:
     """The counters of storage targets during a phase; None when none covers it."""
     epoch = find_epoch(run)
     if epoch is None or phase.end is None:
@@ -77,17 +79,17 @@ def summarize_servers(run: RecordedRun, phase: PhaseRecord, data: TelemetryData)
     read, written = (
         [
             grown
-            for key in data.keys(metric)
-            if (grown := data.increase(metric, key.part, start, stop, key.host)) is not None
+            for key in telemetry.list_series_keys(metric)
+            if (grown := telemetry.compute_increase(metric, key.part, start, stop, key.host)) is not None
         ]
         for metric in ("target_read_bytes", "target_written_bytes")
     )
     if not read and not written:
         return None
     latency_s = {}
-    for key in data.keys("target_write_s"):
+    for key in telemetry.list_series_keys("target_write_s"):
         values = [
-            data.increase(metric, key.part, start, stop, key.host)
+            telemetry.compute_increase(metric, key.part, start, stop, key.host)
             for metric in ("target_read_s", "target_write_s", "target_reads", "target_writes")
         ]
         read_s, write_s, reads, writes = (value or 0.0 for value in values)

@@ -52,11 +52,11 @@ class LocalSource:
 class KernelFile:
     """A file of /proc or /sys that is opened once and read again for each sample: one system call."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
+    def __init__(self, kernel_path: Path) -> None:
+        self._file = kernel_path.open("rb", buffering=0)
         self._descriptor = self._file.fileno()
 
-    def read(self) -> str:
+    def read_text(self) -> str:
         """The text now. Raises OSError when the kernel object behind the file is gone."""
         blocks = []
         offset = 0
@@ -81,7 +81,7 @@ def read_rarely(reader: SourceReader, most_cost: float = 0.00025, allowance_s: f
     begin = time.monotonic()
     spent_s = 0.0
 
-    def read() -> Readings:
+    def read_if_due() -> Readings:
         nonlocal last, spent_s
         if not last or spent_s <= allowance_s + most_cost * (time.monotonic() - begin):
             start = time.thread_time()
@@ -89,31 +89,34 @@ def read_rarely(reader: SourceReader, most_cost: float = 0.00025, allowance_s: f
             spent_s += time.thread_time() - start
         return last
 
-    return SourceReader(read, reader.close)
+    return SourceReader(read_if_due, reader.close)
 
 
 def open_kernel_files(
-    root: Path, paths: Sequence[str], parse: Callable[[Mapping[str, str]], Readings], remedy: str
+    file_system_root: Path,
+    relative_paths: Sequence[str],
+    parse_texts: Callable[[Mapping[str, str]], Readings],
+    remedy: str,
 ) -> SourceReader:
-    """A reader of the existing files among `paths` (relative to `root`); `parse` gets their texts by path.
+    """A reader of the existing files among `relative_paths` (relative to `file_system_root`); `parse_texts` gets their texts by path.
 
     Raises UnavailableSourceError when none exists or can be read.
     """
     files: dict[str, KernelFile] = {}
     problem = ""
-    for path in paths:
+    for path in relative_paths:
         try:
-            files[path] = KernelFile(root / path)
+            files[path] = KernelFile(file_system_root / path)
         except OSError as error:
             problem = problem or f"/{path}: {error.strerror}"
     if not files:
         raise UnavailableSourceError(f"{problem}; {remedy}")
 
-    def read() -> Readings:
-        return parse({path: file.read() for path, file in files.items()})
+    def read_all_files() -> Readings:
+        return parse_texts({path: file.read_text() for path, file in files.items()})
 
-    def close() -> None:
+    def close_all_files() -> None:
         for file in files.values():
             file.close()
 
-    return SourceReader(read, close)
+    return SourceReader(read_all_files, close_all_files)

@@ -21,23 +21,23 @@ from sonde.telemetry.phase_telemetry import find_run_interval
 _LONG_WAIT_S = 10.0
 
 
-def describe_storage_state(run: RecordedRun, data: TelemetryData) -> list[str]:
+def describe_storage_state(run: RecordedRun, telemetry: TelemetryData) -> list[str]:
     """Sentences on storage that was not whole, or not at rest, during the run; empty when there is nothing to say."""
     try:
         start, stop = find_run_interval(run)
     except UserError:
         return []
-    state = _StorageState(data, start, stop)
+    state = _StorageState(telemetry, start, stop)
     return [*state.describe_arrays(), *state.describe_paths(), *state.describe_lustre(), *state.describe_waiters()]
 
 
 class _StorageState:
     """The extremes of gauges between two times, one sample before and after included."""
 
-    def __init__(self, data: TelemetryData, start: float, stop: float) -> None:
-        self._data = data
-        self._start = start
-        self._stop = stop
+    def __init__(self, telemetry: TelemetryData, start_time: float, stop_time: float) -> None:
+        self._data = telemetry
+        self._start = start_time
+        self._stop = stop_time
 
     def describe_arrays(self) -> Iterator[str]:
         for key, failed in self._find_largest("raid_failed_disks"):
@@ -46,7 +46,7 @@ class _StorageState:
                 yield f"{key.part} on {key.host} lacked {disks}: reads may rebuild data from parity."
         for key, rate in self._find_largest("raid_sync_rate"):
             if rate:
-                fraction = self._find_extreme(replace(key, metric="raid_sync_fraction"), largest=False)
+                fraction = self._find_extreme_value(replace(key, metric="raid_sync_fraction"), finds_largest=False)
                 done = "" if fraction is None else f", {display_percent(fraction)} done"
                 yield (
                     f"{key.part} on {key.host} was checked or rebuilt at up to {display_volume(rate)}/s during this run"
@@ -55,7 +55,7 @@ class _StorageState:
 
     def describe_paths(self) -> Iterator[str]:
         for key, failed in self._find_largest("device_failed_paths"):
-            total = self._find_extreme(replace(key, metric="device_paths"), largest=True)
+            total = self._find_extreme_value(replace(key, metric="device_paths"), finds_largest=True)
             if failed:
                 yield f"{failed:.0f} of {total or failed:.0f} paths to {key.part} on {key.host} did not work."
 
@@ -63,8 +63,8 @@ class _StorageState:
         for key, active in self._find_largest("recovery_active"):
             if active:
                 yield f"{key.part} was in recovery during this run: its clients waited for it."
-        for key in self._data.keys("healthy"):
-            if self._find_extreme(key, largest=False) == 0:
+        for key in self._data.list_series_keys("healthy"):
+            if self._find_extreme_value(key, finds_largest=False) == 0:
                 yield f"{key.part or key.host} reported that it is not healthy."
 
     def describe_waiters(self) -> Iterator[str]:
@@ -73,14 +73,14 @@ class _StorageState:
                 yield f"A thread of GPFS on {key.host} waited {seconds:.0f} s: {key.part}."
 
     def _find_largest(self, metric: str) -> Iterator[tuple[SeriesKey, float]]:
-        for key in self._data.keys(metric):
-            value = self._find_extreme(key, largest=True)
+        for key in self._data.list_series_keys(metric):
+            value = self._find_extreme_value(key, finds_largest=True)
             if value is not None:
                 yield key, value
 
-    def _find_extreme(self, key: SeriesKey, largest: bool) -> float | None:
+    def _find_extreme_value(self, series_key: SeriesKey, finds_largest: bool) -> float | None:
         """The largest or smallest value of a gauge around the interval; None without samples there."""
-        series = self._data.find(key.metric, key.part, key.host)
+        series = self._data.find_series(series_key.metric, series_key.part, series_key.host)
         if series is None:
             return None
         first = max(0, int(np.searchsorted(series.times, self._start, side="right")) - 1)
@@ -88,4 +88,4 @@ class _StorageState:
         values = series.values[first:last]
         if not values.size:
             return None
-        return float(values.max() if largest else values.min())
+        return float(values.max() if finds_largest else values.min())

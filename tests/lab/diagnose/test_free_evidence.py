@@ -23,7 +23,7 @@ from sonde.diagnose.diagnosis_text import list_free_evidence
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence, find_latest_joint_drop, find_origins
 from sonde.diagnose.library import find_experiment, list_causes
 from sonde.diagnose.stated_machine import StatedMachine
-from sonde.telemetry.file_format import Sample, TelemetryFile, write_telemetry
+from sonde.telemetry.file_format import Sample, TelemetryFile, encode_telemetry_lines
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
@@ -69,7 +69,7 @@ def write_run(
         cpu = (share * 20 * busy, share * 20 * (1 - busy), 0.0, 0.0)
         samples.append(Sample(EPOCH + second, "processors", {"all": cpu}))
     file = TelemetryFile("t", "n1", "sampler", 1.0, columns, samples=samples)
-    (folder / "telemetry-n1.ndjson").write_bytes(b"".join(write_telemetry(file)))
+    (folder / "telemetry-n1.ndjson").write_bytes(b"".join(encode_telemetry_lines(file)))
     return folder
 
 

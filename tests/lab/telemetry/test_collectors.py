@@ -87,8 +87,8 @@ def test_line_protocol_becomes_counters(tmp_path: Path) -> None:
     files = read_text(tmp_path, TELEGRAF)
     data = TelemetryData(list(files.values()))
     assert set(files) == {"n 7", "oss1"}
-    assert data.increase("disk_read_bytes", "sda", 1700000000, 1700000010, "n 7") == 4096
-    assert data.increase("disk_busy_s", "sda", 1700000000, 1700000010, "n 7") == pytest.approx(0.5)
+    assert data.compute_increase("disk_read_bytes", "sda", 1700000000, 1700000010, "n 7") == 4096
+    assert data.compute_increase("disk_busy_s", "sda", 1700000000, 1700000010, "n 7") == pytest.approx(0.5)
     (sample,) = files["oss1"].samples
     assert dict(sample.parts) == {"fs1-OST0000": (100, 200, 4, 5)}
     assert files["oss1"].unreadable_lines == 1
@@ -99,7 +99,7 @@ def test_scrapes_of_an_exporter_become_counters(tmp_path: Path) -> None:
     text = "".join(f"{when}\n{EXPORTER.replace('READ', value)}" for when, value in scrapes)
     file = read_text(tmp_path, text)["n1"]
     data = TelemetryData([file])
-    assert data.increase("disk_read_bytes", "sda", 1700000000, 1700000005) == 1.5e6
+    assert data.compute_increase("disk_read_bytes", "sda", 1700000000, 1700000005) == 1.5e6
     parts = {(sample.source, part): values for sample in file.samples for part, values in sample.parts.items()}
     expected = {
         ("lustre-jobs:job_read_bytes", "fs1-OST0000 24"): (4096,),

@@ -12,11 +12,11 @@ import pytest
 
 from sonde.model.errors import UserError
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import TelemetryFile, write_telemetry
+from sonde.telemetry.file_format import TelemetryFile, encode_telemetry_lines
 from sonde.telemetry.foreign_files import read_foreign_telemetry
-from sonde.telemetry.imports import TelemetryDefaults, cut_to_interval
+from sonde.telemetry.imports import TelemetryDefaults, cut_files_to_interval
 from sonde.telemetry.list import TELEMETRY_FORMATS
-from sonde.telemetry.sources.lustre import parse_stats, summarize_client, summarize_target
+from sonde.telemetry.sources.lustre import parse_stats_file, summarize_client, summarize_target
 
 STATS_1_8 = """\
 snapshot_time             1284241188.775657 secs.usecs
@@ -56,19 +56,19 @@ def read_text(tmp_path: Path, text: str, host: str = "server", **defaults: Any) 
 
 
 def test_stats_of_lustre_1_8_have_no_request_latencies() -> None:
-    stats = parse_stats(STATS_1_8)
+    stats = parse_stats_file(STATS_1_8)
     assert stats.time == 1284241188.775657
     assert summarize_target(stats) == (471987441490, 104857600, 1023683, 100, None, None, 0, None)
 
 
 def test_stats_of_lustre_2_15_have_latencies_in_microseconds() -> None:
-    values = summarize_target(parse_stats(STATS_2_15))
+    values = summarize_target(parse_stats_file(STATS_2_15))
     assert values[:6] == pytest.approx((7153090166784, 40960, 1705491, 10, 3265.635927, 0.0015))
     assert values[6:] == pytest.approx((320034 + 5, 115.926351 + 7e-6))
 
 
 def test_line_of_a_client_counts_calls_on_names() -> None:
-    stats = parse_stats(
+    stats = parse_stats_file(
         "snapshot_time 1.5 secs.usecs\nread_bytes 3 samples [bytes] 1 2 5\nopen 7 samples [regs]\n"
         "close 7 samples [regs]\nioctl 9 samples [regs]\n"
     )
@@ -82,7 +82,7 @@ def test_repeated_lctl_output_becomes_series(tmp_path: Path) -> None:
     text += "obdfilter.fs1-OST0004.stats=\ngarbage\n"
     (file,) = read_text(tmp_path, text, host="oss1")
     data = TelemetryData([file])
-    grown = data.increase("target_read_bytes", "fs1-OST0003", 1284241188.775657, 1284241198.775657, "oss1")
+    grown = data.compute_increase("target_read_bytes", "fs1-OST0003", 1284241188.775657, 1284241198.775657, "oss1")
     assert grown == pytest.approx(471988490066 - 471987441490)
     assert file.columns.keys() == {"lustre-targets", "lustre-client"}
     assert file.unreadable_lines == 1
@@ -109,7 +109,7 @@ def test_lmt_rows_use_the_given_zone(tmp_path: Path) -> None:
 def test_lmt_rows_of_the_simulator_are_read(tmp_path: Path) -> None:
     text = "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n1408795200.000,fs1-OST0000,0,0\n1408795205.000,fs1-OST0000,5,7\n"
     data = TelemetryData(read_text(tmp_path, text))
-    assert data.increase("target_written_bytes", "fs1-OST0000", 1408795200, 1408795205) == 7
+    assert data.compute_increase("target_written_bytes", "fs1-OST0000", 1408795200, 1408795205) == 7
 
 
 def test_mmpmon_counts_bytes_and_calls_of_a_file_system(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_values_that_are_not_finite_are_unknown(tmp_path: Path) -> None:
         tmp_path, MMPMON.replace("_bw_ 314572800", "_bw_ 1e999") + MMPMON.replace("_tu_ 4", "_tu_ 1e999 4")
     )
     assert [sample.parts["gpfs2"][:2] for sample in file.samples] == [(6291456, None)]
-    assert b"".join(write_telemetry(file)).count(b"null") == 1
+    assert b"".join(encode_telemetry_lines(file)).count(b"null") == 1
 
 
 def sadf_document(**disk: Any) -> str:
@@ -160,7 +160,7 @@ def test_prometheus_aliases_give_one_metric(tmp_path: Path) -> None:
     ]
     document = {"status": "success", "data": {"resultType": "matrix", "result": series}}
     (file,) = read_text(tmp_path, json.dumps(document))
-    assert TelemetryData([file]).increase("target_read_bytes", "fs1-OST0000", 10, 20, "oss1") == 2048
+    assert TelemetryData([file]).compute_increase("target_read_bytes", "fs1-OST0000", 10, 20, "oss1") == 2048
     assert file.unreadable_lines == 1
 
 
@@ -204,6 +204,6 @@ def test_format_names_are_unique_and_begin_with_the_program() -> None:
 def test_cut_keeps_one_sample_before_and_after_the_interval(tmp_path: Path) -> None:
     rows = "".join(f"{time},a,{time},0\n" for time in range(0, 100, 10))
     files = read_text(tmp_path, "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n" + rows, zone=UTC)
-    (file,) = cut_to_interval(files, 35, 55)
+    (file,) = cut_files_to_interval(files, 35, 55)
     assert [sample.time for sample in file.samples] == [30, 40, 50, 60]
-    assert TelemetryData([file]).increase("target_read_bytes", "a", 35, 55) == pytest.approx(20)
+    assert TelemetryData([file]).compute_increase("target_read_bytes", "a", 35, 55) == pytest.approx(20)

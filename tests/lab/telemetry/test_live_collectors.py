@@ -57,8 +57,8 @@ def require_agreement(compare: Callable[[Path], tuple[float | None, float]], fol
 def find_device(data: TelemetryData, start: float, stop: float) -> tuple[str, float]:
     """The whole device that wrote most in the interval, and how much."""
     grown = {
-        key.part: data.increase("disk_written_bytes", key.part, start, stop) or 0.0
-        for key in data.keys("disk_written_bytes")
+        key.part: data.compute_increase("disk_written_bytes", key.part, start, stop) or 0.0
+        for key in data.list_series_keys("disk_written_bytes")
     }
     device = max(grown, key=lambda part: grown[part])
     return device, grown[device]
@@ -185,9 +185,9 @@ def compare_with_node_exporter(tmp_path: Path) -> tuple[float | None, float]:
     other, sampled = TelemetryData([foreign]), TelemetryData(read_telemetry_files(tmp_path))
     start, stop = foreign.samples[0].time, foreign.samples[-1].time
     device, written = find_device(sampled, start, stop)
-    memory = other.mean("memory_available_bytes", "", start, stop)
-    assert memory == pytest.approx(sampled.mean("memory_available_bytes", "", start, stop), rel=0.1)
-    return other.increase("disk_written_bytes", device, start, stop), written
+    memory = other.compute_mean("memory_available_bytes", "", start, stop)
+    assert memory == pytest.approx(sampled.compute_mean("memory_available_bytes", "", start, stop), rel=0.1)
+    return other.compute_increase("disk_written_bytes", device, start, stop), written
 
 
 @contextmanager
@@ -236,4 +236,4 @@ def compare_with_prometheus(tmp_path: Path) -> tuple[float | None, float]:
     other, sampled = TelemetryData([foreign]), TelemetryData(read_telemetry_files(tmp_path))
     start, stop = foreign.samples[0].time, foreign.samples[-1].time
     device, written = find_device(sampled, start, stop)
-    return other.increase("disk_written_bytes", device, start, stop), written
+    return other.compute_increase("disk_written_bytes", device, start, stop), written

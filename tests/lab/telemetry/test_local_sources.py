@@ -14,10 +14,10 @@ from sonde.telemetry.source import LocalSource, UnavailableSourceError
 from sonde.telemetry.sources import cgroup, infiniband, lustre
 from sonde.telemetry.sources.disks import parse_diskstats
 from sonde.telemetry.sources.memory import parse_meminfo, parse_vmstat
-from sonde.telemetry.sources.network import parse_net_dev, parse_tcp
+from sonde.telemetry.sources.network import parse_net_dev, parse_tcp_segments
 from sonde.telemetry.sources.nfs import parse_mountstats
 from sonde.telemetry.sources.pressure import parse_pressure
-from sonde.telemetry.sources.processors import parse_stat
+from sonde.telemetry.sources.processors import parse_processor_times
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -77,7 +77,7 @@ def test_missing_member_of_vmstat_is_unknown_not_zero() -> None:
 
 def test_processor_times_are_seconds() -> None:
     text = "cpu  100 20 30 400 50 6 4 7 0 0\ncpu0 60 10 20 200 25 3 2 7 0 0\nintr 999 1 2 3\nctxt 77\nbtime 1\n"
-    readings = parse_stat({"proc/stat": text})
+    readings = parse_processor_times({"proc/stat": text})
     expected = [value * TICK_S for value in (120, 40, 400, 50, 7, 160)]
     assert readings["all"] == pytest.approx((*expected, 77, 999))
     assert readings["cpu0"][5] == pytest.approx(95 * TICK_S)
@@ -97,8 +97,8 @@ def test_interfaces_add_errors_and_drops() -> None:
 
 def test_tcp_counters_are_found_by_their_names() -> None:
     text = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn OutSegs RetransSegs\nTcp: 200 -1 5000 12\nUdp: A\nUdp: 1\n"
-    assert parse_tcp(text) == {"tcp": (5000.0, 12.0)}
-    assert parse_tcp("") == {}
+    assert parse_tcp_segments(text) == {"tcp": (5000.0, 12.0)}
+    assert parse_tcp_segments("") == {}
 
 
 @pytest.mark.parametrize("source", LOCAL_SOURCES, ids=lambda source: source.name)

@@ -13,7 +13,7 @@ from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.foreign_files import read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults
 from sonde.telemetry.sources import lustre_health, lustre_histograms, lustre_jobs
-from sonde.telemetry.sources.lustre_health import parse_health, parse_recovery
+from sonde.telemetry.sources.lustre_health import parse_health_check, parse_recovery_status
 from sonde.telemetry.sources.lustre_histograms import parse_histograms, parse_outstanding_requests
 from sonde.telemetry.sources.lustre_jobs import parse_job_stats
 
@@ -127,8 +127,8 @@ def test_repeated_job_stats_become_a_series_of_each_job(tmp_path: Path) -> None:
         for when, block in ((1000000000, JOBS_2_10), (1000000010, later))
     )
     data = TelemetryData([read_text(tmp_path, text)])
-    assert data.increase("job_read_bytes", "fs1-OST0003 24", 1000000000, 1000000010) == 512000
-    assert data.increase("job_written_bytes", "fs1-OST0003 cp.1000", 1000000000, 1000000010) == 0
+    assert data.compute_increase("job_read_bytes", "fs1-OST0003 24", 1000000000, 1000000010) == 512000
+    assert data.compute_increase("job_written_bytes", "fs1-OST0003 cp.1000", 1000000000, 1000000010) == 0
 
 
 def test_histograms_of_a_target_have_a_value_for_each_bin() -> None:
@@ -152,9 +152,9 @@ def test_histograms_of_a_client_and_its_open_requests(tmp_path: Path) -> None:
 
 
 def test_health_names_the_device_that_is_not_healthy() -> None:
-    assert parse_health("healthy\n") == {"": (1,)}
+    assert parse_health_check("healthy\n") == {"": (1,)}
     unhealthy = "device fs1-OST0002 reported unhealthy\nNOT HEALTHY\n"
-    assert parse_health(unhealthy) == {"": (0,), "fs1-OST0002": (0,)}
+    assert parse_health_check(unhealthy) == {"": (0,), "fs1-OST0002": (0,)}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_health_names_the_device_that_is_not_healthy() -> None:
     ids=["recovering", "complete", "inactive"],
 )
 def test_recovery_states(text: str, values: tuple[float | None, ...]) -> None:
-    assert parse_recovery(text) == values
+    assert parse_recovery_status(text) == values
 
 
 def test_outputs_without_a_time_need_a_line_with_one(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from sonde.model.run import RecordedRun, read_run
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import Sample, TelemetryFile
-from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, summarize_phase
+from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_telemetry_gaps, summarize_phase_telemetry
 
 EPOCH = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
 GIB = 1 << 30
@@ -54,7 +54,7 @@ def sample_device(
 
 
 def summarize(run: RecordedRun, data: TelemetryData) -> PhaseTelemetry:
-    summary = summarize_phase(run, run.phases[0], data)
+    summary = summarize_phase_telemetry(run, run.phases[0], data)
     assert summary is not None
     return summary
 
@@ -68,39 +68,41 @@ def test_numbers_of_the_device_are_those_of_the_phase_only(tmp_path: Path) -> No
     assert device.read_latency_s == pytest.approx(0.01)
     assert device.write_latency_s is None
     assert summary.coverage == pytest.approx(GIB / (GIB + 5632))
-    assert summary.describe() == []
+    assert summary.describe_in_sentences() == []
 
 
 def test_busy_device_is_named_as_the_limit_with_its_queue(tmp_path: Path) -> None:
-    (sentence,) = summarize(write_record(tmp_path), sample_device(written=GIB / 0.55, busy=19.6, queue=640)).describe()
+    (sentence,) = summarize(
+        write_record(tmp_path), sample_device(written=GIB / 0.55, busy=19.6, queue=640)
+    ).describe_in_sentences()
     assert sentence.startswith("sda was busy 98\xa0% of the time with 32.0 requests outstanding: the device limits")
 
 
 def test_traffic_of_others_is_stated_as_a_ratio(tmp_path: Path) -> None:
-    (sentence,) = summarize(write_record(tmp_path), sample_device(written=3 * GIB / 0.55)).describe()
+    (sentence,) = summarize(write_record(tmp_path), sample_device(written=3 * GIB / 0.55)).describe_in_sentences()
     assert "sda moved 3.22\xa0GB, 3.0 times the 1.07\xa0GB of this phase" in sentence
 
 
 @pytest.mark.parametrize(("op", "ending"), [("read", "the rest came from memory"), ("write", "the rest stayed in")])
 def test_bytes_that_never_reached_the_device_are_stated(tmp_path: Path, op: str, ending: str) -> None:
-    (sentence,) = summarize(write_record(tmp_path, op), sample_device(written=GIB / 2)).describe()
+    (sentence,) = summarize(write_record(tmp_path, op), sample_device(written=GIB / 2)).describe_in_sentences()
     assert ending in sentence
 
 
 def test_stolen_processor_time_is_stated(tmp_path: Path) -> None:
     data = sample_device(written=GIB / 0.55, idle=15, steal=2)
-    (sentence,) = summarize(write_record(tmp_path), data).describe()
+    (sentence,) = summarize(write_record(tmp_path), data).describe_in_sentences()
     assert sentence == "The hypervisor gave 10\xa0% of the processor time of n1 to other guests."
 
 
 def test_record_without_exact_start_has_no_summary(tmp_path: Path) -> None:
     run = write_record(tmp_path, started="2026-11-20T12:00:00Z")
-    assert summarize_phase(run, run.phases[0], sample_device()) is None
+    assert summarize_phase_telemetry(run, run.phases[0], sample_device()) is None
 
 
 def test_phase_that_samples_do_not_cover_has_no_summary(tmp_path: Path) -> None:
     run = write_record(tmp_path, started="2026-11-20T11:59:50.000000Z")
-    assert summarize_phase(run, run.phases[0], sample_device()) is None
+    assert summarize_phase_telemetry(run, run.phases[0], sample_device()) is None
 
 
 def test_samples_far_from_the_ends_of_a_phase_give_no_summary(tmp_path: Path) -> None:
@@ -117,7 +119,7 @@ def test_samples_far_from_the_ends_of_a_phase_give_no_summary(tmp_path: Path) ->
             )
         ]
     )
-    assert summarize_phase(run, run.phases[0], far) is None
+    assert summarize_phase_telemetry(run, run.phases[0], far) is None
 
 
 def test_samples_of_a_host_outside_the_run_are_reported(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_samples_of_a_host_outside_the_run_are_reported(tmp_path: Path) -> None:
             )
         ]
     )
-    assert summarize_phase(run, run.phases[0], other) is None
-    assert describe_gaps(run, other) == ["Counters were sampled on login1, which is no node of this run."]
-    assert describe_gaps(run, sample_device()) == []
-    assert describe_gaps(run, TelemetryData([])) == []
+    assert summarize_phase_telemetry(run, run.phases[0], other) is None
+    assert describe_telemetry_gaps(run, other) == ["Counters were sampled on login1, which is no node of this run."]
+    assert describe_telemetry_gaps(run, sample_device()) == []
+    assert describe_telemetry_gaps(run, TelemetryData([])) == []

@@ -10,7 +10,7 @@ import pytest
 
 from sonde.conduct.sampling import describe_lost_sources
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import parse_telemetry, read_telemetry_files, write_telemetry
+from sonde.telemetry.file_format import encode_telemetry_lines, parse_telemetry_lines, read_telemetry_files
 from sonde.telemetry.sampler import Sampler
 from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError
 
@@ -41,7 +41,7 @@ def sample(path: Path, sources: list[LocalSource], count: int) -> None:
     """`count` samples: one on entering, one on leaving, the others in between."""
     with Sampler(path, 3600, sources) as sampler:
         for _ in range(count - 2):
-            sampler.sample()
+            sampler.take_sample()
 
 
 def test_unchanged_parts_are_omitted_and_read_back_as_unchanged(tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_unchanged_parts_are_omitted_and_read_back_as_unchanged(tmp_path: Path) 
     ]
     times = [line["time"] for line in lines[1:]]
     data = TelemetryData(read_telemetry_files(tmp_path))
-    assert data.increase("disk_read_bytes", "sdb", times[0], times[1]) == 0
-    assert data.increase("disk_read_bytes", "sdb", times[1], times[2]) == pytest.approx(10)
-    assert data.increase("disk_read_bytes", "sda", times[0], times[2]) == pytest.approx(200)
+    assert data.compute_increase("disk_read_bytes", "sdb", times[0], times[1]) == 0
+    assert data.compute_increase("disk_read_bytes", "sdb", times[1], times[2]) == pytest.approx(10)
+    assert data.compute_increase("disk_read_bytes", "sda", times[0], times[2]) == pytest.approx(200)
 
 
 def test_vanished_source_is_recorded_and_the_others_go_on(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_vanished_source_is_recorded_and_the_others_go_on(tmp_path: Path) -> Non
 def test_vanished_source_is_a_finding_of_the_run(tmp_path: Path) -> None:
     with Sampler(tmp_path / "telemetry.ndjson", 3600, [counting_source([{"sda": (1, 1)}])]) as sampler:
         assert describe_lost_sources(sampler) == []
-        sampler.sample()
+        sampler.take_sample()
     (finding,) = describe_lost_sources(sampler)
     assert (finding["id"], finding["severity"]) == ("telemetry_lost", "info")
     assert finding["text"].startswith("The counters of disks on ")
@@ -125,7 +125,7 @@ def test_cut_file_keeps_the_complete_lines(tmp_path: Path) -> None:
 def test_malformed_line_is_counted_and_skipped(line: bytes) -> None:
     header = b'{"type":"telemetry","schema":"sonde-telemetry/1","host":"h","sources":{"disks":["disk_reads","x"]}}\n'
     good = b'{"type":"sample","time":2,"disks":{"sda":[3,4]}}\n'
-    file = parse_telemetry("t", [header, line, good])
+    file = parse_telemetry_lines("t", [header, line, good])
     assert file.unreadable_lines == 1
     assert [(entry.time, dict(entry.parts)) for entry in file.samples] == [(2.0, {"sda": (3.0, 4.0)})]
 
@@ -134,5 +134,5 @@ def test_written_file_reads_back_the_same(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.ndjson"
     sample(path, [counting_source([{"sda": (1, None)}, {"sda": (2, 7)}]), absent_source()], 3)
     (file,) = read_telemetry_files(tmp_path)
-    again = parse_telemetry(file.name, write_telemetry(file))
+    again = parse_telemetry_lines(file.name, encode_telemetry_lines(file))
     assert again == file

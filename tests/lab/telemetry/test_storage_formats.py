@@ -147,9 +147,9 @@ def test_ceph_counters_are_those_of_the_named_osd(tmp_path: Path) -> None:
         for when, read in ((1700000000, 100), (1700000010, 300))
     )
     data = TelemetryData([read_text(tmp_path, text)])
-    assert data.increase("target_read_bytes", "osd.0", 1700000000, 1700000010) == 200
-    assert data.increase("target_written_bytes", "osd.3", 1700000000, 1700000010) == 200
-    assert data.increase("target_write_s", "osd.3", 1700000000, 1700000010) == 0
+    assert data.compute_increase("target_read_bytes", "osd.0", 1700000000, 1700000010) == 200
+    assert data.compute_increase("target_written_bytes", "osd.3", 1700000000, 1700000010) == 200
+    assert data.compute_increase("target_write_s", "osd.3", 1700000000, 1700000010) == 0
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["before 14", "since 14"])

@@ -16,7 +16,13 @@ from sonde.model.escaping import escape_line
 from sonde.model.run import RecordedRun
 from sonde.report.sections.section import PhaseSection, Place
 from sonde.telemetry.data import TelemetryData, load_telemetry
-from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_epoch, format_device, summarize_phase
+from sonde.telemetry.phase_telemetry import (
+    PhaseTelemetry,
+    describe_telemetry_gaps,
+    find_epoch,
+    format_device,
+    summarize_phase_telemetry,
+)
 
 # Fewer sampling intervals make no curve.
 _FEWEST_INTERVALS = 3
@@ -24,7 +30,7 @@ _FEWEST_INTERVALS = 3
 
 def _draw_telemetry(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
     data = load_telemetry(run.folder)
-    summary = summarize_phase(run, assessed.phase, data)
+    summary = summarize_phase_telemetry(run, assessed.phase, data)
     if summary is None or summary.device is None:
         return
     chart = build_device_chart(run, assessed, data, summary)
@@ -64,7 +70,11 @@ def build_device_chart(
     busy_panel.add_path(
         "count", busy_panel.make_area_path(positions, [0.0] * len(fractions), fractions), "Busy fraction"
     )
-    sentences = [f"{format_device(device)}.", *phase_telemetry.describe(), *describe_gaps(run, telemetry)]
+    sentences = [
+        f"{format_device(device)}.",
+        *phase_telemetry.describe_in_sentences(),
+        *describe_telemetry_gaps(run, telemetry),
+    ]
     return Chart(
         kind="device",
         title="The device during this phase",
@@ -79,7 +89,7 @@ def _sum_rates_within_phase(
     telemetry: TelemetryData, metrics: tuple[str, ...], device: str, start_s: float, stop_s: float, host: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges of the sampling intervals within the phase, and the sum of the rates of the metrics in each."""
-    series = [entry for metric in metrics if (entry := telemetry.find(metric, device, host)) is not None]
+    series = [entry for metric in metrics if (entry := telemetry.find_series(metric, device, host)) is not None]
     if len(series) < len(metrics):
         return np.array([]), np.array([])
     inside = series[0].times[(series[0].times > start_s) & (series[0].times < stop_s)]

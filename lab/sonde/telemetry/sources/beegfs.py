@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
 
 _KIB, _MIB = 1024, 1 << 20
 _SERVER_COLUMNS = (
@@ -26,17 +26,17 @@ _TIME_INDEX = re.compile(r"^===== time index: (\d+)")
 _STATISTIC = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
 
 
-def is_server_output(text: str) -> bool:
+def is_serverstats_output(output_text: str) -> bool:
     """Whether a text has a table of beegfs-ctl --serverstats."""
-    return _TITLE.search(text) is not None
+    return _TITLE.search(output_text) is not None
 
 
-def read_server_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates, queue and busy threads of each server, or of all together (part "")."""
     builder = TelemetryBuilder("beegfs-servers")
     titles: list[str] = []
     time_index: float | None = None
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         if match := _TIME_INDEX.match(line):
             time_index = float(match[1])
         elif match := _TITLE.match(line):
@@ -48,41 +48,41 @@ def read_server_output(text: str, defaults: TelemetryDefaults) -> list[Telemetry
                 builder.unreadable_lines += 1
                 continue
             values = (
-                _scale(row.get("read_KiB"), _KIB),
-                _scale(row.get("write_KiB"), _KIB),
-                *(_scale(row[title]) for title in ("reqs", "qlen", "bsy")),
+                _scale_number(row.get("read_KiB"), _KIB),
+                _scale_number(row.get("write_KiB"), _KIB),
+                *(_scale_number(row[title]) for title in ("reqs", "qlen", "bsy")),
             )
             part = row.get("name") or row.get("nodeID", "")
-            builder.add(defaults.host, "beegfs-servers", _SERVER_COLUMNS, time, part, values)
-    return builder.build()
+            builder.add_sample(telemetry_defaults.host, "beegfs-servers", _SERVER_COLUMNS, time, part, values)
+    return builder.build_files()
 
 
-def is_client_output(text: str) -> bool:
+def is_clientstats_output(output_text: str) -> bool:
     """Whether a text has lines of beegfs-ctl --clientstats."""
-    return "[sum]" in text and _STATISTIC.search(text) is not None
+    return "[sum]" in output_text and _STATISTIC.search(output_text) is not None
 
 
-def read_client_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_clientstats_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates of each client; part "" is the sum that beegfs-ctl prints. Metadata servers report requests only."""
     builder = TelemetryBuilder("beegfs-clients")
-    for time, output in split_at_times(text, defaults.zone):
+    for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
         for line in output.splitlines():
             statistics = {name: float(value) for value, name in _STATISTIC.findall(line)}
             if "sum" not in statistics:
                 continue
             client = line.split()[0].rstrip(":")
             values = (
-                _scale(statistics.get("MiB-rd/s"), _MIB),
-                _scale(statistics.get("MiB-wr/s"), _MIB),
+                _scale_number(statistics.get("MiB-rd/s"), _MIB),
+                _scale_number(statistics.get("MiB-wr/s"), _MIB),
                 statistics["sum"],
             )
             part = "" if client == "Sum" else client
-            builder.add(defaults.host, "beegfs-clients", _CLIENT_COLUMNS, time, part, values)
-    return builder.build()
+            builder.add_sample(telemetry_defaults.host, "beegfs-clients", _CLIENT_COLUMNS, time, part, values)
+    return builder.build_files()
 
 
-def _scale(value: str | float | None, factor: int = 1) -> float | None:
-    return None if value is None else float(value) * factor
+def _scale_number(number_text: str | float | None, factor: int = 1) -> float | None:
+    return None if number_text is None else float(number_text) * factor
 
 
 _REMEDY = "run it on a BeeGFS client or server; it is part of the package beegfs-utils."
@@ -91,14 +91,14 @@ SERVER_FORMAT = TelemetryFormat(
     "BeeGFS: beegfs-ctl --serverstats --nodetype=storage --perserver --names --interval=1",
     "beegfs-ctl",
     _REMEDY,
-    is_server_output,
-    read_server_output,
+    is_serverstats_output,
+    read_serverstats_output,
 )
 CLIENT_FORMAT = TelemetryFormat(
     "beegfs-clients",
     "BeeGFS: beegfs-ctl --clientstats --nodetype=storage --interval=0, repeated, with `date +%s` before each",
     "beegfs-ctl",
     _REMEDY,
-    is_client_output,
-    read_client_output,
+    is_clientstats_output,
+    read_clientstats_output,
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
 
 _COLUMNS = (
     "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
@@ -24,47 +24,51 @@ _NAME = re.compile(r"^(osd\.\d+)\s*$", re.MULTILINE)
 _DECODER = json.JSONDecoder()
 
 
-def is_ceph_output(text: str) -> bool:
+def is_osd_perf_output(output_text: str) -> bool:
     """Whether a text has outputs of perf dump of an OSD, or of osd perf."""
-    return '"osd_perf_infos"' in text or ('"op_w_in_bytes"' in text and '"op_r_out_bytes"' in text)
+    return '"osd_perf_infos"' in output_text or ('"op_w_in_bytes"' in output_text and '"op_r_out_bytes"' in output_text)
 
 
-def read_ceph_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_osd_perf_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Counters and latencies of OSDs; the part is osd.N, or "osd" when no line says which."""
     builder = TelemetryBuilder("ceph")
-    for time, output in split_at_times(text, defaults.zone):
-        for name, document in _find_documents(output):
+    for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
+        for name, document in _iterate_osd_documents(output):
             infos = document.get("osd_perf_infos") or (document.get("osdstats") or {}).get("osd_perf_infos")
             if infos is not None:
                 for entry in infos:
                     latencies = entry["perf_stats"]
                     values = (latencies["commit_latency_ms"] / 1000, latencies["apply_latency_ms"] / 1000)
-                    builder.add(defaults.host, "ceph-latencies", _LATENCY_COLUMNS, time, f"osd.{entry['id']}", values)
+                    builder.add_sample(
+                        telemetry_defaults.host, "ceph-latencies", _LATENCY_COLUMNS, time, f"osd.{entry['id']}", values
+                    )
             elif isinstance(counters := document.get("osd"), Mapping):
-                builder.add(defaults.host, "ceph-targets", _COLUMNS, time, name or "osd", _summarize(counters))
+                builder.add_sample(
+                    telemetry_defaults.host, "ceph-targets", _COLUMNS, time, name or "osd", _select_osd_values(counters)
+                )
             else:
                 builder.unreadable_lines += 1
-    return builder.build()
+    return builder.build_files()
 
 
-def _find_documents(output: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _iterate_osd_documents(output_text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The JSON documents in an output, each with the name of the OSD in the text before it."""
     position = 0
-    while (start := output.find("{", position)) >= 0:
-        names = _NAME.findall(output[position:start])
-        document, position = _DECODER.raw_decode(output, start)
+    while (start := output_text.find("{", position)) >= 0:
+        names = _NAME.findall(output_text[position:start])
+        document, position = _DECODER.raw_decode(output_text, start)
         if isinstance(document, Mapping):
             yield names[-1] if names else "", document
 
 
-def _summarize(counters: Mapping[str, Any]) -> tuple[float, ...]:
+def _select_osd_values(osd_counters: Mapping[str, Any]) -> tuple[float, ...]:
     return (
-        float(counters["op_r_out_bytes"]),
-        float(counters["op_w_in_bytes"]),
-        float(counters["op_r"]),
-        float(counters["op_w"]),
-        float(counters["op_r_latency"]["sum"]),
-        float(counters["op_w_latency"]["sum"]),
+        float(osd_counters["op_r_out_bytes"]),
+        float(osd_counters["op_w_in_bytes"]),
+        float(osd_counters["op_r"]),
+        float(osd_counters["op_w"]),
+        float(osd_counters["op_r_latency"]["sum"]),
+        float(osd_counters["op_w_latency"]["sum"]),
     )
 
 
@@ -74,6 +78,6 @@ CEPH_FORMAT = TelemetryFormat(
     " each",
     "ceph",
     "run it where the keyring of the cluster is; it is part of the package ceph-common.",
-    is_ceph_output,
-    read_ceph_output,
+    is_osd_perf_output,
+    read_osd_perf_output,
 )

@@ -10,10 +10,10 @@ from sonde.telemetry.source import LocalSource, Readings, SourceReader, Unavaila
 _KEYS = ("rbytes", "wbytes", "rios", "wios")
 
 
-def parse_io_stat(text: str) -> Readings:
+def parse_io_stat(io_stat_text: str) -> Readings:
     """The counters of every device, by its major and minor number, in the order of the columns of `SOURCE`."""
     readings: Readings = {}
-    for line in text.splitlines():
+    for line in io_stat_text.splitlines():
         device, *fields = line.split()
         pairs = dict(field.split("=", 1) for field in fields if "=" in field)
         if all(pairs.get(key, "").isdigit() for key in _KEYS):
@@ -21,9 +21,9 @@ def parse_io_stat(text: str) -> Readings:
     return readings
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_io_stat_reader(file_system_root: Path) -> SourceReader:
     try:
-        membership = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
+        membership = (file_system_root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UnavailableSourceError(f"/proc/self/cgroup: {error.strerror}; mount /proc.") from None
     group = next((line[3:] for line in membership.splitlines() if line.startswith("0::")), None)
@@ -33,7 +33,7 @@ def _open_reader(root: Path) -> SourceReader:
         )
     path = f"sys/fs/cgroup{group.rstrip('/')}/io.stat"
     return open_kernel_files(
-        root,
+        file_system_root,
         (path,),
         lambda texts: parse_io_stat(texts[path]),
         "the root group has none; elsewhere enable the io controller in cgroup.subtree_control.",
@@ -45,5 +45,5 @@ SOURCE = LocalSource(
     "bytes and requests of the control group of this process, by device",
     "node",
     ("cgroup_read_bytes", "cgroup_written_bytes", "cgroup_reads", "cgroup_writes"),
-    _open_reader,
+    _open_io_stat_reader,
 )

@@ -44,59 +44,74 @@ _MEMORY: _Columns = {
 _WHOLE_NODE = {"all-disks": _ALL_DISKS, "all-interfaces": _INTERFACES, "processors": _PROCESSORS, "memory": _MEMORY}
 
 
-def is_collectl_output(text: str) -> bool:
+def is_collectl_output(output_text: str) -> bool:
     """Whether a text is collectl's plot format."""
-    return _HEADER.search(text) is not None
+    return _HEADER.search(output_text) is not None
 
 
-def read_collectl_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_collectl_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates of disks and interfaces, processor shares and memory; the header may come again with other columns."""
     builder = TelemetryBuilder("collectl")
-    host_line = _HOST.search(text)
-    host = host_line[1] if host_line else defaults.host
+    host_line = _HOST.search(output_text)
+    host = host_line[1] if host_line else telemetry_defaults.host
     titles: list[str] = []
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         if line.startswith("#Date Time "):
             titles = line.removeprefix("#").split()
         elif titles and line[:1].isdigit():
-            row, time = _parse_row(titles, line.split(), defaults)
+            row, time = _parse_row(titles, line.split(), telemetry_defaults)
             if time is None:
                 builder.unreadable_lines += 1
                 continue
             _add_row(builder, host, time, row)
-    return builder.build()
+    return builder.build_files()
 
 
 def _parse_row(
-    titles: list[str], fields: list[str], defaults: TelemetryDefaults
+    column_titles: list[str], row_fields: list[str], telemetry_defaults: TelemetryDefaults
 ) -> tuple[dict[str, float], float | None]:
     """The numbers of a row by title, and its time; no time when the row does not fit its header."""
-    if len(fields) != len(titles):
+    if len(row_fields) != len(column_titles):
         return {}, None
     row = {}
     try:
-        for title, value in zip(titles[2:], fields[2:], strict=True):
+        for title, value in zip(column_titles[2:], row_fields[2:], strict=True):
             if not title.endswith("Name"):  # the only columns of text
                 row[title] = float(value)
-        date = f"{fields[0][:4]}-{fields[0][4:6]}-{fields[0][6:8]}" if fields[0].isdigit() else fields[0]
-        return row, parse_local_time(f"{date}T{fields[1]}", defaults.zone)
+        date = (
+            f"{row_fields[0][:4]}-{row_fields[0][4:6]}-{row_fields[0][6:8]}"
+            if row_fields[0].isdigit()
+            else row_fields[0]
+        )
+        return row, parse_local_time(f"{date}T{row_fields[1]}", telemetry_defaults.zone)
     except ValueError:
         return {}, None
 
 
-def _add_row(builder: TelemetryBuilder, host: str, time: float, row: Mapping[str, float]) -> None:
+def _add_row(builder: TelemetryBuilder, host: str, sample_time: float, values_by_title: Mapping[str, float]) -> None:
     for source, columns in _WHOLE_NODE.items():
-        values = _select(row, columns, "")
+        values = _select_columns_with_prefix(values_by_title, columns, "")
         if any(value is not None for value in values):
-            builder.add(host, source, tuple(columns), time, "", values)
-    disks = dict.fromkeys(match[1] for title in row if (match := _DISK.match(title)))
+            builder.add_sample(host, source, tuple(columns), sample_time, "", values)
+    disks = dict.fromkeys(match[1] for title in values_by_title if (match := _DISK.match(title)))
     for disk in disks:
-        builder.add(host, "disks", tuple(_DISK_COLUMNS), time, disk, _select(row, _DISK_COLUMNS, f"[DSK:{disk}]"))
+        builder.add_sample(
+            host,
+            "disks",
+            tuple(_DISK_COLUMNS),
+            sample_time,
+            disk,
+            _select_columns_with_prefix(values_by_title, _DISK_COLUMNS, f"[DSK:{disk}]"),
+        )
 
 
-def _select(row: Mapping[str, float], columns: _Columns, prefix: str) -> tuple[float | None, ...]:
+def _select_columns_with_prefix(
+    values_by_title: Mapping[str, float], columns: _Columns, column_prefix: str
+) -> tuple[float | None, ...]:
     return tuple(
-        sum(row[prefix + name] for name in names) * factor if all(prefix + name in row for name in names) else None
+        sum(values_by_title[column_prefix + name] for name in names) * factor
+        if all(column_prefix + name in values_by_title for name in names)
+        else None
         for names, factor in columns.values()
     )
 

@@ -11,10 +11,10 @@ SECTOR_BYTES = 512  # of the counters, whatever the device has
 _FIELDS = 14  # major, minor, name and eleven counters; newer kernels append counters of discards and flushes
 
 
-def parse_diskstats(text: str) -> Readings:
+def parse_diskstats(diskstats_text: str) -> Readings:
     """Counters of every device and partition, in the order of the columns of `SOURCE`. Ignores malformed lines."""
     readings: Readings = {}
-    for line in text.splitlines():
+    for line in diskstats_text.splitlines():
         fields = line.split()
         if len(fields) < _FIELDS:
             continue
@@ -31,23 +31,23 @@ def parse_diskstats(text: str) -> Readings:
     return readings
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_diskstats_reader(file_system_root: Path) -> SourceReader:
     try:
-        file = KernelFile(root / "proc/diskstats")
+        file = KernelFile(file_system_root / "proc/diskstats")
     except OSError as error:
         raise UnavailableSourceError(f"/proc/diskstats: {error.strerror}; mount /proc.") from None
     whole_devices: dict[str, bool] = {}  # a partition would count the same bytes again
 
-    def is_whole_device(name: str) -> bool:
-        if name not in whole_devices:
-            whole_devices[name] = (root / "sys/block" / name.replace("/", "!")).exists()
-        return whole_devices[name]
+    def is_whole_device(device_name: str) -> bool:
+        if device_name not in whole_devices:
+            whole_devices[device_name] = (file_system_root / "sys/block" / device_name.replace("/", "!")).exists()
+        return whole_devices[device_name]
 
-    def read() -> Readings:
-        parsed = parse_diskstats(file.read())
+    def read_diskstats() -> Readings:
+        parsed = parse_diskstats(file.read_text())
         return {name: values for name, values in parsed.items() if any(values) and is_whole_device(name)}
 
-    return SourceReader(read, file.close)
+    return SourceReader(read_diskstats, file.close)
 
 
 SOURCE = LocalSource(
@@ -58,5 +58,5 @@ SOURCE = LocalSource(
         "disk_reads", "disk_read_bytes", "disk_read_s", "disk_writes", "disk_written_bytes", "disk_write_s",
         "disk_busy_s", "disk_queue_s",
     ),
-    _open_reader,
+    _open_diskstats_reader,
 )  # fmt: skip

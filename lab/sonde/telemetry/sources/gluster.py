@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
 from sonde.telemetry.source import Values
 
 _COLUMNS = (
@@ -27,28 +27,30 @@ _DATA = re.compile(r"^\s*Data (Read|Written): (\d+) bytes", re.MULTILINE)
 _HOUSE_KEEPING = ("FORGET", "RELEASE", "RELEASEDIR", "READ", "WRITE", "INODELK", "FINODELK", "ENTRYLK", "LK")
 
 
-def is_profile_output(text: str) -> bool:
+def is_volume_profile_output(output_text: str) -> bool:
     """Whether a text has outputs of gluster volume profile."""
-    return "Cumulative Stats:" in text and _BRICK.search(text) is not None
+    return "Cumulative Stats:" in output_text and _BRICK.search(output_text) is not None
 
 
-def read_profile_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_volume_profile_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters of every brick."""
     builder = TelemetryBuilder("gluster")
-    for time, output in split_at_times(text, defaults.zone):
+    for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
         bricks = list(_BRICK.finditer(output))
         for brick, end in zip(bricks, [*(brick.start() for brick in bricks[1:]), len(output)], strict=bool(bricks)):
             block = output[brick.end() : end].partition("Cumulative Stats:")[2].partition("\nInterval ")[0]
             if not block:
                 builder.unreadable_lines += 1
                 continue
-            builder.add(defaults.host, "gluster-bricks", _COLUMNS, time, brick[1], _summarize(block))
-    return builder.build()
+            builder.add_sample(
+                telemetry_defaults.host, "gluster-bricks", _COLUMNS, time, brick[1], _parse_brick_values(block)
+            )
+    return builder.build_files()
 
 
-def _summarize(block: str) -> Values:
-    data = {kind: float(amount) for kind, amount in _DATA.findall(block)}
-    calls = {name: (float(count), float(mean) * 1e-6) for mean, count, name in _CALLS.findall(block)}
+def _parse_brick_values(brick_text: str) -> Values:
+    data = {kind: float(amount) for kind, amount in _DATA.findall(brick_text)}
+    calls = {name: (float(count), float(mean) * 1e-6) for mean, count, name in _CALLS.findall(brick_text)}
     reads, read_s = calls.get("READ", (0.0, 0.0))
     writes, write_s = calls.get("WRITE", (0.0, 0.0))
     names = [entry for name, entry in calls.items() if name not in _HOUSE_KEEPING]
@@ -70,6 +72,6 @@ PROFILE_FORMAT = TelemetryFormat(
     " VOLUME start",
     "gluster",
     "run it on a Gluster server; it is part of the package glusterfs-cli.",
-    is_profile_output,
-    read_profile_output,
+    is_volume_profile_output,
+    read_volume_profile_output,
 )

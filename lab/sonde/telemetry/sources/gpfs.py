@@ -19,15 +19,15 @@ _HEADS = ("_fs_io_s_", "_io_s_")
 _OK = "0"
 
 
-def is_mmpmon_output(text: str) -> bool:
+def is_mmpmon_output(output_text: str) -> bool:
     """Whether a line of the text is an answer of mmpmon with statistics."""
-    return any(line.startswith(_HEADS) for line in text.splitlines())
+    return any(line.startswith(_HEADS) for line in output_text.splitlines())
 
 
-def read_mmpmon_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_mmpmon_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters of every file system (`fs_io_s`) and of whole nodes (`io_s`, part "")."""
     builder = TelemetryBuilder("mmpmon")
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         fields = line.split()
         if not fields or fields[0] not in _HEADS:
             continue
@@ -43,10 +43,10 @@ def read_mmpmon_output(text: str, defaults: TelemetryDefaults) -> list[Telemetry
         except (KeyError, ValueError):
             builder.unreadable_lines += 1
             continue
-        host = pairs.get("_nn_") or defaults.host
+        host = pairs.get("_nn_") or telemetry_defaults.host
         source = "gpfs-file-systems" if fields[0] == "_fs_io_s_" else "gpfs-node"
-        builder.add(host, source, _COLUMNS, time, pairs.get("_fs_", ""), values)
-    return builder.build()
+        builder.add_sample(host, source, _COLUMNS, time, pairs.get("_fs_", ""), values)
+    return builder.build_files()
 
 
 MMPMON_FORMAT = TelemetryFormat(

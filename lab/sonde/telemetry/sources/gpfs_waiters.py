@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
 
 _COLUMNS = ("waiters", "waiter_longest_s")
 _LINE = re.compile(
@@ -21,15 +21,15 @@ _VARIABLE = re.compile(r"0x[0-9A-Fa-f]+|\d+(?:\.\d+){3}\S*|\b\d+\b")
 _HEAD = "=== mmdiag: waiters ==="
 
 
-def is_waiter_output(text: str) -> bool:
+def is_waiter_output(output_text: str) -> bool:
     """Whether a text has outputs of mmdiag --waiters."""
-    return _HEAD in text
+    return _HEAD in output_text
 
 
-def read_waiter_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_waiter_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Number and longest time of the waiting threads: all, and by what they wait for; ignored threads do not count."""
     builder = TelemetryBuilder("mmdiag")
-    for time, output in split_at_times(text, defaults.zone):
+    for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
         waits: dict[str, list[float]] = {"": []}
         for line in output.splitlines():
             match = _LINE.match(line.strip())
@@ -41,8 +41,10 @@ def read_waiter_output(text: str, defaults: TelemetryDefaults) -> list[Telemetry
                 for part in ("", f"{match['thread']} {wait}"):
                     waits.setdefault(part, []).append(float(match["seconds"]))
         for part, seconds in waits.items():
-            builder.add(defaults.host, "gpfs-waiters", _COLUMNS, time, part, (len(seconds), max(seconds, default=0.0)))
-    return builder.build()
+            builder.add_sample(
+                telemetry_defaults.host, "gpfs-waiters", _COLUMNS, time, part, (len(seconds), max(seconds, default=0.0))
+            )
+    return builder.build_files()
 
 
 WAITER_FORMAT = TelemetryFormat(

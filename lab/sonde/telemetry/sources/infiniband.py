@@ -19,8 +19,8 @@ _COUNTERS: tuple[tuple[tuple[str, ...], int], ...] = (
 )
 
 
-def _open_reader(root: Path) -> SourceReader:
-    ports = sorted((root / "sys/class/infiniband").glob("*/ports/*/counters"))
+def _open_port_counters_reader(file_system_root: Path) -> SourceReader:
+    ports = sorted((file_system_root / "sys/class/infiniband").glob("*/ports/*/counters"))
     files: dict[str, dict[str, KernelFile]] = {}
     for folder in ports:
         part = f"{folder.parents[2].name}:{folder.parent.name}"
@@ -33,22 +33,25 @@ def _open_reader(root: Path) -> SourceReader:
     if not files:
         raise UnavailableSourceError("/sys/class/infiniband has no port: this node has no InfiniBand; nothing to do.")
 
-    def read() -> Readings:
+    def read_port_counters() -> Readings:
         return {
-            part: tuple(_sum(counters, names, unit) for names, unit in _COUNTERS) for part, counters in files.items()
+            part: tuple(_sum_counters(counters, names, unit) for names, unit in _COUNTERS)
+            for part, counters in files.items()
         }
 
-    def close() -> None:
+    def close_port_counters() -> None:
         for counters in files.values():
             for file in counters.values():
                 file.close()
 
-    return SourceReader(read, close)
+    return SourceReader(read_port_counters, close_port_counters)
 
 
-def _sum(counters: dict[str, KernelFile], names: tuple[str, ...], unit: int) -> float | None:
-    present = [int(counters[name].read()) for name in names if name in counters]
-    return float(sum(present) * unit) if present else None
+def _sum_counters(
+    counter_files: dict[str, KernelFile], counter_names: tuple[str, ...], unit_bytes: int
+) -> float | None:
+    present = [int(counter_files[name].read_text()) for name in counter_names if name in counter_files]
+    return float(sum(present) * unit_bytes) if present else None
 
 
 SOURCE = LocalSource(
@@ -56,5 +59,5 @@ SOURCE = LocalSource(
     "bytes, errors and link failures of every InfiniBand port",
     "node",
     ("fabric_received_bytes", "fabric_sent_bytes", "fabric_errors", "fabric_link_failures"),
-    _open_reader,
+    _open_port_counters_reader,
 )

@@ -70,18 +70,18 @@ _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[iu]?$)")
 
 
-def is_line_protocol(text: str) -> bool:
+def is_influx_line_protocol(output_text: str) -> bool:
     """Whether one of the first lines is a measurement that is read here, in line protocol."""
     return any(
         (match := _LINE.match(line)) is not None and _UNESCAPED_COMMA.split(match["key"])[0] in _MEASUREMENTS
-        for line in text.splitlines()[:200]
+        for line in output_text.splitlines()[:200]
     )
 
 
-def read_line_protocol(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_influx_line_protocol(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters of the measurements that are read; the host is the tag of that name."""
     builder = TelemetryBuilder("influx")
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         match = _LINE.match(line)
         if match is None:
             builder.unreadable_lines += bool(line.strip()) and not line.startswith("#")
@@ -92,18 +92,18 @@ def read_line_protocol(text: str, defaults: TelemetryDefaults) -> list[Telemetry
             continue
         tags = {key: value.replace("\\", "") for key, _, value in (pair.partition("=") for pair in pairs)}
         fields = dict(pair.split("=", 1) for pair in _UNESCAPED_COMMA.split(match["fields"]) if "=" in pair)
-        values = tuple(_parse_field(fields.get(field), factor) for field, factor in measurement.fields.values())
+        values = tuple(_parse_scaled_field(fields.get(field), factor) for field, factor in measurement.fields.values())
         part = tags.get(measurement.tag, "")
         # A part of a job (tag jobid) is no target of its own.
         if all(value is None for value in values) or "jobid" in tags:
             continue
-        host, columns = tags.get("host", defaults.host), tuple(measurement.fields)
-        builder.add(host, measurement.source, columns, int(match["time"]) / 1e9, part, values)
-    return builder.build()
+        host, columns = tags.get("host", telemetry_defaults.host), tuple(measurement.fields)
+        builder.add_sample(host, measurement.source, columns, int(match["time"]) / 1e9, part, values)
+    return builder.build_files()
 
 
-def _parse_field(text: str | None, factor: float) -> float | None:
-    number = _NUMBER.match(text) if text else None
+def _parse_scaled_field(field_text: str | None, factor: float) -> float | None:
+    number = _NUMBER.match(field_text) if field_text else None
     return float(number[0]) * factor if number else None
 
 
@@ -112,6 +112,6 @@ LINE_FORMAT = TelemetryFormat(
     "InfluxDB line protocol: files of Telegraf (outputs.file), or influxd inspect export-lp",
     "telegraf",
     "run it on each node (package telegraf of InfluxData), or export from the server of InfluxDB.",
-    is_line_protocol,
-    read_line_protocol,
+    is_influx_line_protocol,
+    read_influx_line_protocol,
 )

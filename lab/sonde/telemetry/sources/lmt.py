@@ -22,59 +22,61 @@ _CEREBRO = re.compile(r"^(?P<time>\d+(?:\.\d+)?|\d{4}-\d\d-\d\d[T ][\d:.]+\S*)\s
 _HEAD, _PER_TARGET = 4, 15  # members before the first target: version, host, cpu, memory; members of each target
 
 
-def is_lmt_rows(text: str) -> bool:
+def is_lmt_table(output_text: str) -> bool:
     """Whether the first line names the columns of OST rows."""
-    return set(text.partition("\n")[0].strip().upper().split(",")) >= _REQUIRED
+    return set(output_text.partition("\n")[0].strip().upper().split(",")) >= _REQUIRED
 
 
-def read_lmt_rows(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_lmt_table(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rows of OSTs with a header line. The times are ISO 8601 or seconds since 1970-01-01 UTC."""
     builder = TelemetryBuilder("LMT")
-    reader = csv.DictReader(io.StringIO(text))
+    reader = csv.DictReader(io.StringIO(output_text))
     reader.fieldnames = [name.strip().upper() for name in reader.fieldnames or ()]
     for row in reader:
         try:
-            time = _parse_time(row["TIMESTAMP"], defaults)
+            time = _parse_sample_time(row["TIMESTAMP"], telemetry_defaults)
             values = (float(row["READ_BYTES"]), float(row["WRITE_BYTES"]))
-            host = row.get("HOSTNAME") or defaults.host
+            host = row.get("HOSTNAME") or telemetry_defaults.host
         except (TypeError, ValueError):
             builder.unreadable_lines += 1
             continue
-        builder.add(host, "lustre-targets", _COLUMNS, time, row["OST_NAME"], values)
-    return builder.build()
+        builder.add_sample(host, "lustre-targets", _COLUMNS, time, row["OST_NAME"], values)
+    return builder.build_files()
 
 
-def is_cerebro_text(text: str) -> bool:
+def is_cerebro_output(output_text: str) -> bool:
     """Whether the first line is a time and an OST string of version 2."""
-    return bool(_CEREBRO.match(text.partition("\n")[0].strip()))
+    return bool(_CEREBRO.match(output_text.partition("\n")[0].strip()))
 
 
-def read_cerebro_text(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_cerebro_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Lines of a time and an OST string."""
     builder = TelemetryBuilder("cerebro")
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         match = _CEREBRO.match(line.strip())
         members = match["version"].rstrip(";").split(";") if match else []
         if match is None or len(members) < _HEAD + 7:
             builder.unreadable_lines += bool(line.strip())
             continue
         try:
-            time = _parse_time(match["time"], defaults)
+            time = _parse_sample_time(match["time"], telemetry_defaults)
             host = members[1]
-            builder.add(host, "server", _SERVER_COLUMNS, time, "", (float(members[2]) / 100,))
+            builder.add_sample(host, "server", _SERVER_COLUMNS, time, "", (float(members[2]) / 100,))
             for start in range(_HEAD, len(members) - 6, _PER_TARGET):
                 target = members[start : start + _PER_TARGET]
-                builder.add(host, "lustre-targets", _COLUMNS, time, target[0], (float(target[5]), float(target[6])))
+                builder.add_sample(
+                    host, "lustre-targets", _COLUMNS, time, target[0], (float(target[5]), float(target[6]))
+                )
         except ValueError:
             builder.unreadable_lines += 1
-    return builder.build()
+    return builder.build_files()
 
 
-def _parse_time(text: str, defaults: TelemetryDefaults) -> float:
+def _parse_sample_time(time_text: str, telemetry_defaults: TelemetryDefaults) -> float:
     try:
-        return float(text)
+        return float(time_text)
     except ValueError:
-        return parse_local_time(text, defaults.zone)
+        return parse_local_time(time_text, telemetry_defaults.zone)
 
 
 ROWS_FORMAT = TelemetryFormat(
@@ -82,14 +84,14 @@ ROWS_FORMAT = TelemetryFormat(
     "LMT: rows of OST_DATA joined with OST_NAME and TIMESTAMP, as CSV",
     "",
     "export them from the database of LMT, on its management server (package lmt-server).",
-    is_lmt_rows,
-    read_lmt_rows,
+    is_lmt_table,
+    read_lmt_table,
 )
 CEREBRO_FORMAT = TelemetryFormat(
     "cerebro",
     "LMT: lines of `date +%s` and the output of `lmtmetric -m ost`",
     "lmtmetric",
     "run it on an OSS; it is part of the package lmt-server-agent.",
-    is_cerebro_text,
-    read_cerebro_text,
+    is_cerebro_output,
+    read_cerebro_output,
 )

@@ -46,26 +46,26 @@ class StatsFile:
     time: float | None
     lines: Mapping[str, StatsLine]
 
-    def count(self, name: str) -> float:
-        line = self.lines.get(name)
+    def get_sample_count(self, line_name: str) -> float:
+        line = self.lines.get(line_name)
         return float(line.samples) if line else 0.0
 
-    def total(self, name: str) -> float:
+    def get_sum(self, line_name: str) -> float:
         """The sum of the values of a line; 0 without the line, for lines without samples are absent."""
-        line = self.lines.get(name)
+        line = self.lines.get(line_name)
         return float(line.total or 0) if line else 0.0
 
-    def seconds(self, name: str) -> float | None:
+    def get_latency_sum_s(self, line_name: str) -> float | None:
         """The sum of the latencies of a line; None where this version counts no latencies."""
-        line = self.lines.get(name)
+        line = self.lines.get(line_name)
         return line.total * _SECONDS[line.unit] if line and line.total is not None and line.unit in _SECONDS else None
 
 
-def parse_stats(text: str) -> StatsFile:
+def parse_stats_file(stats_text: str) -> StatsFile:
     """The lines of one stats file. Ignores lines of another form; of two lines of one name the first counts."""
     time: float | None = None
     lines: dict[str, StatsLine] = {}
-    for line in text.splitlines():
+    for line in stats_text.splitlines():
         match = _LINE.match(line.strip())
         if match:
             numbers = [int(number) for number in match["rest"].split()]
@@ -92,15 +92,15 @@ CLIENT_COLUMNS = (
 def summarize_target(stats: StatsFile) -> Values:
     """The values of an OST or MDT in the order of TARGET_COLUMNS."""
     names = [name for name in stats.lines if name in NAME_CALLS]
-    latencies = [seconds for name in names if (seconds := stats.seconds(name)) is not None]
+    latencies = [seconds for name in names if (seconds := stats.get_latency_sum_s(name)) is not None]
     return (
-        stats.total("read_bytes"),
-        stats.total("write_bytes"),
-        stats.count("read_bytes"),
-        stats.count("write_bytes"),
-        stats.seconds("read"),
-        stats.seconds("write"),
-        sum(stats.count(name) for name in names),
+        stats.get_sum("read_bytes"),
+        stats.get_sum("write_bytes"),
+        stats.get_sample_count("read_bytes"),
+        stats.get_sample_count("write_bytes"),
+        stats.get_latency_sum_s("read"),
+        stats.get_latency_sum_s("write"),
+        sum(stats.get_sample_count(name) for name in names),
         sum(latencies) if latencies else None,
     )
 
@@ -108,51 +108,60 @@ def summarize_target(stats: StatsFile) -> Values:
 def summarize_client(stats: StatsFile) -> Values:
     """The values of a mount in the order of CLIENT_COLUMNS."""
     return (
-        stats.total("read_bytes"),
-        stats.total("write_bytes"),
-        stats.count("read_bytes"),
-        stats.count("write_bytes"),
-        sum(stats.count(name) for name in stats.lines if name in NAME_CALLS),
+        stats.get_sum("read_bytes"),
+        stats.get_sum("write_bytes"),
+        stats.get_sample_count("read_bytes"),
+        stats.get_sample_count("write_bytes"),
+        sum(stats.get_sample_count(name) for name in stats.lines if name in NAME_CALLS),
     )
 
 
-def _find_stats_files(root: Path, patterns: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _find_stats_files(file_system_root: Path, path_patterns: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     for base in _ROOTS:
-        for pattern in patterns:
-            for path in sorted((root / base).glob(pattern)):
+        for pattern in path_patterns:
+            for path in sorted((file_system_root / base).glob(pattern)):
                 yield path.parent.name, path
 
 
-def _open_target_reader(root: Path) -> SourceReader:
-    return _open_reader(root, ("obdfilter/*/stats", "mdt/*/md_stats"), summarize_target, "on an OSS or MDS")
+def _open_target_reader(file_system_root: Path) -> SourceReader:
+    return _open_stats_reader(
+        file_system_root, ("obdfilter/*/stats", "mdt/*/md_stats"), summarize_target, "on an OSS or MDS"
+    )
 
 
-def _open_client_reader(root: Path) -> SourceReader:
+def _open_client_reader(file_system_root: Path) -> SourceReader:
     # The name of a mount ends in the address of its superblock: fs1-ffff8881ac3e8000.
-    return _open_reader(root, ("llite/*/stats",), summarize_client, "on a Lustre client, as root from 2.12 on")
+    return _open_stats_reader(
+        file_system_root, ("llite/*/stats",), summarize_client, "on a Lustre client, as root from 2.12 on"
+    )
 
 
-def _open_reader(
-    root: Path, patterns: tuple[str, ...], summarize: Callable[[StatsFile], Values], where: str
+def _open_stats_reader(
+    file_system_root: Path,
+    path_patterns: tuple[str, ...],
+    make_values: Callable[[StatsFile], Values],
+    location_text: str,
 ) -> SourceReader:
     files: dict[str, KernelFile] = {}
     problem = ""
-    for part, path in _find_stats_files(root, patterns):
+    for part, path in _find_stats_files(file_system_root, path_patterns):
         try:
             files.setdefault(part, KernelFile(path))
         except OSError as error:
             problem = f" ({path}: {error.strerror})"
     if not files:
-        raise UnavailableSourceError(f"No {patterns[0]} below /proc/fs/lustre{problem}; sample it {where}.")
+        raise UnavailableSourceError(
+            f"No {path_patterns[0]} below /proc/fs/lustre{problem}; sample it {location_text}."
+        )
 
-    def read() -> Readings:
-        return {part: summarize(parse_stats(file.read())) for part, file in files.items()}
+    def read_stats_files() -> Readings:
+        return {part: make_values(parse_stats_file(file.read_text())) for part, file in files.items()}
 
-    def close() -> None:
+    def close_stats_files() -> None:
         for file in files.values():
             file.close()
 
-    return SourceReader(read, close)
+    return SourceReader(read_stats_files, close_stats_files)
 
 
 TARGETS = LocalSource(

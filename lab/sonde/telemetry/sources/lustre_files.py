@@ -10,21 +10,21 @@ from sonde.telemetry.source import KernelFile, UnavailableSourceError
 ROOTS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
 
 
-def find_lustre_files(root: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
+def find_lustre_files(file_system_root: Path, path_patterns: tuple[str, ...]) -> dict[str, Path]:
     """The first file of every part: a target or a mount, by the name of its folder."""
     paths: dict[str, Path] = {}
     for base in ROOTS:
-        for pattern in patterns:
-            for path in sorted((root / base).glob(pattern)):
+        for pattern in path_patterns:
+            for path in sorted((file_system_root / base).glob(pattern)):
                 paths.setdefault(path.parent.name, path)
     return paths
 
 
-def open_lustre_files(paths: dict[str, Path], remedy: str) -> dict[str, KernelFile]:
+def open_lustre_files(paths_by_part: dict[str, Path], remedy: str) -> dict[str, KernelFile]:
     """The opened files by part. Raises UnavailableSourceError when none can be opened."""
     files: dict[str, KernelFile] = {}
     problem = ""
-    for part, path in paths.items():
+    for part, path in paths_by_part.items():
         try:
             files[part] = KernelFile(path)
         except OSError as error:

@@ -22,17 +22,17 @@ _ACTIVE = ("RECOVERING", "WAITING", "WAITING_FOR_CLIENTS")
 _MEMBER = re.compile(r"^(\w+):\s*(\S+)", re.MULTILINE)
 
 
-def parse_health(text: str) -> Readings:
+def parse_health_check(health_check_text: str) -> Readings:
     """The part "" is the server; devices that are not healthy are parts of their own."""
-    readings: Readings = {"": (1.0 if text.strip() == "healthy" else 0.0,)}
-    for device in re.findall(r"^device (\S+) reported unhealthy", text, re.MULTILINE):
+    readings: Readings = {"": (1.0 if health_check_text.strip() == "healthy" else 0.0,)}
+    for device in re.findall(r"^device (\S+) reported unhealthy", health_check_text, re.MULTILINE):
         readings[device] = (0.0,)
     return readings
 
 
-def parse_recovery(text: str) -> Values:
+def parse_recovery_status(recovery_status_text: str) -> Values:
     """The values of a target in the order of RECOVERY_COLUMNS. Raises ValueError without a status."""
-    members = dict(_MEMBER.findall(text))
+    members = dict(_MEMBER.findall(recovery_status_text))
     if "status" not in members:
         raise ValueError("it has no status")
     is_active = members["status"] in _ACTIVE
@@ -47,37 +47,41 @@ def parse_recovery(text: str) -> Values:
     )
 
 
-def _open_health(root: Path) -> SourceReader:
+def _open_health_reader(file_system_root: Path) -> SourceReader:
     path = next(
         (
-            root / base / "health_check"
+            file_system_root / base / "health_check"
             for base in ("sys/fs/lustre", "proc/fs/lustre")
-            if (root / base / "health_check").is_file()
+            if (file_system_root / base / "health_check").is_file()
         ),
         None,
     )
     if path is None:
         raise UnavailableSourceError("No /sys/fs/lustre/health_check; sample it on an OSS or MDS.")
     file = open_lustre_files({"": path}, "sample it as root.")[""]
-    return SourceReader(lambda: parse_health(file.read()), file.close)
+    return SourceReader(lambda: parse_health_check(file.read_text()), file.close)
 
 
-def _open_recovery(root: Path) -> SourceReader:
-    paths = find_lustre_files(root, ("obdfilter/*/recovery_status", "mdt/*/recovery_status"))
+def _open_recovery_reader(file_system_root: Path) -> SourceReader:
+    paths = find_lustre_files(file_system_root, ("obdfilter/*/recovery_status", "mdt/*/recovery_status"))
     if not paths:
         raise UnavailableSourceError(
             "No obdfilter/*/recovery_status below /proc/fs/lustre; sample it on an OSS or MDS."
         )
     files = open_lustre_files(paths, "sample it as root.")
 
-    def close() -> None:
+    def close_recovery_files() -> None:
         for file in files.values():
             file.close()
 
-    return SourceReader(lambda: {part: parse_recovery(file.read()) for part, file in files.items()}, close)
+    return SourceReader(
+        lambda: {part: parse_recovery_status(file.read_text()) for part, file in files.items()}, close_recovery_files
+    )
 
 
-HEALTH = LocalSource("lustre-health", "whether this Lustre server is healthy", "server", HEALTH_COLUMNS, _open_health)
+HEALTH = LocalSource(
+    "lustre-health", "whether this Lustre server is healthy", "server", HEALTH_COLUMNS, _open_health_reader
+)
 RECOVERY = LocalSource(
-    "lustre-recovery", "recovery of the OSTs and MDTs of this server", "server", RECOVERY_COLUMNS, _open_recovery
+    "lustre-recovery", "recovery of the OSTs and MDTs of this server", "server", RECOVERY_COLUMNS, _open_recovery_reader
 )

@@ -20,11 +20,11 @@ _BIN = re.compile(r"^(?P<bin>\w+):\s+(?P<reads>\d+)\s+\d+\s+\d+\s*\|\s*(?P<write
 _OUTSTANDING = re.compile(r"^(read|write) RPCs in flight:\s*(\d+)", re.MULTILINE)
 
 
-def parse_histograms(text: str) -> Readings:
+def parse_histograms(histograms_text: str) -> Readings:
     """The requests of each bin, in the order of COLUMNS; the part is "HISTOGRAM BIN". Histograms may be empty."""
     readings: Readings = {}
     title = ""
-    for line in text.splitlines():
+    for line in histograms_text.splitlines():
         if match := _TITLE.match(line):
             title = match["title"].strip()
         elif title and (match := _BIN.match(line)):
@@ -32,30 +32,32 @@ def parse_histograms(text: str) -> Readings:
     return readings
 
 
-def parse_outstanding_requests(text: str) -> Values:
+def parse_outstanding_requests(rpc_stats_text: str) -> Values:
     """Requests of the client under way, in the order of STATE_COLUMNS; None in files of servers."""
-    counts = {kind: float(count) for kind, count in _OUTSTANDING.findall(text)}
+    counts = {kind: float(count) for kind, count in _OUTSTANDING.findall(rpc_stats_text)}
     return counts.get("read"), counts.get("write")
 
 
-def _open_histograms(patterns: tuple[str, ...], remedy: str, root: Path) -> SourceReader:
-    paths = find_lustre_files(root, patterns)
+def _open_histograms_reader(path_patterns: tuple[str, ...], remedy: str, file_system_root: Path) -> SourceReader:
+    paths = find_lustre_files(file_system_root, path_patterns)
     if not paths:
-        raise UnavailableSourceError(f"No {patterns[0]} below /proc/fs/lustre or /sys/kernel/debug/lustre; {remedy}")
+        raise UnavailableSourceError(
+            f"No {path_patterns[0]} below /proc/fs/lustre or /sys/kernel/debug/lustre; {remedy}"
+        )
     files = open_lustre_files(paths, remedy)
 
-    def read() -> Readings:
+    def read_histogram_files() -> Readings:
         return {
             f"{part} {name}": values
             for part, file in files.items()
-            for name, values in parse_histograms(file.read()).items()
+            for name, values in parse_histograms(file.read_text()).items()
         }
 
-    def close() -> None:
+    def close_histogram_files() -> None:
         for file in files.values():
             file.close()
 
-    return read_rarely(SourceReader(read, close))
+    return read_rarely(SourceReader(read_histogram_files, close_histogram_files))
 
 
 SERVER = LocalSource(
@@ -63,12 +65,14 @@ SERVER = LocalSource(
     "requests of the OSTs of this server by size, fragmentation and time (brw_stats)",
     "server",
     COLUMNS,
-    lambda root: _open_histograms(("osd-*/*/brw_stats", "obdfilter/*/brw_stats"), "sample it on an OSS.", root),
+    lambda root: _open_histograms_reader(("osd-*/*/brw_stats", "obdfilter/*/brw_stats"), "sample it on an OSS.", root),
 )
 CLIENT = LocalSource(
     "lustre-rpc",
     "requests of this client to each OST by size and number under way (rpc_stats)",
     "client",
     COLUMNS,
-    lambda root: _open_histograms(("osc/*/rpc_stats",), "sample it on a Lustre client, as root from 2.12 on.", root),
+    lambda root: _open_histograms_reader(
+        ("osc/*/rpc_stats",), "sample it on a Lustre client, as root from 2.12 on.", root
+    ),
 )

@@ -25,14 +25,14 @@ _OPERATION = re.compile(
 _SNAPSHOT_TIME = re.compile(r"snapshot_time\s*:\s*(\d+(?:\.\d+)?)")
 
 
-def parse_job_stats(text: str) -> tuple[float | None, Readings]:
+def parse_job_stats(job_stats_text: str) -> tuple[float | None, Readings]:
     """The latest snapshot time, and the values of every job by its id in the order of COLUMNS.
 
     Entries of one id are added up. Ids may be empty, quoted, or hold any characters but line ends.
     """
     readings: Readings = {}
     latest: float | None = None
-    for entry in text.split("- job_id:")[1:]:
+    for entry in job_stats_text.split("- job_id:")[1:]:
         job, line_end, operations = entry.partition("\n")
         operations = line_end + operations
         job = job.strip().strip("\"'")
@@ -52,30 +52,30 @@ def parse_job_stats(text: str) -> tuple[float | None, Readings]:
     return latest, readings
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_job_stats_reader(file_system_root: Path) -> SourceReader:
     patterns = ("obdfilter/*/job_stats", "mdt/*/job_stats")
-    paths = find_lustre_files(root, patterns)
+    paths = find_lustre_files(file_system_root, patterns)
     if not paths:
         raise UnavailableSourceError(
             "No obdfilter/*/job_stats below /proc/fs/lustre; sample it on an OSS or MDS, with jobid_var set on clients."
         )
     files = open_lustre_files(paths, "sample it as root.")
 
-    def read() -> Readings:
+    def read_job_stats() -> Readings:
         return {
             f"{target} {job}": values
             for target, file in files.items()
-            for job, values in parse_job_stats(file.read())[1].items()
+            for job, values in parse_job_stats(file.read_text())[1].items()
         }
 
-    def close() -> None:
+    def close_job_stats() -> None:
         for file in files.values():
             file.close()
 
-    return read_rarely(SourceReader(read, close))
+    return read_rarely(SourceReader(read_job_stats, close_job_stats))
 
 
 SOURCE = LocalSource(
     "lustre-jobs", "bytes and operations of every batch job on the OSTs and MDTs of this server", "server", COLUMNS,
-    _open_reader,
+    _open_job_stats_reader,
 )  # fmt: skip

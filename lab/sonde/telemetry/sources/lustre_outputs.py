@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_time
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_unix_or_local_time
 from sonde.telemetry.source import Readings
 from sonde.telemetry.sources import lustre, lustre_health, lustre_histograms, lustre_jobs
 
@@ -36,45 +36,61 @@ _READERS: dict[str, _Reader] = {
     "recovery_status": (
         "lustre-recovery",
         lustre_health.RECOVERY_COLUMNS,
-        _parse_without_time(lambda text: {"": lustre_health.parse_recovery(text)}),
+        _parse_without_time(lambda text: {"": lustre_health.parse_recovery_status(text)}),
     ),
-    "health_check": ("lustre-health", lustre_health.HEALTH_COLUMNS, _parse_without_time(lustre_health.parse_health)),
+    "health_check": (
+        "lustre-health",
+        lustre_health.HEALTH_COLUMNS,
+        _parse_without_time(lustre_health.parse_health_check),
+    ),
 }
 
 
-def is_lctl_output(text: str) -> bool:
+def is_lctl_output(output_text: str) -> bool:
     """Whether a text is what `lctl get_param` prints of the parameters that are read here."""
-    return _PARAMETER.search(text) is not None
+    return _PARAMETER.search(output_text) is not None
 
 
-def read_lctl_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_lctl_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters in repeated outputs. Parameters without counters or without a time are counted as unreadable."""
     builder = TelemetryBuilder("lctl")
-    marks = sorted([*_PARAMETER.finditer(text), *_MARK.finditer(text)], key=lambda mark: mark.start())
+    marks = sorted([*_PARAMETER.finditer(output_text), *_MARK.finditer(output_text)], key=lambda mark: mark.start())
     marked_time: float | None = None
-    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(text)], strict=True):
+    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(output_text)], strict=True):
         if "time" in mark.groupdict():
-            marked_time = parse_time(mark["time"], defaults.zone)
-        elif not _add_parameter(builder, mark, text[mark.end() : end], marked_time, defaults):
+            marked_time = parse_unix_or_local_time(mark["time"], telemetry_defaults.zone)
+        elif not _add_counters_of_parameter(
+            builder, mark, output_text[mark.end() : end], marked_time, telemetry_defaults
+        ):
             builder.unreadable_lines += 1
-    return builder.build()
+    return builder.build_files()
 
 
-def _add_parameter(
-    builder: TelemetryBuilder, mark: re.Match[str], text: str, marked_time: float | None, defaults: TelemetryDefaults
+def _add_counters_of_parameter(
+    builder: TelemetryBuilder,
+    parameter_match: re.Match[str],
+    parameter_text: str,
+    marked_time: float | None,
+    telemetry_defaults: TelemetryDefaults,
 ) -> bool:
     """Adds the counters of one parameter; False when it has none, or no time."""
-    name = mark["health"] or mark["name"]
-    part = mark["part"] or ""
+    name = parameter_match["health"] or parameter_match["name"]
+    part = parameter_match["part"] or ""
     if name in ("stats", "md_stats"):
-        return _add_stats(builder, mark["kind"] == "llite", part, lustre.parse_stats(text), defaults)
+        return _add_stats_values(
+            builder,
+            parameter_match["kind"] == "llite",
+            part,
+            lustre.parse_stats_file(parameter_text),
+            telemetry_defaults,
+        )
     source, columns, parse = _READERS[name]
     snapshot = None
-    if match := _SNAPSHOT_TIME.search(text) if name in ("brw_stats", "rpc_stats") else None:
+    if match := _SNAPSHOT_TIME.search(parameter_text) if name in ("brw_stats", "rpc_stats") else None:
         snapshot = float(match[1])
     time = snapshot if snapshot is not None else marked_time
     try:
-        latest, readings = parse(text)
+        latest, readings = parse(parameter_text)
     except ValueError:
         return False
     # The snapshot times of jobs are those of their last requests.
@@ -82,24 +98,34 @@ def _add_parameter(
     if time is None:
         return False
     for entry, values in readings.items():
-        builder.add(defaults.host, source, columns, time, f"{part} {entry}".strip(), values)
+        builder.add_sample(telemetry_defaults.host, source, columns, time, f"{part} {entry}".strip(), values)
     if name == "rpc_stats":
-        outstanding = lustre_histograms.parse_outstanding_requests(text)
-        builder.add(defaults.host, "lustre-outstanding", lustre_histograms.STATE_COLUMNS, time, part, outstanding)
+        outstanding = lustre_histograms.parse_outstanding_requests(parameter_text)
+        builder.add_sample(
+            telemetry_defaults.host, "lustre-outstanding", lustre_histograms.STATE_COLUMNS, time, part, outstanding
+        )
     return bool(readings)
 
 
-def _add_stats(
-    builder: TelemetryBuilder, is_client: bool, part: str, stats: lustre.StatsFile, defaults: TelemetryDefaults
+def _add_stats_values(
+    builder: TelemetryBuilder,
+    is_client: bool,
+    part_name: str,
+    stats: lustre.StatsFile,
+    telemetry_defaults: TelemetryDefaults,
 ) -> bool:
     if stats.time is None or not stats.lines:
         return False
     if is_client:
         values = lustre.summarize_client(stats)
-        builder.add(defaults.host, "lustre-client", lustre.CLIENT_COLUMNS, stats.time, part, values)
+        builder.add_sample(
+            telemetry_defaults.host, "lustre-client", lustre.CLIENT_COLUMNS, stats.time, part_name, values
+        )
     else:
         values = lustre.summarize_target(stats)
-        builder.add(defaults.host, "lustre-targets", lustre.TARGET_COLUMNS, stats.time, part, values)
+        builder.add_sample(
+            telemetry_defaults.host, "lustre-targets", lustre.TARGET_COLUMNS, stats.time, part_name, values
+        )
     return True
 
 

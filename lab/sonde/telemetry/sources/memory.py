@@ -24,20 +24,20 @@ _VMSTAT: tuple[tuple[tuple[str, ...], int], ...] = (
 )
 
 
-def parse_meminfo(text: str) -> Values:
+def parse_meminfo(meminfo_text: str) -> Values:
     """Bytes of memory in the order of the columns of `MEMORY`."""
     values: dict[str, float] = {}
-    for line in text.splitlines():
+    for line in meminfo_text.splitlines():
         name, _, amount = line.partition(" ")
         if name in _MEMINFO:
             values[name] = int(amount.split()[0]) * _KIB
     return tuple(values.get(name) for name in _MEMINFO)
 
 
-def parse_vmstat(text: str) -> Values:
+def parse_vmstat(vmstat_text: str) -> Values:
     """Counters of paging in the order of the columns of `PAGING`."""
     counters: dict[str, int] = {}
-    for line in text.splitlines():
+    for line in vmstat_text.splitlines():
         name, _, value = line.partition(" ")
         if value.isdigit():
             counters[name] = int(value)
@@ -47,12 +47,12 @@ def parse_vmstat(text: str) -> Values:
     )
 
 
-def _parse_meminfo_file(texts: Mapping[str, str]) -> Readings:
-    return {"": parse_meminfo(texts["proc/meminfo"])}
+def _parse_meminfo_file(texts_by_path: Mapping[str, str]) -> Readings:
+    return {"": parse_meminfo(texts_by_path["proc/meminfo"])}
 
 
-def _parse_vmstat_file(texts: Mapping[str, str]) -> Readings:
-    return {"": parse_vmstat(texts["proc/vmstat"])}
+def _parse_vmstat_file(texts_by_path: Mapping[str, str]) -> Readings:
+    return {"": parse_vmstat(texts_by_path["proc/vmstat"])}
 
 
 MEMORY = LocalSource(

@@ -14,22 +14,26 @@ from sonde.telemetry.source import LocalSource, Readings, SourceReader, Unavaila
 _WORKING = ("running", "live")  # of SCSI devices, and of NVMe controllers
 
 
-def _read_text(path: Path) -> str:
+def _read_kernel_text(kernel_file: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
+        return kernel_file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
 
-def _find_state(path: Path) -> str:
-    return _read_text(path / "device/state") or _read_text(path / "device/device/state") or "unknown"
+def _find_path_state(device_folder: Path) -> str:
+    return (
+        _read_kernel_text(device_folder / "device/state")
+        or _read_kernel_text(device_folder / "device/device/state")
+        or "unknown"
+    )
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_path_state_reader(file_system_root: Path) -> SourceReader:
     devices = {
-        _read_text(folder / "dm/name") or folder.name: folder
-        for folder in sorted((root / "sys/block").glob("dm-*"))
-        if _read_text(folder / "dm/uuid").startswith("mpath-")
+        _read_kernel_text(folder / "dm/name") or folder.name: folder
+        for folder in sorted((file_system_root / "sys/block").glob("dm-*"))
+        if _read_kernel_text(folder / "dm/uuid").startswith("mpath-")
     }
     if not devices:
         raise UnavailableSourceError(
@@ -37,14 +41,14 @@ def _open_reader(root: Path) -> SourceReader:
             " multipathd."
         )
 
-    def read() -> Readings:
+    def read_path_states() -> Readings:
         readings: Readings = {}
         for name, folder in devices.items():
-            states = [_find_state(path) for path in (folder / "slaves").iterdir()]
+            states = [_find_path_state(path) for path in (folder / "slaves").iterdir()]
             readings[name] = (float(len(states)), float(sum(state not in _WORKING for state in states)))
         return readings
 
-    return SourceReader(read)
+    return SourceReader(read_path_states)
 
 
 SOURCE = LocalSource(
@@ -52,5 +56,5 @@ SOURCE = LocalSource(
     "paths of every multipath device, and those that do not work",
     "node",
     ("device_paths", "device_failed_paths"),
-    _open_reader,
+    _open_path_state_reader,
 )

@@ -11,10 +11,10 @@ _DEVICES, _PROTOCOLS = "proc/net/dev", "proc/net/snmp"
 _DEVICE_COUNTERS = 16  # eight of receiving, eight of sending
 
 
-def parse_net_dev(text: str) -> Readings:
+def parse_net_dev(net_dev_text: str) -> Readings:
     """Bytes, packets, and errors plus drops of each interface in the order of the columns of `INTERFACES`."""
     readings: Readings = {}
-    for line in text.splitlines():
+    for line in net_dev_text.splitlines():
         name, separator, counter_text = line.partition(":")
         fields = counter_text.split()
         if not separator or len(fields) < _DEVICE_COUNTERS or not fields[0].isdigit():
@@ -26,21 +26,21 @@ def parse_net_dev(text: str) -> Readings:
     return readings
 
 
-def parse_tcp(text: str) -> Readings:
+def parse_tcp_segments(snmp_text: str) -> Readings:
     """Segments that TCP sent and sent again."""
-    lines = [line.split() for line in text.splitlines() if line.startswith("Tcp:")]
+    lines = [line.split() for line in snmp_text.splitlines() if line.startswith("Tcp:")]
     if len(lines) != 2:
         return {}
     counters = dict(zip(lines[0][1:], lines[1][1:], strict=False))
     return {"tcp": (float(counters["OutSegs"]), float(counters["RetransSegs"]))}
 
 
-def _parse_devices(texts: Mapping[str, str]) -> Readings:
-    return {name: values for name, values in parse_net_dev(texts[_DEVICES]).items() if any(values)}
+def _parse_net_dev_file(texts_by_path: Mapping[str, str]) -> Readings:
+    return {name: values for name, values in parse_net_dev(texts_by_path[_DEVICES]).items() if any(values)}
 
 
-def _parse_protocols(texts: Mapping[str, str]) -> Readings:
-    return parse_tcp(texts[_PROTOCOLS])
+def _parse_snmp_file(texts_by_path: Mapping[str, str]) -> Readings:
+    return parse_tcp_segments(texts_by_path[_PROTOCOLS])
 
 
 INTERFACES = LocalSource(
@@ -51,12 +51,12 @@ INTERFACES = LocalSource(
         "network_received_bytes", "network_received_packets", "network_receive_errors", "network_sent_bytes",
         "network_sent_packets", "network_send_errors",
     ),
-    lambda root: open_kernel_files(root, (_DEVICES,), _parse_devices, "mount /proc."),
+    lambda root: open_kernel_files(root, (_DEVICES,), _parse_net_dev_file, "mount /proc."),
 )  # fmt: skip
 TCP = LocalSource(
     "tcp",
     "TCP segments and retransmissions",
     "node",
     ("tcp_sent_segments", "tcp_retransmitted_segments"),
-    lambda root: open_kernel_files(root, (_PROTOCOLS,), _parse_protocols, "mount /proc."),
+    lambda root: open_kernel_files(root, (_PROTOCOLS,), _parse_snmp_file, "mount /proc."),
 )

@@ -14,10 +14,10 @@ _OPERATIONS, _TRANSMISSIONS, _ROUND_TRIP_MS = 0, 1, 6
 _BYTES_LINE, _SERVER_READ, _SERVER_WRITTEN = "bytes:", 5, 6
 
 
-def parse_mountstats(text: str) -> Readings:
+def parse_mountstats(mountstats_text: str) -> Readings:
     """The values of every NFS mount in the order of the columns of `SOURCE`; the part is the mount point."""
     readings: Readings = {}
-    for block in text.split("\ndevice ") if text else ():
+    for block in mountstats_text.split("\ndevice ") if mountstats_text else ():
         head, _, body = block.partition("\n")
         fields = head.removeprefix("device ").split(" ")
         # device SERVER:/PATH mounted on /MOUNT with fstype nfs4 statvers=1.1
@@ -44,12 +44,12 @@ def parse_mountstats(text: str) -> Readings:
     return readings
 
 
-def _parse(texts: Mapping[str, str]) -> Readings:
-    return parse_mountstats(texts[_FILE])
+def _parse_mountstats_file(texts_by_path: Mapping[str, str]) -> Readings:
+    return parse_mountstats(texts_by_path[_FILE])
 
 
-def _open_reader(root: Path) -> SourceReader:
-    reader = open_kernel_files(root, (_FILE,), _parse, "mount /proc.")
+def _open_mountstats_reader(file_system_root: Path) -> SourceReader:
+    reader = open_kernel_files(file_system_root, (_FILE,), _parse_mountstats_file, "mount /proc.")
     if not reader.read():
         reader.close()
         raise UnavailableSourceError("No NFS file system is mounted here; nothing to do.")
@@ -61,5 +61,5 @@ SOURCE = LocalSource(
     "bytes, requests, retransmissions and waiting time of every NFS mount",
     "client",
     ("nfs_read_bytes", "nfs_written_bytes", "nfs_operations", "nfs_retransmissions", "nfs_wait_s"),
-    _open_reader,
+    _open_mountstats_reader,
 )

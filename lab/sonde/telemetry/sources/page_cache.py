@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
-from sonde.telemetry.sources.processes import find_descendants
+from sonde.telemetry.sources.processes import find_descendant_processes
 
 _PIDFD_GETFD, _CACHESTAT = 438, 451  # numbers of the calls on every architecture
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -42,9 +42,9 @@ def measure_cached_bytes(descriptor: int) -> tuple[float, float]:
     return float(statistics.cached * _PAGE), float((statistics.dirty + statistics.writeback) * _PAGE)
 
 
-def duplicate_descriptor(process: int, descriptor: int) -> int:
+def duplicate_descriptor_of_process(process_id: int, descriptor: int) -> int:
     """A descriptor of ours for what another process has open. Raises OSError, also where ptrace(2) is not allowed."""
-    handle = os.pidfd_open(process)
+    handle = os.pidfd_open(process_id)
     try:
         duplicate = int(_LIBC.syscall(_PIDFD_GETFD, handle, descriptor, 0))
     finally:
@@ -54,34 +54,34 @@ def duplicate_descriptor(process: int, descriptor: int) -> int:
     return duplicate
 
 
-def _list_open_files(root: Path, ancestor: int) -> Iterator[Path]:
-    for number in find_descendants(root, ancestor):
-        folder = root / "proc" / str(number) / "fd"
+def _iterate_open_files(file_system_root: Path, ancestor_pid: int) -> Iterator[Path]:
+    for number in find_descendant_processes(file_system_root, ancestor_pid):
+        folder = file_system_root / "proc" / str(number) / "fd"
         try:
             yield from folder.iterdir()
         except OSError:
             continue  # it has ended, or belongs to another user
 
 
-def _measure_file(path: Path) -> tuple[str, tuple[float, float, float]] | None:
+def _measure_cached_pages(open_file_path: Path) -> tuple[str, tuple[float, float, float]] | None:
     """Name and values of an open file; None when it is no file of a local disk."""
-    properties = path.stat()
+    properties = open_file_path.stat()
     if not stat.S_ISREG(properties.st_mode) or os.major(properties.st_dev) == 0 or not properties.st_nlink:
         return None  # major number 0: a network file system, or one without a device
-    name = os.readlink(path)
+    name = os.readlink(open_file_path)
     if name.startswith(("/proc/", "/sys/", "/dev/")):
         return None
-    duplicate = duplicate_descriptor(int(path.parent.parent.name), int(path.name))
+    duplicate = duplicate_descriptor_of_process(int(open_file_path.parent.parent.name), int(open_file_path.name))
     try:
         return name, (*measure_cached_bytes(duplicate), float(properties.st_size))
     finally:
         os.close(duplicate)
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_page_cache_reader(file_system_root: Path) -> SourceReader:
     ancestor = os.getpid()
     try:
-        with (root / "proc/self/status").open("rb") as file:
+        with (file_system_root / "proc/self/status").open("rb") as file:
             measure_cached_bytes(file.fileno())
     except OSError as error:
         if error.errno == errno.ENOSYS:
@@ -92,13 +92,13 @@ def _open_reader(root: Path) -> SourceReader:
             ) from None
         raise UnavailableSourceError(f"/proc/self/status: {error.strerror}; mount /proc.") from None
 
-    def read() -> Readings:
+    def read_cached_pages() -> Readings:
         readings: Readings = {"": (0.0, 0.0, 0.0)}
-        for path in _list_open_files(root, ancestor):
+        for path in _iterate_open_files(file_system_root, ancestor):
             if len(readings) > _MAX_FILES:
                 break
             try:
-                measured = _measure_file(path)
+                measured = _measure_cached_pages(path)
             except OSError:
                 continue  # it was closed meanwhile
             if measured is not None:
@@ -111,7 +111,7 @@ def _open_reader(root: Path) -> SourceReader:
         )
         return readings
 
-    return read_rarely(SourceReader(read))
+    return read_rarely(SourceReader(read_cached_pages))
 
 
 SOURCE = LocalSource(
@@ -119,5 +119,5 @@ SOURCE = LocalSource(
     "bytes in the page cache of the files that this run has open on local disks",
     "node",
     ("file_cached_bytes", "file_dirty_bytes", "file_size_bytes"),
-    _open_reader,
+    _open_page_cache_reader,
 )

@@ -10,10 +10,10 @@ from sonde.telemetry.source import LocalSource, Readings, open_kernel_files
 _FILES = ("proc/pressure/cpu", "proc/pressure/memory", "proc/pressure/io")
 
 
-def parse_pressure(texts: Mapping[str, str]) -> Readings:
+def parse_pressure(texts_by_path: Mapping[str, str]) -> Readings:
     """Stall times of each resource, seconds: some, full. A resource without a "full" line has None there."""
     readings: Readings = {}
-    for path, text in texts.items():
+    for path, text in texts_by_path.items():
         totals: dict[str, float] = {}
         for line in text.splitlines():
             kind, _, averages = line.partition(" ")

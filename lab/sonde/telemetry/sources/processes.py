@@ -16,48 +16,51 @@ from sonde.telemetry.source import LocalSource, Readings, SourceReader, Unavaila
 _MEMBERS = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes")
 
 
-def parse_process_io(text: str) -> tuple[float, ...]:
+def parse_process_io(io_text: str) -> tuple[float, ...]:
     """The values of a process in the order of the columns of `SOURCE`. Raises KeyError without the members."""
-    members = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    members = dict(line.split(": ", 1) for line in io_text.splitlines() if ": " in line)
     return tuple(float(members[name]) for name in _MEMBERS)
 
 
-def find_descendants(root: Path, ancestor: int) -> dict[int, str]:
+def find_descendant_processes(file_system_root: Path, ancestor_pid: int) -> dict[int, str]:
     """The descendants of a process: number -> name of the program."""
     parents: dict[int, tuple[int, str]] = {}
-    for number, text in _read_stats(root):
+    for number, text in _iterate_process_stats(file_system_root):
         # 1234 (name) S 1 …: the name may hold blanks and parentheses
         name = text[text.index("(") + 1 : text.rindex(")")]
         parents[number] = int(text[text.rindex(")") + 2 :].split()[1]), name
     descendants: dict[int, str] = {}
     for number, (_, name) in parents.items():
         ancestors = number
-        while ancestors in parents and ancestors != ancestor:
+        while ancestors in parents and ancestors != ancestor_pid:
             ancestors = parents[ancestors][0]
-        if ancestors == ancestor and number != ancestor:
+        if ancestors == ancestor_pid and number != ancestor_pid:
             descendants[number] = name
     return descendants
 
 
-def _read_stats(root: Path) -> Iterator[tuple[int, str]]:
-    for entry in os.listdir(root / "proc"):
+def _iterate_process_stats(file_system_root: Path) -> Iterator[tuple[int, str]]:
+    for entry in os.listdir(file_system_root / "proc"):
         if entry.isdigit():
             try:
-                yield int(entry), (root / "proc" / entry / "stat").read_text(encoding="utf-8", errors="replace")
+                yield (
+                    int(entry),
+                    (file_system_root / "proc" / entry / "stat").read_text(encoding="utf-8", errors="replace"),
+                )
             except OSError:
                 continue  # it has ended
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_process_io_reader(file_system_root: Path) -> SourceReader:
     ancestor = os.getpid()
-    if not (root / "proc/self/io").is_file():
+    if not (file_system_root / "proc/self/io").is_file():
         raise UnavailableSourceError("/proc/self/io is missing; the kernel needs CONFIG_TASK_IO_ACCOUNTING.")
     last_values: dict[tuple[int, str], tuple[float, ...]] = {}
 
-    def read() -> Readings:
-        for number, name in find_descendants(root, ancestor).items():
+    def read_process_io() -> Readings:
+        for number, name in find_descendant_processes(file_system_root, ancestor).items():
             try:
-                text = (root / "proc" / str(number) / "io").read_text(encoding="ascii", errors="replace")
+                text = (file_system_root / "proc" / str(number) / "io").read_text(encoding="ascii", errors="replace")
                 last_values[number, name] = parse_process_io(text)
             except (OSError, KeyError):
                 continue  # it has ended, or belongs to another user
@@ -68,7 +71,7 @@ def _open_reader(root: Path) -> SourceReader:
                 sums[part] = tuple((old or 0.0) + new for old, new in zip(earlier, values, strict=True))
         return sums
 
-    return read_rarely(SourceReader(read))
+    return read_rarely(SourceReader(read_process_io))
 
 
 SOURCE = LocalSource(
@@ -79,5 +82,5 @@ SOURCE = LocalSource(
         "process_read_bytes", "process_written_bytes", "process_reads", "process_writes", "process_storage_read_bytes",
         "process_storage_written_bytes",
     ),
-    _open_reader,
+    _open_process_io_reader,
 )  # fmt: skip

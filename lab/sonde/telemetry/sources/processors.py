@@ -15,12 +15,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def parse_stat(texts: Mapping[str, str]) -> Readings:
+def parse_processor_times(texts_by_path: Mapping[str, str]) -> Readings:
     """Processor times in seconds: part "all" has every column, "cpu0" and so on only `cpu_busy_s`."""
     readings: Readings = {}
     total: tuple[float, ...] = ()
     counts: dict[str, float] = {}
-    for line in texts["proc/stat"].splitlines():
+    for line in texts_by_path["proc/stat"].splitlines():
         name, *fields = line.split(maxsplit=9)
         if name.startswith("cpu"):
             user, nice, system, idle, iowait, irq, softirq, steal = (int(field) * _TICK_S for field in fields[:8])
@@ -41,5 +41,5 @@ SOURCE = LocalSource(
     "processor time in user space, kernel, waiting, stolen; busy time of each processor",
     "node",
     _COLUMNS,
-    lambda root: open_kernel_files(root, ("proc/stat",), parse_stat, "mount /proc."),
+    lambda root: open_kernel_files(root, ("proc/stat",), parse_processor_times, "mount /proc."),
 )

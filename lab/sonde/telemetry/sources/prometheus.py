@@ -13,19 +13,19 @@ from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
 from sonde.telemetry.sources.prometheus_names import METRIC_ALIASES
 
 
-def is_query_answer(text: str) -> bool:
+def is_prometheus_query_answer(answer_text: str) -> bool:
     """Whether the text begins like an answer of the query API."""
-    head = text[:400]
-    return text.lstrip().startswith("{") and '"status"' in head and '"resultType"' in head
+    head = answer_text[:400]
+    return answer_text.lstrip().startswith("{") and '"status"' in head and '"resultType"' in head
 
 
-def read_query_answer(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_prometheus_query_answer(answer_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The series of a matrix. Series of other metrics are skipped."""
-    document = parse_json(text)
+    document = parse_json(answer_text)
     if document.get("status") != "success" or document["data"].get("resultType") != "matrix":
         raise ValueError("it is no successful answer to a range query")
     builder = TelemetryBuilder("prometheus")
@@ -35,26 +35,31 @@ def read_query_answer(text: str, defaults: TelemetryDefaults) -> list[TelemetryF
         if alias is None:
             builder.unreadable_lines += 1
             continue
-        host = _find_host(labels, defaults)
-        part = alias.find_part(labels)
+        host = _get_host_label(labels, telemetry_defaults)
+        part = alias.make_part_name(labels)
         for time, value in series["values"]:
             # One source per metric: series of different metrics have different times.
-            number = _parse_value(value)
+            number = _parse_sample_value(value)
             if number is not None:
-                builder.add(
-                    host, f"{alias.source}:{alias.metric}", (alias.metric,), float(time), part, (alias.scale(number),)
+                builder.add_sample(
+                    host,
+                    f"{alias.source}:{alias.metric}",
+                    (alias.metric,),
+                    float(time),
+                    part,
+                    (alias.scale_value(number),),
                 )
-    return builder.build()
+    return builder.build_files()
 
 
-def _find_host(labels: Mapping[str, Any], defaults: TelemetryDefaults) -> str:
+def _get_host_label(labels: Mapping[str, Any], telemetry_defaults: TelemetryDefaults) -> str:
     instance = str(labels.get("nodename") or labels.get("host") or labels.get("instance") or "")
-    return instance.rpartition(":")[0] or instance or defaults.host
+    return instance.rpartition(":")[0] or instance or telemetry_defaults.host
 
 
-def _parse_value(text: Any) -> float | None:
+def _parse_sample_value(number_text: Any) -> float | None:
     try:
-        value = float(text)
+        value = float(number_text)
     except (TypeError, ValueError):
         return None
     return value if abs(value) < 1e300 else None
@@ -65,27 +70,29 @@ _SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<va
 _LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 
 
-def is_exporter_text(text: str) -> bool:
+def is_exporter_text(scrape_text: str) -> bool:
     """Whether a text has metrics of an exporter that are read here."""
-    return "\n# TYPE " in text and any(f"\n{name}" in text for name in METRIC_ALIASES)
+    return "\n# TYPE " in scrape_text and any(f"\n{name}" in scrape_text for name in METRIC_ALIASES)
 
 
-def read_exporter_text(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_exporter_text(scrape_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters of repeated scrapes. Lines of other metrics are skipped."""
     builder = TelemetryBuilder("exporter")
-    for time, scrape in split_at_times(text, defaults.zone):
+    for time, scrape in split_output_at_time_lines(scrape_text, telemetry_defaults.zone):
         for line in scrape.splitlines():
             match = None if line.startswith("#") else _SAMPLE.match(line)
             alias = METRIC_ALIASES.get(match["name"]) if match else None
-            value = _parse_value(match["value"]) if match else None
+            value = _parse_sample_value(match["value"]) if match else None
             if match is None or alias is None:
                 builder.unreadable_lines += match is None and bool(line.strip()) and not line.startswith("#")
             elif value is not None:
                 labels = {name: re.sub(r"\\(.)", r"\1", label) for name, label in _LABEL.findall(match["labels"] or "")}
                 moment = int(match["time"]) / 1000 if match["time"] else time
-                source, values = f"{alias.source}:{alias.metric}", (alias.scale(value),)
-                builder.add(defaults.host, source, (alias.metric,), moment, alias.find_part(labels), values)
-    return builder.build()
+                source, values = f"{alias.source}:{alias.metric}", (alias.scale_value(value),)
+                builder.add_sample(
+                    telemetry_defaults.host, source, (alias.metric,), moment, alias.make_part_name(labels), values
+                )
+    return builder.build_files()
 
 
 QUERY_FORMAT = TelemetryFormat(
@@ -93,8 +100,8 @@ QUERY_FORMAT = TelemetryFormat(
     "Prometheus: the answer of /api/v1/query_range as JSON",
     "",
     "ask the server of Prometheus: curl -s 'http://SERVER:9090/api/v1/query_range?query=…&start=…&end=…&step=5'.",
-    is_query_answer,
-    read_query_answer,
+    is_prometheus_query_answer,
+    read_prometheus_query_answer,
 )
 EXPORTER_FORMAT = TelemetryFormat(
     "exporter",

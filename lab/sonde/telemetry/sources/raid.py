@@ -18,10 +18,10 @@ _MEMBERS = re.compile(r"\[(\d+)/(\d+)\]")
 _PROGRESS = re.compile(r"(?:check|resync|recovery|reshape)\s*=\s*([\d.]+)%.*?speed=(\d+)K/sec")
 
 
-def parse_mdstat(text: str) -> Readings:
+def parse_mdstat(mdstat_text: str) -> Readings:
     """The values of every array of /proc/mdstat, in the order of the columns of `SOURCE`; it has no mismatches."""
     readings: Readings = {}
-    for match in _ARRAY.finditer(text):
+    for match in _ARRAY.finditer(mdstat_text):
         members = _MEMBERS.search(match["body"])
         progress = _PROGRESS.search(match["body"])
         disks, working = (float(members[1]), float(members[2])) if members else (None, None)
@@ -35,41 +35,43 @@ def parse_mdstat(text: str) -> Readings:
     return readings
 
 
-def read_array(folder: Path) -> Values:
+def read_array_values(md_folder: Path) -> Values:
     """The values of an array from its folder `md`. Raises OSError when the array is gone."""
-    disks, degraded = _read_number(folder / "raid_disks"), _read_number(folder / "degraded")
-    mismatches = _read_number(folder / "mismatch_cnt")
+    disks, degraded = _read_kernel_number(md_folder / "raid_disks"), _read_kernel_number(md_folder / "degraded")
+    mismatches = _read_kernel_number(md_folder / "mismatch_cnt")
     fraction, speed = 1.0, 0.0
     # "1024 / 2048" in sectors, or "none"; the speed is in KiB/s
-    done, slash, total = _read_text(folder / "sync_completed").partition(" / ")
+    done, slash, total = _read_kernel_text(md_folder / "sync_completed").partition(" / ")
     if slash and total.isdigit() and int(total):
         fraction = int(done) / int(total)
-        speed = (_read_number(folder / "sync_speed") or 0.0) * _KIB
+        speed = (_read_kernel_number(md_folder / "sync_speed") or 0.0) * _KIB
     return disks, degraded, fraction, speed, None if mismatches is None else mismatches * _SECTOR_BYTES
 
 
-def _read_text(path: Path) -> str:
+def _read_kernel_text(kernel_file: Path) -> str:
     try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
+        return kernel_file.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""  # arrays without redundancy lack these files
 
 
-def _read_number(path: Path) -> float | None:
-    text = _read_text(path)
+def _read_kernel_number(kernel_file: Path) -> float | None:
+    text = _read_kernel_text(kernel_file)
     return float(text) if text.isdigit() else None
 
 
-def _open_reader(root: Path) -> SourceReader:
-    folders = sorted((root / "sys/block").glob("*/md"))
-    mdstat = root / "proc/mdstat"
-    if not folders and not (mdstat.is_file() and parse_mdstat(_read_text(mdstat))):
+def _open_array_reader(file_system_root: Path) -> SourceReader:
+    folders = sorted((file_system_root / "sys/block").glob("*/md"))
+    mdstat = file_system_root / "proc/mdstat"
+    if not folders and not (mdstat.is_file() and parse_mdstat(_read_kernel_text(mdstat))):
         raise UnavailableSourceError(
             "No array below /sys/block and none in /proc/mdstat; sample it on a server with software RAID (mdadm)."
         )
     if not folders:
-        return SourceReader(lambda: parse_mdstat(_read_text(mdstat)))
-    return SourceReader(lambda: {folder.parent.name: read_array(folder) for folder in folders if folder.is_dir()})
+        return SourceReader(lambda: parse_mdstat(_read_kernel_text(mdstat)))
+    return SourceReader(
+        lambda: {folder.parent.name: read_array_values(folder) for folder in folders if folder.is_dir()}
+    )
 
 
 SOURCE = LocalSource(
@@ -77,5 +79,5 @@ SOURCE = LocalSource(
     "missing members, check or recovery under way, and mismatches of every software RAID",
     "node",
     ("raid_disks", "raid_failed_disks", "raid_sync_fraction", "raid_sync_rate", "raid_mismatch_bytes"),
-    _open_reader,
+    _open_array_reader,
 )

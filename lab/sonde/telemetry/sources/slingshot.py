@@ -18,14 +18,14 @@ _COUNTERS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def parse_counter(text: str) -> float:
+def parse_timestamped_counter(counter_text: str) -> float:
     """The value of ``1234@1700000000.123456789``. Raises ValueError."""
-    return float(text.strip().partition("@")[0])
+    return float(counter_text.strip().partition("@")[0])
 
 
-def _open_reader(root: Path) -> SourceReader:
+def _open_nic_counters_reader(file_system_root: Path) -> SourceReader:
     files: dict[str, dict[str, KernelFile]] = {}
-    for folder in sorted((root / "sys/class/cxi").glob("cxi*/device/telemetry")):
+    for folder in sorted((file_system_root / "sys/class/cxi").glob("cxi*/device/telemetry")):
         part = folder.parents[1].name
         for name in (name for names in _COUNTERS for name in names):
             try:
@@ -39,20 +39,20 @@ def _open_reader(root: Path) -> SourceReader:
             " cray-cxi-driver)."
         )
 
-    def read() -> Readings:
+    def read_nic_counters() -> Readings:
         readings: Readings = {}
         for part, counters in files.items():
-            values = {name: parse_counter(file.read()) for name, file in counters.items()}
+            values = {name: parse_timestamped_counter(file.read_text()) for name, file in counters.items()}
             sums = [[values[name] for name in names if name in values] for names in _COUNTERS]
             readings[part] = tuple(sum(numbers) if numbers else None for numbers in sums)
         return readings
 
-    def close() -> None:
+    def close_nic_counters() -> None:
         for counters in files.values():
             for file in counters.values():
                 file.close()
 
-    return SourceReader(read, close)
+    return SourceReader(read_nic_counters, close_nic_counters)
 
 
 SOURCE = LocalSource(
@@ -60,5 +60,5 @@ SOURCE = LocalSource(
     "bytes and errors of every Slingshot port",
     "node",
     ("fabric_received_bytes", "fabric_sent_bytes", "fabric_errors"),
-    _open_reader,
+    _open_nic_counters_reader,
 )

@@ -17,30 +17,30 @@ _KIB = 1024
 _SECTOR_BYTES = 512
 
 
-def is_sadf_json(text: str) -> bool:
+def is_sadf_json(json_text: str) -> bool:
     """Whether the text begins like the JSON of sadf."""
-    return text.lstrip().startswith("{") and '"sysstat"' in text[:200]
+    return json_text.lstrip().startswith("{") and '"sysstat"' in json_text[:200]
 
 
-def read_sadf_json(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+def read_sadf_json(json_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates, busy time and queue of the disks, and memory, of every host in the file."""
-    document = parse_json(text)
+    document = parse_json(json_text)
     builder = TelemetryBuilder("sar")
     for host in document["sysstat"]["hosts"]:
-        name = str(host.get("nodename") or defaults.host)
+        name = str(host.get("nodename") or telemetry_defaults.host)
         for entry in host.get("statistics", ()):
             try:
-                time = _find_time(entry["timestamp"], defaults)
+                time = _find_time(entry["timestamp"], telemetry_defaults)
             except (KeyError, TypeError, ValueError):
                 builder.unreadable_lines += 1
                 continue
-            for device, values in _read_disks(entry):
-                builder.add(name, "disks", _DISK_COLUMNS, time, device, values)
+            for device, values in _iterate_disk_values(entry):
+                builder.add_sample(name, "disks", _DISK_COLUMNS, time, device, values)
             memory = entry.get("memory")
             if isinstance(memory, Mapping) and "dirty" in memory:
-                sizes = tuple(_scale(memory.get(key), _KIB) for key in ("avail", "cached", "dirty"))
-                builder.add(name, "memory", _MEMORY_COLUMNS, time, "", sizes)
-    return builder.build()
+                sizes = tuple(_scale_number(memory.get(key), _KIB) for key in ("avail", "cached", "dirty"))
+                builder.add_sample(name, "memory", _MEMORY_COLUMNS, time, "", sizes)
+    return builder.build_files()
 
 
 def _find_time(stamp: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
@@ -50,20 +50,23 @@ def _find_time(stamp: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
     return parse_local_time(text + "+00:00" if is_utc else text, defaults.zone)
 
 
-def _read_disks(entry: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
+def _iterate_disk_values(statistics_entry: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
     """Sectors (`rd_sec`) of old versions, kibibytes (`rkB`) of new ones."""
-    for disk in entry.get("disk", ()):
-        read = _scale(disk.get("rkB"), _KIB)
-        written = _scale(disk.get("wkB"), _KIB)
+    for disk in statistics_entry.get("disk", ()):
+        read = _scale_number(disk.get("rkB"), _KIB)
+        written = _scale_number(disk.get("wkB"), _KIB)
         if read is None:
-            read, written = _scale(disk.get("rd_sec"), _SECTOR_BYTES), _scale(disk.get("wr_sec"), _SECTOR_BYTES)
-        busy = _scale(disk.get("util-percent", disk.get("util")), 0.01)
-        queue = _scale(disk.get("aqu-sz", disk.get("avgqu-sz")), 1)
+            read, written = (
+                _scale_number(disk.get("rd_sec"), _SECTOR_BYTES),
+                _scale_number(disk.get("wr_sec"), _SECTOR_BYTES),
+            )
+        busy = _scale_number(disk.get("util-percent", disk.get("util")), 0.01)
+        queue = _scale_number(disk.get("aqu-sz", disk.get("avgqu-sz")), 1)
         yield str(disk["disk-device"]), (read, written, busy, queue)
 
 
-def _scale(value: Any, factor: float) -> float | None:
-    return float(value) * factor if isinstance(value, int | float) else None
+def _scale_number(json_value: Any, factor: float) -> float | None:
+    return float(json_value) * factor if isinstance(json_value, int | float) else None
 
 
 SADF_FORMAT = TelemetryFormat(

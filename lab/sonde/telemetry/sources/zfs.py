@@ -17,57 +17,57 @@ _POOL_MEMBERS = ("nread", "nwritten", "reads", "writes")
 _REMEDY = "load the module zfs (package zfs-dkms or zfsutils-linux), or sample it on a server with ZFS."
 
 
-def parse_kstat(text: str) -> dict[str, str]:
+def parse_named_kstat(kstat_text: str) -> dict[str, str]:
     """Name -> value of a kstat of named members; names and values may contain blanks only at the end of the line."""
     members = {}
-    for line in text.splitlines()[2:]:
+    for line in kstat_text.splitlines()[2:]:
         fields = line.split(maxsplit=2)
         if len(fields) == 3:
             members[fields[0]] = fields[2].strip()
     return members
 
 
-def parse_pool_io(text: str) -> Values:
+def parse_pool_io(io_text: str) -> Values:
     """The values of a file `io`: two lines of headings, and one of numbers. Raises KeyError without the members."""
-    _, titles, numbers = (line.split() for line in text.splitlines()[:3])
+    _, titles, numbers = (line.split() for line in io_text.splitlines()[:3])
     row = dict(zip(titles, numbers, strict=False))
     return tuple(float(row[name]) for name in _POOL_MEMBERS)
 
 
-def _select(members: dict[str, str], names: tuple[str, ...]) -> Values:
-    return tuple(float(members[name]) if members.get(name, "").isdigit() else None for name in names)
+def _select_members(kstat_members: dict[str, str], member_names: tuple[str, ...]) -> Values:
+    return tuple(float(kstat_members[name]) if kstat_members.get(name, "").isdigit() else None for name in member_names)
 
 
-def _open_cache(root: Path) -> SourceReader:
+def _open_arcstats_reader(file_system_root: Path) -> SourceReader:
     try:
-        file = KernelFile(root / _FOLDER / "arcstats")
+        file = KernelFile(file_system_root / _FOLDER / "arcstats")
     except OSError as error:
         raise UnavailableSourceError(f"/{_FOLDER}/arcstats: {error.strerror}; {_REMEDY}") from None
-    return SourceReader(lambda: {"": _select(parse_kstat(file.read()), _CACHE_MEMBERS)}, file.close)
+    return SourceReader(lambda: {"": _select_members(parse_named_kstat(file.read_text()), _CACHE_MEMBERS)}, file.close)
 
 
-def _open_data_sets(root: Path) -> SourceReader:
-    paths = sorted((root / _FOLDER).glob("*/objset-*")) or sorted((root / _FOLDER).glob("*/io"))
+def _open_data_sets_reader(file_system_root: Path) -> SourceReader:
+    paths = sorted((file_system_root / _FOLDER).glob("*/objset-*")) or sorted((file_system_root / _FOLDER).glob("*/io"))
     if not paths:
         raise UnavailableSourceError(f"/{_FOLDER} has no pool; {_REMEDY}")
     files = {path: KernelFile(path) for path in paths}
 
-    def read() -> Readings:
+    def read_data_sets() -> Readings:
         readings: Readings = {}
         for path, file in files.items():
-            text = file.read()
+            text = file.read_text()
             if path.name == "io":
                 readings[path.parent.name] = parse_pool_io(text)
             else:
-                members = parse_kstat(text)
-                readings[members.get("dataset_name", path.name)] = _select(members, _POOL_MEMBERS)
+                members = parse_named_kstat(text)
+                readings[members.get("dataset_name", path.name)] = _select_members(members, _POOL_MEMBERS)
         return readings
 
-    def close() -> None:
+    def close_data_sets() -> None:
         for file in files.values():
             file.close()
 
-    return SourceReader(read, close)
+    return SourceReader(read_data_sets, close_data_sets)
 
 
 CACHE = LocalSource(
@@ -78,12 +78,12 @@ CACHE = LocalSource(
         "zfs_cache_hits", "zfs_cache_misses", "zfs_second_cache_hits", "zfs_second_cache_misses", "zfs_cache_bytes",
         "zfs_cache_limit_bytes",
     ),
-    _open_cache,
+    _open_arcstats_reader,
 )  # fmt: skip
 DATA_SETS = LocalSource(
     "zfs-data-sets",
     "bytes and calls of programs on every ZFS data set",
     "server",
     ("zfs_read_bytes", "zfs_written_bytes", "zfs_reads", "zfs_writes"),
-    _open_data_sets,
+    _open_data_sets_reader,
 )

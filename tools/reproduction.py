@@ -113,7 +113,7 @@ def experiment_of(staging: Staged) -> Experiment:
 
 @functools.cache
 def experiment_repeated(name: str, repeats: int) -> Experiment:
-    experiment = read_experiment(resolve_plan_source(name), finder=resolve_plan_source)
+    experiment = read_experiment(resolve_plan_source(name), find_plan=resolve_plan_source)
     document = dict(experiment.document)
     repeat_rule = document.get("repeat", {})
     document["repeat"] = {

@@ -194,7 +194,7 @@ def experiment_files() -> str:
         if not is_experiment(path):
             continue
         whole = read_experiment(path)
-        cells = ", ".join(f"{name} {len(read_experiment(path, name).cells)}" for name in whole.profiles)
+        cells = ", ".join(f"{name} {len(read_experiment(path, name).cells)}" for name in whole.profile_names)
         claims = ", ".join(one.id for one in whole.file.expect)
         row = f"| `{path.stem}` | {plain(whole.title)} | {whole.file.status} | {claims} | {cells} |"
         folders.setdefault(path.parent.name, []).append(row)

@@ -97,7 +97,7 @@ def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> Reco
         lines += lines_of_phase
     lines.append({"type": "end", "status": status})
     reader = RecordReader()
-    reader.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
+    reader.parse_chunk("".join(json.dumps(line) + "\n" for line in lines).encode())
     return reader
 
 

@@ -38,11 +38,11 @@ from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, scan_logs
 from sonde.logs.sec_rules import read_sec_file
 from sonde.model.errors import RecordError, UserError
-from sonde.model.event import read_events
+from sonde.model.event import read_events_file
 from sonde.model.experiment import read_experiment
 from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, merge_stage_records
-from sonde.model.run import read_run
+from sonde.model.run import read_recorded_run_folder
 from sonde.model.system import read_system
 from sonde.model.trace import read_trace
 from sonde.sources.column_guesses import guess_column_map
@@ -92,7 +92,7 @@ def _texts(*texts: str) -> Callable[[], Sequence[bytes]]:
 
 def _read_record(path: Path) -> None:
     """As `sonde show` and `sonde list` do after a run was lost."""
-    run = read_run(path.parent)
+    run = read_recorded_run_folder(path.parent)
     for phase in run.record.phases.values():
         assess_phase_rate(run, phase)
     build_summary_document(run.record, {}, None, "")
@@ -110,18 +110,18 @@ def _read_csv(path: Path) -> None:
     guess_column_map(read_header(path))
     columns = read_column_map(None, ["time=start", "rate=rate GiB/s", "tasks=tasks", "op=op", "phase=phase"])
     for run in read_rows(path, columns, lambda sentence: None):
-        run.id()
+        run.make_run_id()
 
 
 def _read_results(path: Path) -> None:
     for run in read_results(path, ImportDefaults()):
-        run.id()
-        run.key()
+        run.make_run_id()
+        run.make_shared_key()
 
 
 def _read_trace(path: Path) -> None:
     trace = read_trace(path)
-    json.dumps([build_trace_document(trace), trace.seconds, trace.untraced_calls])
+    json.dumps([build_trace_document(trace), trace.duration_seconds, trace.untraced_calls])
     choose_iobuf_params(trace)
 
 
@@ -334,8 +334,8 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget(
         "experiment", "experiment.toml", read_experiment, _files("schema/experiment/examples/hpcs*.toml"), mutations=60
     ),
-    ReaderTarget("events", "events.toml", read_events, _files("schema/event/example.toml")),
-    ReaderTarget("event lines", "events.ndjson", read_events, _files("schema/event/example.ndjson")),
+    ReaderTarget("events", "events.toml", read_events_file, _files("schema/event/example.toml")),
+    ReaderTarget("event lines", "events.ndjson", read_events_file, _files("schema/event/example.ndjson")),
     ReaderTarget("trace", "trace.ndjson", _read_trace, _files("schema/trace/example.ndjson")),
     ReaderTarget(
         "trace of DFTracer", "trace.pfw", read_dftracer_job, _files("tests/data/dftracer/parent.pfw"), mutations=60

@@ -10,7 +10,7 @@ import numpy as np
 
 from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
 COLUMNS = ("target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")
 
@@ -71,4 +71,4 @@ def run_with(targets: int, each: int) -> RecordedRun:
         "OSS": {f"oss{index // half:02d}": names[index : index + half] for index in range(0, targets, half)},
         "SSU": {f"ssu{index // each}": names[index : index + each] for index in range(0, targets, each)},
     }
-    return to_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})
+    return make_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})

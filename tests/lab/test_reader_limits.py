@@ -20,8 +20,8 @@ from sonde.design.layout.live.saved_output import read_files
 from sonde.design.layout.live.superblocks import parse_ext4_superblock
 from sonde.launch.sites import read_sites
 from sonde.model import documents, file_text, ranges, record
-from sonde.model.confined_files import read_json
-from sonde.model.documents import read_lines
+from sonde.model.confined_files import read_json_file
+from sonde.model.documents import read_bounded_lines
 from sonde.model.errors import UserError
 from sonde.model.record import RecordReader, read_record
 from sonde.model.trace import read_trace
@@ -66,12 +66,12 @@ def test_long_line_of_a_record_is_skipped(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(record, "MAX_LINE_BYTES", 1000)
     reader = RecordReader()
     for _ in range(50):
-        reader.feed(b"x" * 100)
+        reader.parse_chunk(b"x" * 100)
         assert len(reader._rest) <= 1100
-    reader.feed(b'x\n{"type": "end", "status": "done"}\n')
+    reader.parse_chunk(b'x\n{"type": "end", "status": "done"}\n')
     assert reader.status == "done"
     assert [problem[:37] for problem in reader.problems] == ["Line 1 of the record is longer than 0"]
-    reader.feed(b"broken\n")
+    reader.parse_chunk(b"broken\n")
     assert reader.problems[1].startswith("Line 3 ")
 
 
@@ -89,7 +89,7 @@ def test_record_is_read_around_a_long_line(tmp_path: Path, monkeypatch: pytest.M
 def test_long_lines_are_read_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MAX_LINE_BYTES", 10)
     content = b"a\n" + b"b" * 9 + b"\n" + b"c" * 10 + b"\n" + b"d" * 100 + b"\ne\n" + b"f" * 35
-    assert list(read_lines(io.BytesIO(content))) == [b"a\n", b"b" * 9 + b"\n", b"", b"", b"e\n", b""]
+    assert list(read_bounded_lines(io.BytesIO(content))) == [b"a\n", b"b" * 9 + b"\n", b"", b"", b"e\n", b""]
 
 
 def test_trace_with_a_long_line_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +104,9 @@ def test_trace_with_a_long_line_is_damaged(tmp_path: Path, monkeypatch: pytest.M
 def test_large_json_file_in_an_archive_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"a": 1}))
-    assert read_json(path) == {"a": 1}
+    assert read_json_file(path) == {"a": 1}
     os.truncate(path, documents.MAX_JSON_BYTES + 1)
-    assert read_json(path) is None
+    assert read_json_file(path) is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sonde.model.confined_files import append_file
+from sonde.model.confined_files import open_file_to_append
 from sonde.watch.description import ChannelEntry, ProbeEntry, WatchFile
 from sonde.watch.history_gate import ProbeNumber
 from sonde.watch.notice_channels import deliver_notices
@@ -48,7 +48,7 @@ class ModelRunner:
             "rates": rates,
             "probe": probe.id,
         }
-        with append_file(self.path) as file:
+        with open_file_to_append(self.path) as file:
             file.write((json.dumps(entry) + "\n").encode())
         return self._convert(entry)
 

@@ -107,4 +107,4 @@ def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
 def test_a_documented_experiment_is_one(path: Path) -> None:
     experiment = read_experiment(path)
     assert experiment.cells
-    assert all(read_experiment(path, name).cells for name in experiment.profiles)
+    assert all(read_experiment(path, name).cells for name in experiment.profile_names)

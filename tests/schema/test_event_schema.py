@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from sonde.model.event import read_events  # noqa: E402
+from sonde.model.event import read_events_file  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
 FOLDER = ROOT / "schema" / "event"
@@ -33,7 +33,7 @@ def test_the_examples_follow_the_schemas() -> None:
 
 def test_the_parts_of_the_examples_are_in_their_systems() -> None:
     edison = read_system(ROOT / "systems" / "edison.toml")
-    assert len(read_events(FOLDER / "example.toml", edison)) == 5
-    for event in read_events(FOLDER / "example.ndjson"):
+    assert len(read_events_file(FOLDER / "example.toml", edison)) == 5
+    for event in read_events_file(FOLDER / "example.ndjson"):
         system = read_system(ROOT / "systems" / f"{event.system}.toml")
         assert event.resolve_parts(system)

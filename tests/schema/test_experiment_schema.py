@@ -41,9 +41,9 @@ def test_every_example_follows_the_schema_and_loads(path: Path) -> None:
     experiment = read_experiment(path)
     assert experiment.id == path.stem
     assert experiment.cells
-    assert "ci" in experiment.profiles
+    assert "ci" in experiment.profile_names
     for cell in (experiment.cells[0], experiment.cells[-1]):
-        plan = experiment.build_plan(cell, "/some/where")
+        plan = experiment.build_plan_of_cell(cell, "/some/where")
         assert str(plan.target) == "/some/where"
 
 

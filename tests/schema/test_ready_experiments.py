@@ -66,7 +66,7 @@ def test_bundled_experiment_is_valid_and_names_its_source(name: str) -> None:
     assert experiment.file.notes
     assert experiment.file.expect
     assert experiment.file.figures or experiment.file.tables
-    assert experiment.profiles == PROFILES
+    assert experiment.profile_names == PROFILES
     letter = FIRST_LETTER.get(file.parent.name)
     assert letter is None or any(source.startswith(letter) for source in experiment.file.source)
 
@@ -77,7 +77,7 @@ def test_every_profile_of_a_ready_experiment_has_plans_for_its_cells(name: str) 
         experiment = read(name, profile)
         assert experiment.cells
         for cell in (experiment.cells[0], experiment.cells[-1]):
-            assert str(experiment.build_plan(cell, "/some/where").target) == "/some/where"
+            assert str(experiment.build_plan_of_cell(cell, "/some/where").target) == "/some/where"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -110,7 +110,7 @@ def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
 def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) -> None:
     small = read(name, "ci")
     for cell in small.cells:
-        plan = small.build_plan(cell, "/some/where")
+        plan = small.build_plan_of_cell(cell, "/some/where")
         volumes = compute_phase_volumes(plan, plan.processes * plan.threads)
         assert compute_required_space(plan, plan.processes * plan.threads).most_bytes <= 256 << 20, cell.id
         for phase in plan.phases:

@@ -13,7 +13,7 @@ from typing import Any
 from room import Room
 
 from sonde.model.record import RecordReader, read_record
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -51,7 +51,10 @@ class User:
 
     def runs(self) -> list[RecordedRun]:
         """The same with what belongs to them."""
-        return [read_run(path.parent) for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))]
+        return [
+            read_recorded_run_folder(path.parent)
+            for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))
+        ]
 
     def first_in_path(self, folder: Path) -> None:
         """Programs of `folder` are found before those of the machine."""

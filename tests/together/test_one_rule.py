@@ -25,7 +25,7 @@ from sonde.model.errors import PlanError
 from sonde.model.operations import OPERATIONS
 from sonde.model.plan import Plan as LabPlan
 from sonde.model.plan_hash import compute_plan_hash
-from sonde.model.plan_resolution import to_base_units
+from sonde.model.plan_resolution import convert_to_base_units
 from sonde.model.required_space import compute_required_space
 from sonde.model.schemas import load_plan_schema
 from sonde.model.volume import compute_phase_volumes
@@ -68,7 +68,7 @@ def order_of(answer: Answer) -> list[str]:
 def plain(document: Plan) -> Any:
     """A resolved plan in base units, without what only people read."""
     members = {name: value for name, value in document.items() if name not in ("meta", "title", "notes", "source")}
-    return to_base_units(members, load_plan_schema())
+    return convert_to_base_units(members, load_plan_schema())
 
 
 def test_the_draws_hold_every_kind_of_phase_and_mapping(engine: Path) -> None:

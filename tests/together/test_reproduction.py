@@ -47,7 +47,7 @@ def test_shapes_name_claims_that_their_experiment_makes() -> None:
     for shape in shapes:
         assert sum(key in shape for key in ("experiment", "tests", "unseen", "absent")) == 1, shape["id"]
         if "experiment" in shape:
-            experiment = read_experiment(resolve_plan_source(shape["experiment"]), finder=resolve_plan_source)
+            experiment = read_experiment(resolve_plan_source(shape["experiment"]), find_plan=resolve_plan_source)
             assert shape["claims"], shape["id"]
             assert set(shape["claims"]) <= {claim.id for claim in experiment.file.expect}, shape["id"]
             assert shape["experiment"] in reproduction.staged(), shape["id"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.run import read_run
+from sonde.model.run import read_recorded_run_folder
 from sonde.model.system import read_system
 from sonde.model.system.parents import add_target_parents
 
@@ -112,7 +112,7 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     summary = json.loads((folder / "run.json").read_text())
     parents = summary.pop("parents")
     (folder / "run.json").write_text(json.dumps(summary))
-    run = read_run(folder)
+    run = read_recorded_run_folder(folder)
     assert not run.parents
     assert add_target_parents(run, read_system(str(tmp_path / "six.toml"))).parents.levels["SSU"] == {
         unit: tuple(names) for unit, names in parents["levels"]["SSU"].items()

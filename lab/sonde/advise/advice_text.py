@@ -14,7 +14,7 @@ from sonde.advise.advice import Advice, JobAdvice
 from sonde.advise.gains import GainEstimate
 from sonde.advise.job_io import DirectionIo, JobIo
 from sonde.advise.slow_targets import TargetSurvey
-from sonde.model.units import counted, format_bytes, format_rate, format_seconds
+from sonde.model.units import format_bytes, format_count_with_noun, format_rate, format_seconds
 
 _MOST_FILES = 3
 _SHORTEST_GAIN_S = 0.05
@@ -64,7 +64,7 @@ def list_job_facts(job_advice: JobAdvice) -> list[tuple[str, str]]:
     """Names and values that describe the job."""
     job = job_advice.job
     begin = datetime.fromtimestamp(job.started_unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    nodes = f" on {counted(len(job.hosts), 'node')}" if job.hosts else ""
+    nodes = f" on {format_count_with_noun(len(job.hosts), 'node')}" if job.hosts else ""
     facts = [
         ("Job", ", ".join(part for part in (job.job_id, begin) if part)),
         ("Ran", f"{format_seconds(job.seconds)}, {job.processes:,} {_PROCESSES[job.processes == 1]}{nodes}"),
@@ -90,7 +90,7 @@ def _describe_direction(direction_io: DirectionIo) -> str:
     if not direction_io.calls:
         return "nothing through POSIX"
     mean = format_bytes(round(direction_io.bytes / direction_io.calls))
-    return f"{format_bytes(direction_io.bytes)} in {counted(direction_io.calls, 'call')} (mean {mean})"
+    return f"{format_bytes(direction_io.bytes)} in {format_count_with_noun(direction_io.calls, 'call')} (mean {mean})"
 
 
 def _describe_storage_rates(job_advice: JobAdvice) -> str:
@@ -137,7 +137,7 @@ def describe_costliest_files(advice: Advice) -> Iterator[str]:
         yield f"{file.path}: {format_seconds(file.call_seconds)} in calls, {format_bytes(file.transferred_bytes)}"
     if len(files) > _MOST_FILES:
         remaining_s = sum(file.call_seconds for file in files[_MOST_FILES:])
-        yield f"and {counted(len(files) - _MOST_FILES, 'more file')}: {format_seconds(remaining_s)}"
+        yield f"and {format_count_with_noun(len(files) - _MOST_FILES, 'more file')}: {format_seconds(remaining_s)}"
 
 
 def describe_targets(survey: TargetSurvey) -> list[str]:
@@ -145,5 +145,7 @@ def describe_targets(survey: TargetSurvey) -> list[str]:
     if survey.slow:
         return [target.describe_in_sentence() for target in survey.slow]
     if survey.compared:
-        return [f"None of {counted(survey.compared, 'storage target')} is slow ({counted(survey.files, 'file')})."]
+        return [
+            f"None of {format_count_with_noun(survey.compared, 'storage target')} is slow ({format_count_with_noun(survey.files, 'file')})."
+        ]
     return []

@@ -43,7 +43,7 @@ def sum_small_call_seconds(trace: Trace) -> float:
 
 
 def _select_buffered_files(trace: Trace) -> Iterator[TracedFile]:
-    for file in sorted(trace.files.values(), key=lambda file_use: -file_use.seconds):
+    for file in sorted(trace.files.values(), key=lambda file_use: -file_use.call_seconds):
         has_small_calls = (
             file.read.calls + file.write.calls >= _LEAST_CALLS
             and _compute_mean_transfer_bytes(_get_busier_direction(file)) < _SMALL

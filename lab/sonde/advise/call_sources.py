@@ -17,7 +17,7 @@ from sonde.advise.dftracer_trace import is_dftracer_trace, list_dftracer_calls
 from sonde.advise.job_logs import is_darshan_log
 from sonde.advise.reader_process import IsolatedLogReader
 from sonde.model.confined_files import open_file
-from sonde.model.documents import read_lines
+from sonde.model.documents import read_bounded_lines
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 from sonde.model.trace import is_trace, read_trace
@@ -112,7 +112,7 @@ def _add_trace_process(
     numbers: dict[int, int | None] = {}
     start_s = 0.0
     with open_file(trace_file) as stream:
-        for text in read_lines(stream):
+        for text in read_bounded_lines(stream):
             try:
                 line = json.loads(text)
                 if line["type"] == "process":

@@ -20,7 +20,7 @@ import numpy as np
 
 from sonde.advise.job_io import DirectionIo, FileIo, FileListLimiter, JobIo
 from sonde.model.confined_files import open_file
-from sonde.model.documents import parse_json, read_lines
+from sonde.model.documents import parse_json, read_bounded_lines
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 
@@ -137,7 +137,7 @@ def _iterate_trace_events(trace_file: Path, read_state: _ReadState) -> Iterator[
     """The events of a file, line by line. The first and last line are the brackets of a JSON array."""
     with open_file(trace_file) as raw:
         unpacked = gzip.GzipFile(fileobj=raw) if trace_file.name.endswith(".gz") else raw
-        for line in read_lines(cast(BinaryIO, unpacked)):
+        for line in read_bounded_lines(cast(BinaryIO, unpacked)):
             text = line.strip().rstrip(b",")
             if text in (b"", b"[", b"]"):
                 continue

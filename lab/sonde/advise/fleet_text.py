@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from sonde.advise.fleet import FleetLosses
-from sonde.model.units import counted, format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 from sonde.terminal.screen import make_plain_table
 
 _MOST_ROWS = 10
@@ -26,13 +26,13 @@ def print_fleet(console: Console, survey: FleetLosses) -> None:
     if survey.library:
         lost = sum(row["lost_hours"] for row in survey.library)
         console.print(
-            f"The preload library (sonde iobuf) would help {counted(len(survey.library), 'job')},"
+            f"The preload library (sonde iobuf) would help {format_count_with_noun(len(survey.library), 'job')},"
             f" with up to {_format_hours(lost)} of the lost process-hours; --json lists them.",
             soft_wrap=True,
         )
     if survey.refused:
         console.print(
-            f"! {counted(len(survey.refused), 'log')} cannot be read; the first reason: {survey.refused[0]['refused']}",
+            f"! {format_count_with_noun(len(survey.refused), 'log')} cannot be read; the first reason: {survey.refused[0]['refused']}",
             style="yellow",
             soft_wrap=True,
         )
@@ -52,9 +52,9 @@ def describe_mix(survey: FleetLosses) -> list[tuple[str, str]]:
         if calls
     ]
     moved = (f"{format_bytes(round(mix[name]))} {text}" for name, text in _DIRECTIONS)
-    users = f" of {counted(mix['users'], 'user')}" if mix["users"] else ""
+    users = f" of {format_count_with_noun(mix['users'], 'user')}" if mix["users"] else ""
     return [
-        ("Jobs", f"{mix['jobs']:,}{users}, {counted(mix['applications'], 'application')}"),
+        ("Jobs", f"{mix['jobs']:,}{users}, {format_count_with_noun(mix['applications'], 'application')}"),
         (
             "Cost",
             f"{_format_hours(mix['process_hours'])} process-hours, "

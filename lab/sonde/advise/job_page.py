@@ -22,7 +22,7 @@ from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.charts.time_chart import Line, build_time_chart
 from sonde.model.escaping import escape_line
 from sonde.model.trace import SIZE_CLASSES
-from sonde.model.units import counted, format_bytes, format_seconds
+from sonde.model.units import format_bytes, format_count_with_noun, format_seconds
 
 _MOST_FILES = 20
 
@@ -139,7 +139,9 @@ def _make_size_section(job: JobIo) -> StudySection:
         if reads or writes
     ]
     calls = job.read.calls + job.write.calls
-    sentences = [f"{counted(calls, 'call')} through POSIX by size. A class ends at the size that names it."]
+    sentences = [
+        f"{format_count_with_noun(calls, 'call')} through POSIX by size. A class ends at the size that names it."
+    ]
     return StudySection("Sizes", sentences, [render_html_table(["Up to", "Reads", "Writes"], rows)] if rows else [])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sonde.advise.buffers import escape_path_as_pattern
 from sonde.advise.job_io import FileIo, JobIo
 from sonde.advise.triggers import CostKind, IoPattern
-from sonde.model.shell import quote
+from sonde.model.shell import quote_word
 
 _LUSTRE_FILE = 1 << 30  # files below this size gain little from several stripes
 _STRIPE_BYTES, _LARGEST_STRIPE = 1 << 20, 16 << 20
@@ -75,7 +75,9 @@ def _advise_buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySe
     ]
     return [
         ReadySetting(
-            "environment", f"IOBUF_PARAMS={quote(','.join(entries))}", "small calls become large ones; see sonde iobuf"
+            "environment",
+            f"IOBUF_PARAMS={quote_word(','.join(entries))}",
+            "small calls become large ones; see sonde iobuf",
         )
     ]
 
@@ -160,7 +162,7 @@ def _advise_stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
             size = _STRIPE_BYTES
             while size < mean and size < _LARGEST_STRIPE:
                 size *= 2
-            folder = quote(posixpath.dirname(file.path) or "/")
+            folder = quote_word(posixpath.dirname(file.path) or "/")
             settings.append(
                 ReadySetting(
                     "command",

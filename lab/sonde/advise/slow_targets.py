@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.advise.job_io import FileIo, JobIo
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.stats.multiple import adjust_for_false_discoveries
 from sonde.stats.ranks import compute_rank_sum_p
 
@@ -41,8 +41,8 @@ class SlowStorageTarget:
     def describe_in_sentence(self) -> str:
         """One sentence."""
         return (
-            f"Storage target {self.target} is slow: {counted(self.files, 'file')} on it take {self.factor:.3g} times as"
-            f" long per byte ({self.direction}) as {counted(self.other_files, 'file')} on others. Such a statement is"
+            f"Storage target {self.target} is slow: {format_count_with_noun(self.files, 'file')} on it take {self.factor:.3g} times as"
+            f" long per byte ({self.direction}) as {format_count_with_noun(self.other_files, 'file')} on others. Such a statement is"
             f" wrong for at most {FALSE_ALARM_RATE:.0%} of healthy systems (adjusted p = {max(self.p, 1e-300):.2g})."
         )
 

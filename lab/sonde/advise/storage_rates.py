@@ -13,7 +13,7 @@ from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 from sonde.model.file_text import read_text_file
-from sonde.model.json_access import get_items, get_number, get_text
+from sonde.model.json_access import get_finite_number, get_items, get_text
 from sonde.model.system.service import FileSystem
 from sonde.model.system.system import System
 from sonde.model.system.system_reader import read_system
@@ -74,7 +74,7 @@ def read_rates_from_check(check_document: object, check_file: Path) -> StorageRa
     """Rates from the document of a check. Raises UserError when it has no rate at all."""
     values: dict[str, float] = {}
     for figure in get_items(check_document, "figures"):
-        value = get_number(figure, "value")
+        value = get_finite_number(figure, "value")
         if value is not None and value > 0:
             values[get_text(figure, "key")] = value
     rates = StorageRates(
@@ -103,7 +103,7 @@ def _find_rate_range(
 
 def read_rates_from_system(system: System, system_name: str) -> StorageRates:
     """Rated peaks of the fastest file system of a system file. Raises UserError when no peak is stated."""
-    peaks = [part.table.peak for part in system.items("file_systems") if isinstance(part.table, FileSystem)]
+    peaks = [part.table.peak for part in system.list_parts("file_systems") if isinstance(part.table, FileSystem)]
     stated = [peak for peak in peaks if peak is not None and (peak.read or peak.write)]
     if not stated:
         raise UserError(f"{system_name} states no peak rate of a file system: add peak = {{ read = …, write = … }}.")

@@ -31,7 +31,7 @@ def convert_trace_to_job_io(trace: Trace, trace_path: Path) -> JobIo:
         job_id="",
         user="",
         started_unix_s=float(first["started_unix_s"]),
-        seconds=trace.seconds,
+        seconds=trace.duration_seconds,
         processes=len(trace.processes),
         modules=("POSIX",),
         files=files,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
-from sonde.model.units import counted, format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 
 # Shares of calls, bytes or time, and counts; names as in Drishti's configuration.
 IMBALANCE_OPERATIONS = 0.1
@@ -235,7 +235,7 @@ def _make_ordered_access_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple
 def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     if not job.long_metadata_records:
         return None
-    text = f"Metadata calls take more than 30 s in {counted(job.long_metadata_records, 'record')} of a rank and file."
+    text = f"Metadata calls take more than 30 s in {format_count_with_noun(job.long_metadata_records, 'record')} of a rank and file."
     return text, [file for file in job.files if file.meta_s]
 
 
@@ -249,7 +249,7 @@ def _find_shared_imbalance(by_time: bool) -> Callable[[JobIo], tuple[str, Sequen
         if not files:
             return None
         difference = "take different time" if by_time else "transfer different amounts"
-        return f"Ranks {difference} in {counted(len(files), 'shared file')}.", files
+        return f"Ranks {difference} in {format_count_with_noun(len(files), 'shared file')}.", files
 
     return find_affected_files
 
@@ -268,7 +268,7 @@ def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequenc
         if not files:
             return None
         return (
-            f"Ranks {'write' if is_write else 'read'} different amounts of {counted(len(files), 'file')}.",
+            f"Ranks {'write' if is_write else 'read'} different amounts of {format_count_with_noun(len(files), 'file')}.",
             files,
         )
 
@@ -326,7 +326,7 @@ def _find_aggregators(
             return None
         if not accepts(int(aggregators), len(job.hosts)):
             return None
-        return sentence.format(aggregators, counted(len(job.hosts), "node")), ()
+        return sentence.format(aggregators, format_count_with_noun(len(job.hosts), "node")), ()
 
     return find_affected_files
 

@@ -154,7 +154,7 @@ def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
         if inside.any():
             rate = format_rate_with_unit(float(np.median(values[inside])), history.unit)
             text = f"{format_utc_date(float(times[inside][0]))}\n{rate}"
-            text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
+            text += f"\n{quantities.display_count_with_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
             text = "\n".join(filter(None, (text, *events)))
             tips.append(

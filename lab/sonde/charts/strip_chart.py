@@ -85,11 +85,11 @@ def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floa
     ]
     medians = [float(np.median(period.values)) for period in result]
     text = (
-        f"{title} by {word}: {quantities.count_noun(len(run_values), 'run')} in {quantities.count_noun(len(result), word)};"
+        f"{title} by {word}: {quantities.display_count_with_noun(len(run_values), 'run')} in {quantities.display_count_with_noun(len(result), word)};"
         f" medians from {format_rate_with_unit(min(medians), unit)} to {format_rate_with_unit(max(medians), unit)}"
     )
     cut = int((run_values > scale.high).sum())
-    above = f" {quantities.count_noun(cut, 'run')} above the scale." if cut else ""
+    above = f" {quantities.display_count_with_noun(cut, 'run')} above the scale." if cut else ""
     caption = f"One {word} a column. Every run is a dot; line: median, bar: the middle half.{above}"
     return Chart(
         kind="strips",
@@ -170,7 +170,7 @@ def _compute_van_der_corput_value(sequence_index: int) -> float:
 def _describe_period(period: Period, unit: str) -> list[str]:
     sentences = [
         period.name,
-        quantities.count_noun(period.values.size, "run"),
+        quantities.display_count_with_noun(period.values.size, "run"),
         f"median {format_rate_with_unit(float(np.median(period.values)), unit)}",
     ]
     if period.values.size >= _FEWEST_FOR_SHAPE:

@@ -11,7 +11,7 @@ import click
 from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
 from sonde.model.errors import UserError
 from sonde.model.simulation import is_simulated_document
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.stats.spread import estimate_coefficient_of_variation
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
@@ -129,7 +129,7 @@ def remove_command(name: str, archive: Archive) -> int:
     for folder in folders:
         change_tags(folder, removed_tags=[tag])
     get_results_console().print(
-        f"The baseline {name} is deleted; its {counted(len(folders), 'run')} stay in the archive."
+        f"The baseline {name} is deleted; its {format_count_with_noun(len(folders), 'run')} stay in the archive."
     )
     return 0
 
@@ -139,7 +139,7 @@ def _require_one_origin(runs: Sequence[Summary]) -> None:
     simulated = sum(is_simulated_document(run.document) for run in runs)
     if 0 < simulated < len(runs):
         raise UserError(
-            f"{simulated} of {counted(len(runs), 'run')} are simulated: a baseline is of measured runs or of simulated"
+            f"{simulated} of {format_count_with_noun(len(runs), 'run')} are simulated: a baseline is of measured runs or of simulated"
             " runs, never of both. `sonde list` shows which are simulated."
         )
 
@@ -196,7 +196,9 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
         return
     console = get_results_console()
     origin = ", simulated" if side.is_simulated else ""
-    console.print(f"{tag.removeprefix(BASELINE)}: {counted(len(side.runs), 'run')}{origin}", soft_wrap=True)
+    console.print(
+        f"{tag.removeprefix(BASELINE)}: {format_count_with_noun(len(side.runs), 'run')}{origin}", soft_wrap=True
+    )
     table = make_plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")

@@ -20,10 +20,10 @@ from sonde.experiments.locations import require_existing_directory
 from sonde.findings.caveats import format_caveat, label_finding
 from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
-from sonde.model.errors import EXIT_INTERRUPTED, EXIT_OK, to_sentence
+from sonde.model.errors import EXIT_INTERRUPTED, EXIT_OK, format_as_sentence
 from sonde.model.lines import Finding
 from sonde.model.plan import Plan
-from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_wait
+from sonde.model.units import format_bytes, format_count_with_noun, format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
 from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.run_tables import STYLES
@@ -148,8 +148,8 @@ def _list_caveat_lines(figures: list[CheckFigure]) -> list[str]:
             kinds.setdefault(caveat.id, []).append(caveat)
     lines = []
     for name, caveats in kinds.items():
-        text = f"{to_sentence(format_caveat(caveats[0]))} {to_sentence(caveats[0].advice)}".strip()
-        lines.append(f"{label_finding(name)} ({counted(len(caveats), 'figure')}): {text}")
+        text = f"{format_as_sentence(format_caveat(caveats[0]))} {format_as_sentence(caveats[0].advice)}".strip()
+        lines.append(f"{label_finding(name)} ({format_count_with_noun(len(caveats), 'figure')}): {text}")
     return lines
 
 

@@ -13,8 +13,8 @@ from sonde.cli.options import add_json_option
 from sonde.experiments.locations import require_existing_directory
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError, UserError
-from sonde.model.target_names import is_bucket
-from sonde.model.units import counted, format_bytes
+from sonde.model.target_names import is_object_store_target
+from sonde.model.units import format_bytes, format_count_with_noun
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
@@ -40,7 +40,7 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
 
     More: sonde help concepts/safety
     """
-    target = directory if is_bucket(directory) else require_existing_directory(directory)
+    target = directory if is_object_store_target(directory) else require_existing_directory(directory)
     engine = find_engine()
     console = get_messages_console()
     if console.is_terminal and not as_json:
@@ -55,7 +55,7 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     stuck = [entry for entry in entries if entry.get("remaining")]
     if stuck:
         raise RunFailedError(
-            f"{counted(len(stuck[0]['remaining']), 'file')} of {stuck[0]['directory']} could not be removed."
+            f"{format_count_with_noun(len(stuck[0]['remaining']), 'file')} of {stuck[0]['directory']} could not be removed."
         )
     refused = [entry for entry in entries if "not_removed" in entry and entry.get("directories")]
     if refused:

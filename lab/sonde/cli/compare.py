@@ -14,7 +14,7 @@ from sonde.cli.run_selection import open_progress_bar
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, UserError
 from sonde.model.system import read_system
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
@@ -211,7 +211,7 @@ def _describe_side(side: ComparedSide) -> str:
     runs, origin = side.runs, describe_simulated_runs(side)
     first_day, last_day = runs[0].started[:10], runs[-1].started[:10]
     period = first_day if first_day == last_day else f"{first_day} to {last_day}"
-    return f"{side.name}: {counted(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")
+    return f"{side.name}: {format_count_with_noun(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")
 
 
 def _side_to_json(side: ComparedSide) -> dict[str, Any]:

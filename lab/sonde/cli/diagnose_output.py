@@ -23,8 +23,8 @@ from sonde.diagnose.diagnosis_text import (
     format_probability,
 )
 from sonde.model.errors import EXIT_OK, UserError
-from sonde.model.run import read_run
-from sonde.model.units import counted
+from sonde.model.run import read_recorded_run_folder
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
 from sonde.store.events import read_archive_events
 from sonde.telemetry.phase_telemetry import find_run_interval
@@ -65,6 +65,7 @@ def add_evidence(
 
             progress = partial(open_progress_bar, "watching histories")
             survey = read_survey(open_catalog(archive.root), SurveyRequest(), progress)
+            since, until = (find_run_interval(read_recorded_run_folder(folder))[1] for folder in (reference, run))
             sentences.append(session.add_joint_change(survey, since, until))
     if logs:
         sentences.append(session.add_logs(logs))
@@ -180,7 +181,7 @@ def print_explanation(session: DiagnosisSession, name: str, rows: Sequence[Evide
     candidate = session.find_candidate(name)
     probability = format_probability(candidate.probability)
     out.print(
-        f"{describe_candidate(candidate)}: {probability} after {counted(len(session.state.results), 'experiment')}.",
+        f"{describe_candidate(candidate)}: {probability} after {format_count_with_noun(len(session.state.results), 'experiment')}.",
         soft_wrap=True,
     )
     table = make_plain_table()

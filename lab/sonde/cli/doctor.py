@@ -26,7 +26,7 @@ from sonde.model.configuration import (
     read_configuration_files,
 )
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import VARIABLE as ARCHIVE
 from sonde.store.archive import Archive
 from sonde.terminal.screen import (
@@ -108,7 +108,7 @@ def command(
     get_results_console().print(table)
     works, partly, lacks = (sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO))
     get_results_console().print(
-        f"{counted(len(all_facts), 'check')}: {works} good, {partly} partly, {lacks} not.", style="bold"
+        f"{format_count_with_noun(len(all_facts), 'check')}: {works} good, {partly} partly, {lacks} not.", style="bold"
     )
     return EXIT_ENVIRONMENT if lacking else EXIT_OK
 

@@ -15,11 +15,11 @@ from sonde.findings.log_clock import correct_clock
 from sonde.logs.event_scan import choose_rule_files, compile_toml_rules, scan_log_files
 from sonde.logs.message_kinds import KINDS_FILE, find_new_kinds, store_kinds
 from sonde.logs.scan import LogDefaults
-from sonde.model.event import Event, read_events
+from sonde.model.event import Event, read_events_file
 from sonde.model.event.description import EVENT_FORMAT, EVENT_KINDS
-from sonde.model.event.times import parse_time_interval, parse_zone
-from sonde.model.run import read_run
-from sonde.model.units import counted
+from sonde.model.event.times import parse_time_interval, parse_time_zone
+from sonde.model.run import read_recorded_run_folder
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, make_event_id, read_archive_events, select_new_events
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
@@ -94,7 +94,7 @@ def import_command(file: Path, archive: Archive, as_json: bool) -> int:
       sonde event import maintenance.toml
       sonde event import events.ndjson --json
     """
-    return _report_added(add_archive_events(archive.root, map(_to_document, read_events(file))), as_json)
+    return _report_added(add_archive_events(archive.root, map(_to_document, read_events_file(file))), as_json)
 
 
 @command.command("list")
@@ -175,8 +175,8 @@ def scan_command(
       journalctl -k -o json > kernel.json && sonde event scan kernel.json --dry-run
       sonde event scan console.log --rules site.toml --zone America/Los_Angeles
     """
-    boot_time = parse_time_interval(boot, parse_zone(zone)).first if boot else None
-    files, defaults = choose_rule_files(rule_files, only or ""), LogDefaults(parse_zone(zone), boot_time, host)
+    boot_time = parse_time_interval(boot, parse_time_zone(zone)).first if boot else None
+    files, defaults = choose_rule_files(rule_files, only or ""), LogDefaults(parse_time_zone(zone), boot_time, host)
     documents, problems = scan_log_files(logs, files, defaults)
     kinds_sentence = ""
     if new_kinds:
@@ -188,7 +188,7 @@ def scan_command(
     clock_sentence = ""
     if run_name:
         documents, clock_sentence = correct_clock(
-            [read_run(folder) for folder in archive.find_run_folders(run_name)], documents
+            [read_recorded_run_folder(folder) for folder in archive.find_run_folders(run_name)], documents
         )
     new = select_new_events(archive.root, documents)
     if not dry_run:
@@ -209,7 +209,7 @@ def scan_command(
     present = len(documents) - len(new)
     present_note = f", {present} were in the archive already" if present else ""
     verb = "would be added" if dry_run else "added"
-    get_results_console().print(f"{counted(len(new), 'event')} {verb}{present_note}.", style="bold")
+    get_results_console().print(f"{format_count_with_noun(len(new), 'event')} {verb}{present_note}.", style="bold")
     for sentence in (kinds_sentence, clock_sentence):
         if sentence:
             get_results_console().print(sentence, soft_wrap=True)

@@ -44,14 +44,14 @@ from sonde.model.experiment import make_experiment, read_experiment
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.plan import Plan
 from sonde.model.system import System
-from sonde.model.units import counted, format_ops, format_rate
+from sonde.model.units import format_count_with_noun, format_ops, format_rate
 from sonde.store.archive import REPORT
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
 def run_experiment(source: str, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs the experiment in a file, or only its missing runs."""
-    experiment = read_experiment(source, finder=resolve_plan_source)
+    experiment = read_experiment(source, find_plan=resolve_plan_source)
     if run_request.has_additions:
         experiment = make_experiment(_apply_options(experiment.document, run_request), experiment.origin)
     request = create_request(
@@ -223,5 +223,5 @@ def describe_effect(effect: Effect) -> str:
         else ""
     )
     verdict = "" if ratio.differs else ", no significant difference"
-    runs = f"{counted(ratio.before, 'run')} against {ratio.after}"
+    runs = f"{format_count_with_noun(ratio.before, 'run')} against {ratio.after}"
     return f"{head} ({interval_text}, {runs}){verdict}{sensitivity}."

@@ -11,7 +11,7 @@ import click
 from sonde.cli.options import add_json_option
 from sonde.experiments.shipped_experiments import list_shipped_experiments, list_shipped_plans
 from sonde.model.errors import UserError
-from sonde.model.plan import read_document
+from sonde.model.plan import read_plan_document
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
@@ -51,7 +51,7 @@ def command(text: str, as_json: bool) -> int:
 
 
 def _describe_experiment(name: str, file: Path, kind: str) -> dict[str, Any]:
-    document = read_document(str(file))
+    document = read_plan_document(str(file))
     folder = "" if file.parent.name == "experiments" else file.parent.name
     return {
         "name": name,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sonde.experiments.forecast import Forecast, PhaseForecast, sum_known_seconds
 from sonde.model.experiment import Experiment
-from sonde.model.units import counted, format_bytes, format_wait
+from sonde.model.units import format_bytes, format_count_with_noun, format_wait
 from sonde.terminal.screen import make_plain_table
 
 
@@ -46,7 +46,7 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
     console.print(table)
     room = "" if forecast.available is None else f" of {format_bytes(forecast.available)} available"
     console.print(
-        f"  {counted(forecast.tasks, 'task')}, {counted(forecast.runs, 'run')}, {format_bytes(forecast.space)}{room}",
+        f"  {format_count_with_noun(forecast.tasks, 'task')}, {format_count_with_noun(forecast.runs, 'run')}, {format_bytes(forecast.space)}{room}",
         soft_wrap=True,
     )
     if forecast.may_fill_storage:
@@ -79,9 +79,13 @@ def _make_total_line(forecasts: Sequence[Forecast]) -> str:
         f"about {format_wait(seconds)}" if is_complete else f"{format_wait(seconds)} plus phases without a time limit"
     )
     hint = "" if is_complete else " (--rate 1GB/s estimates it)"
-    refused = f"; {counted(len(forecasts) - len(ready), 'cell')} cannot be run" if len(ready) < len(forecasts) else ""
+    refused = (
+        f"; {format_count_with_noun(len(forecasts) - len(ready), 'cell')} cannot be run"
+        if len(ready) < len(forecasts)
+        else ""
+    )
     runs = sum(forecast.runs for forecast in ready)
-    return f"{counted(len(ready), 'cell')}, {counted(runs, 'run')} at least, {time}{hint}{refused}."
+    return f"{format_count_with_noun(len(ready), 'cell')}, {format_count_with_noun(runs, 'run')} at least, {time}{hint}{refused}."
 
 
 def forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import click
 from sonde.cli.options import add_archive_option, add_json_option
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK, UserError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
 from sonde.store.summary import Summary
 from sonde.terminal.encoding import print_plain_text
@@ -225,7 +225,9 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveat
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
     against = f"against {len(reference.runs)} of {reference.name}"
     heading = _make_verdict_heading(verdict, caveats)
-    console.print(f"{heading}: {counted(len(judged), 'number')} compared, {tried} {against}.", style="bold")
+    console.print(
+        f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {tried} {against}.", style="bold"
+    )
     _print_caveats(caveats)
 
 
@@ -239,7 +241,7 @@ def _make_verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCou
     missing = sum(bool(item.not_judged) for item in verdict.checks)
     heading = {True: "Good", False: "Too slow", None: "Not judged"}[verdict.is_good]
     if verdict.is_good is not None and missing:
-        heading += f", {missing} of {counted(len(verdict.checks), 'number')} not judged"
+        heading += f", {missing} of {format_count_with_noun(len(verdict.checks), 'number')} not judged"
     heading += ", simulated" if verdict.now.is_simulated else ""
     return f"{heading}, but doubtful" if caveats else heading
 
@@ -258,9 +260,9 @@ def _make_verdict_cell(result: GateCheck) -> str:
     if result.not_judged:
         return f"not judged: {result.not_judged}"
     if result.bad:
-        return f"too slow, {result.low_run_count} of {counted(len(result.measured), 'run')}"
+        return f"too slow, {result.low_run_count} of {format_count_with_noun(len(result.measured), 'run')}"
     return (
-        f"good; {result.low_run_count} of {counted(len(result.measured), 'run')} low"
+        f"good; {result.low_run_count} of {format_count_with_noun(len(result.measured), 'run')} low"
         if result.low_run_count
         else "good"
     )

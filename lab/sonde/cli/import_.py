@@ -16,8 +16,8 @@ from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.run_selection import open_progress_bar
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.model.shell import quote
-from sonde.model.units import counted, format_ops, format_rate
+from sonde.model.shell import quote_word
+from sonde.model.units import format_count_with_noun, format_ops, format_rate
 from sonde.sources.column_guesses import guess_column_map
 from sonde.sources.columns import ColumnMap, read_column_map
 from sonde.sources.csv_rows import read_header, read_rows
@@ -189,7 +189,7 @@ def _propose_column_map(path: Path) -> str:
     settings = guess_column_map(read_header(path))
     if not settings:
         return 'Say it with --map, like --map time=start --map "rate=bw GiB/s", or with --columns map.toml.'
-    options = " ".join(f"--map {quote(setting)}" for setting in settings)
+    options = " ".join(f"--map {quote_word(setting)}" for setting in settings)
     return f"By their names, perhaps {options} (see --help; --dry-run shows the result)."
 
 
@@ -223,11 +223,11 @@ def _hash_file(path: Path) -> str:
 
 def _print_preview(runs: Iterator[ImportedRun], result: _ImportResult) -> None:
     for run in runs:
-        result.added.append(Path(run.id()))
+        result.added.append(Path(run.make_run_id()))
         if len(result.added) <= _MAX_LINES:
             rates = ", ".join(f"{phase.phase} {_format_phase_rate(phase)}" for phase in run.phases)
             get_messages_console().print(
-                f"{run.id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True
+                f"{run.make_run_id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True
             )
 
 
@@ -257,10 +257,18 @@ def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path]
         )
     else:
         verb = "would come into" if dry_run else "came into"
-        counts = f"{counted(added, 'run')} {verb} the archive {archive.root}"
+        counts = f"{format_count_with_noun(added, 'run')} {verb} the archive {archive.root}"
         counts += f"; {result.duplicates:,} were there already" if result.duplicates else ""
-        counts += f"; {counted(result.unreadable_files, 'file')} could not be read" if result.unreadable_files else ""
-        counts += f"; {counted(result.other_files, 'file')} in folders held no result" if result.other_files else ""
+        counts += (
+            f"; {format_count_with_noun(result.unreadable_files, 'file')} could not be read"
+            if result.unreadable_files
+            else ""
+        )
+        counts += (
+            f"; {format_count_with_noun(result.other_files, 'file')} in folders held no result"
+            if result.other_files
+            else ""
+        )
         get_results_console().print(f"{counts}.", soft_wrap=True)
     if not added and not result.duplicates:
         empty = [path for path in paths if path.is_dir() and not (result.complaints and _list_run_folders(path))]

@@ -26,7 +26,7 @@ from sonde.launch.launchers.rank_detection import detect_launcher_rank
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.lines import RecordLine
 from sonde.model.plan import Plan
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive, make_run_id
 from sonde.store.shards import REPORTS
 from sonde.terminal.encoding import print_plain_text
@@ -251,7 +251,8 @@ def _print_conclusion(
         if folders:
             stored_text = f"stored as {order.group} in {archive.root}"
             console.print(
-                f"sonde: {counted(len(folders), 'run')} {stored_text}" + (f", report {page}" if page else ""),
+                f"sonde: {format_count_with_noun(len(folders), 'run')} {stored_text}"
+                + (f", report {page}" if page else ""),
                 soft_wrap=True,
             )
         if outcome.remaining:

@@ -27,7 +27,7 @@ from sonde.dialects.iozone.tables import (
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import EXIT_OK, UserError
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.report.facts import list_shared_facts
 from sonde.store.archive import Archive, make_run_id
 from sonde.terminal.encoding import print_plain_text
@@ -95,7 +95,7 @@ def command(
             raise
         _print_cell(cell, result, settings, rates)
         folders.append(result.folder)
-        runs[cell] = to_recorded_run(result.record, result.folder)
+        runs[cell] = make_recorded_run(result.record, result.folder)
         if result.exit_code != EXIT_OK:
             worst = result
             break

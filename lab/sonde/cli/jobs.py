@@ -14,7 +14,7 @@ from sonde.cli.options import add_existing_archive_option, add_json_option
 from sonde.jobs import job_scheduler
 from sonde.jobs.job_records import OUTPUT, SCRIPT, Job, find_job, read_jobs
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
 from sonde.store.names import count_runs_by_group
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
@@ -103,7 +103,8 @@ def _print_job(archive: Archive, job: Job, state: str, as_json: bool) -> None:
     if job.array:
         console.print(f"{len(facts['exit_codes'])} of {job.array} jobs of its array have ended", soft_wrap=True)
     console.print(
-        f"{counted(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT}", soft_wrap=True
+        f"{format_count_with_noun(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT}",
+        soft_wrap=True,
     )
     if state in (job_scheduler.FAILED, job_scheduler.GONE, job_scheduler.CANCELED):
         text = job.read_output()

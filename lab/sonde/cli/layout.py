@@ -24,7 +24,7 @@ from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.plan import LayoutPlan, format_system_file, make_system_file, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
-from sonde.model.errors import EXIT_FAILED, EXIT_OK, MachineError, UserError, suggest_name
+from sonde.model.errors import EXIT_FAILED, EXIT_OK, MachineError, UserError, suggest_close_name
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 from sonde.model.system import System, read_system
@@ -142,7 +142,7 @@ def _print_alternatives(system: System, against: tuple[str, ...], name: str | No
         problem = f'No file system "{name}" is required' if name is not None else "--requirement is missing"
         raise UserError(
             f"{problem}; {system.id} requires {', '.join(names) or 'none (requirement, in schema/system)'}."
-            + suggest_name(name or "", names)
+            + suggest_close_name(name or "", names)
         )
     outcomes = compare_alternatives(system, chosen[0], [parse_alternative(item) for item in against])
     if as_json:
@@ -356,7 +356,7 @@ def _find_planned_layout(
     names = [candidate.id for candidate in plan.file_systems]
     if name is None:
         mounted = [
-            file_system for item in plan.system.items("mounts") if getattr(item.table, "path", "") in mount_points
+            file_system for item in plan.system.list_parts("mounts") if getattr(item.table, "path", "") in mount_points
             for file_system in plan.system.find_references(item.id, "file_system")
         ]  # fmt: skip
         candidates = [candidate for candidate in dict.fromkeys(mounted) if candidate in names] or names
@@ -364,13 +364,13 @@ def _find_planned_layout(
             raise UserError(f"{system.id} has {', '.join(names)}; say with --as which one is meant.")
         name = candidates[0]
     if name not in names:
-        raise UserError(f'{system.id} lays out no file system "{name}".{suggest_name(name, names)}')
+        raise UserError(f'{system.id} lays out no file system "{name}".{suggest_close_name(name, names)}')
     return plan.of(name)
 
 
 def _list_mount_points(system: System, file_system: str) -> list[str]:
     return [
-        getattr(item.table, "path", "") for item in system.items("mounts")
+        getattr(item.table, "path", "") for item in system.list_parts("mounts")
         if file_system in system.find_references(item.id, "file_system")
     ]  # fmt: skip
 

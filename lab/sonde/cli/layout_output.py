@@ -14,7 +14,7 @@ from sonde.design.layout.faults import LayoutCheck
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.plan import LayoutPlan
-from sonde.model.ranges import fold_names
+from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.units import format_bytes
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
@@ -117,7 +117,9 @@ def print_deletion(deletion: LunDeletion) -> None:
     """Prints what is lost with the LUNs of an enclosure, and the command that deletes them."""
     console = get_results_console()
     for kind, names in deletion.removed.items():
-        console.print(f"{kind.replace('_', ' '):13} {fold_names(list(names))}", soft_wrap=True, highlight=False)
+        console.print(
+            f"{kind.replace('_', ' '):13} {fold_names_into_ranges(list(names))}", soft_wrap=True, highlight=False
+        )
     if deletion.bytes_freed is not None:
         console.print(f"{'space':13} {format_bytes(deletion.bytes_freed)} of the drives becomes free", soft_wrap=True)
     if "file_systems" in deletion.removed:

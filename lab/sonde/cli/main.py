@@ -33,7 +33,7 @@ from sonde.cli.output_options import (
     read_defaults,
     write_export,
 )
-from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_name
+from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_close_name
 from sonde.model.version import __version__
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.screen import open_output_session
@@ -186,7 +186,7 @@ class MainCommand(click.Group):
         complete = not ctx.resilient_parsing  # during shell completion, a partial word is no error
         if complete and args and not args[0].startswith("-") and args[0] not in list_verbs():
             verb_list = ", ".join(list_verbs())
-            hint = suggest_name(args[0], list_verbs())
+            hint = suggest_close_name(args[0], list_verbs())
             raise click.UsageError(f'There is no command "{args[0]}"; there are {verb_list}.{hint}', ctx)
         name, verb, remaining = super().resolve_command(ctx, args)
         defaults = (ctx.default_map or {}).get(str(name))

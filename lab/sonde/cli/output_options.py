@@ -10,7 +10,7 @@ import click
 
 from sonde.cli.completion import complete_names
 from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.terminal.screen import get_messages_console, get_output_settings
 from sonde.terminal.table_export import FORMATS, write_tables_to_stdout
 
@@ -89,7 +89,7 @@ def read_defaults(verb_names: tuple[str, ...]) -> dict[str, Any]:
             if name in GENERAL_SETTINGS:
                 _apply_general_setting(file, name, value)
             elif name not in verb_names or not isinstance(value, Mapping):
-                hint = suggest_name(name, (*GENERAL_SETTINGS, *verb_names))
+                hint = suggest_close_name(name, (*GENERAL_SETTINGS, *verb_names))
                 raise UserError(
                     f'{file.path}: "{name}" is no setting; there are {", ".join(GENERAL_SETTINGS)}, and a table for'
                     f" each verb, like [run].{hint}"
@@ -135,7 +135,7 @@ def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], path: 
         if isinstance(verb, click.Group) and isinstance(value, Mapping) and name in verb.commands:
             check_verb_defaults(verb.commands[name], value, f"{path}.{name}")
         elif name not in options:
-            hint = suggest_name(name, options)
+            hint = suggest_close_name(name, options)
             raise UserError(
                 f'A configuration file sets "{name}" in [{path}], and `sonde {path}` has no such option.{hint}'
             )

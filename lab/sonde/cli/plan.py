@@ -145,8 +145,8 @@ def _print_plan(
     processes = tasks // plan.threads
     console.print(f"Tasks   {tasks} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)")
     console.print(f"Space   {space}")
-    if plan.stages > 1:
-        console.print(f"Stages  {plan.stages}: a fresh process starts where a phase asks for one")
+    if plan.stage_count > 1:
+        console.print(f"Stages  {plan.stage_count}: a fresh process starts where a phase asks for one")
     console.print()
     table = make_plain_table()
     for title in ("phase", "what", "files", "bytes in one pass", "of memory", "operations", "ends", "before"):

@@ -12,7 +12,7 @@ import click
 from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
 from sonde.cli.run_selection import add_selection_options, open_catalog
 from sonde.model.errors import UserError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.encoding import escape_as_line
@@ -84,7 +84,7 @@ def command(
         )
     if output is not None:
         write_table(answer.table, output)
-        console.print(f"{counted(answer.table.num_rows, 'row')} in {output}.", soft_wrap=True)
+        console.print(f"{format_count_with_noun(answer.table.num_rows, 'row')} in {output}.", soft_wrap=True)
     elif as_json:
         print_json([dict(zip(answer.columns, map(_convert_to_json, row), strict=True)) for row in answer.rows])
     else:

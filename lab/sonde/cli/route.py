@@ -129,7 +129,7 @@ def _write_files(folder: Path, files: dict[str, str]) -> None:
     try:
         for name, text in files.items():
             path = folder / name
-            write_file(path, text, create=True)
+            write_file(path, text, create_directory=True)
     except OSError as reason:
         raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
 

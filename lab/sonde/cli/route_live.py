@@ -20,7 +20,7 @@ from sonde.model.addresses import parse_address
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, MachineError, UserError
 from sonde.model.system import read_system
-from sonde.model.units import counted, format_seconds
+from sonde.model.units import format_count_with_noun, format_seconds
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
     plan = watched.plan
     change = make_route_replacer(fabric.version, plan.mtu)
     get_messages_console().print(
-        f"Watching {counted(len(fabric.routers), 'router')}: a dead one is out within {timing.failover_s:g} s.",
+        f"Watching {format_count_with_noun(len(fabric.routers), 'router')}: a dead one is out within {timing.failover_s:g} s.",
         soft_wrap=True,
     )
     try:
@@ -175,7 +175,9 @@ def _print_paths(paths: Sequence[PathLatency], faults: Sequence[str], is_any_ans
             soft_wrap=True,
         )
     elif not faults:
-        console.print(f"{counted(len(paths), 'path')} measured: no router is slower or loses more than the others.")
+        console.print(
+            f"{format_count_with_noun(len(paths), 'path')} measured: no router is slower or loses more than the others."
+        )
 
 
 def _choose_view(system: str, name: str, network: str | None) -> tuple[HostView, list[HostView]]:

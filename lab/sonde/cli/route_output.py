@@ -18,7 +18,7 @@ from sonde.design.routes.route_text import (
     make_comparison_rows,
 )
 from sonde.design.routes.verify import VerificationResult
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
@@ -52,7 +52,9 @@ def _print_faults(
 
 def print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
     console = get_results_console()
-    console.print(f"\nNative against forwarded, {counted(compared[0].tasks, 'task')} a client", style="bold")
+    console.print(
+        f"\nNative against forwarded, {format_count_with_noun(compared[0].tasks, 'task')} a client", style="bold"
+    )
     table = make_plain_table()
     for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
         table.add_column(title, justify="left" if title == "operation" else "right")
@@ -76,10 +78,10 @@ def print_verified(fabric: Fabric, result: VerificationResult) -> None:
         table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * counted_share:.1f} %")
     console.print(table)
     holds = "as predicted" if result.spread.holds else "not as predicted"
-    console.print(f"{counted(result.flows, 'flow')}: spread {holds}.", soft_wrap=True)
+    console.print(f"{format_count_with_noun(result.flows, 'flow')}: spread {holds}.", soft_wrap=True)
     for loss in result.losses:
         limit_text = "" if loss.stall_s <= result.limit_s else f", longer than {result.limit_s:.2g} s"
-        broken_text = f"; {counted(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
+        broken_text = f"; {format_count_with_noun(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
         console.print(
             f"{loss.router} died: the longest pause was {loss.stall_s:.2f} s{limit_text}{broken_text}.", soft_wrap=True
         )

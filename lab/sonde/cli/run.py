@@ -25,10 +25,10 @@ from sonde.launch.engine import find_engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.bundled_files import find_system_file
-from sonde.model.confined_files import read_json
+from sonde.model.confined_files import read_json_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
-from sonde.model.plan import Plan, read_document
+from sonde.model.plan import Plan, read_plan_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
 from sonde.store.summary import NAME as SUMMARY
@@ -73,7 +73,7 @@ def command(
     More: sonde help tasks/experiment
     """
     source = resolve_plan_source(plan)
-    document = read_document(source)
+    document = read_plan_document(source)
     if document.get("schema") == EXPERIMENT:
         from sonde.cli.experiment_runs import run_experiment
 
@@ -132,7 +132,7 @@ def _require_no_experiment_options(run_request: RunRequest) -> None:
 def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet: bool) -> None:
     """Prints the result of one run: as JSON, as its name, or as tables."""
     if as_json:
-        document = read_json(result.folder / SUMMARY) or {}
+        document = read_json_file(result.folder / SUMMARY) or {}
         document |= {"folder": str(result.folder), "report": str(page) if page else None}
         print_json(document)
     elif quiet:
@@ -140,6 +140,6 @@ def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet:
     else:
         console = get_results_console()
         console.print()
-        print_run_tables(console, result.folder, result.record, read_json(result.folder / SUMMARY))
+        print_run_tables(console, result.folder, result.record, read_json_file(result.folder / SUMMARY))
         if page is not None:
             console.print(f"Report  {page}", soft_wrap=True)

@@ -13,10 +13,10 @@ from sonde.cli.options import add_existing_archive_option, add_json_option
 from sonde.cli.run_selection import open_catalog
 from sonde.findings.assessment import assess_phase_rate
 from sonde.model.bundled_files import find_system_file
-from sonde.model.confined_files import read_json
+from sonde.model.confined_files import read_json_file
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader, read_record
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.system import System, read_system
 from sonde.model.system.parents import add_target_parents
 from sonde.model.trace import is_trace, read_trace
@@ -74,7 +74,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     console = get_results_console()
     for folder, record in runs_read:
         if record is None:
-            print_imported_run(console, folder, read_json(folder / SUMMARY) or {})
+            print_imported_run(console, folder, read_json_file(folder / SUMMARY) or {})
         else:
             print_run_tables(console, folder, record, _build_run(folder, record, machine).notes)
     for folder in folders:
@@ -95,7 +95,7 @@ def _print_members(archive: Archive, name: str, folders: list[Path]) -> None:
 
 def _is_imported(folder: Path) -> bool:
     """Results of other tools have no record, only a summary."""
-    return not (folder / RECORD).exists() and "source" in (read_json(folder / SUMMARY) or {})
+    return not (folder / RECORD).exists() and "source" in (read_json_file(folder / SUMMARY) or {})
 
 
 def _read_record_of(folder: Path) -> RecordReader:
@@ -106,12 +106,12 @@ def _read_record_of(folder: Path) -> RecordReader:
 
 
 def _build_run(folder: Path, record: RecordReader, machine: System | None) -> RecordedRun:
-    run = to_recorded_run(record, folder, read_json(folder / SUMMARY))
+    run = make_recorded_run(record, folder, read_json_file(folder / SUMMARY))
     return add_target_parents(run, machine) if machine else run
 
 
 def _run_document(folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
-    summary = read_json(folder / SUMMARY) or {}
+    summary = read_json_file(folder / SUMMARY) or {}
     summary |= {"tags": read_tags(folder)}
     if record is None:
         return {**summary, "folder": str(folder)}

@@ -28,7 +28,7 @@ from sonde.launch.simulator import SimulatedLauncher, find_simulator, list_known
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
-from sonde.model.plan import Plan, read_document
+from sonde.model.plan import Plan, read_plan_document
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
 from sonde.terminal.encoding import print_plain_text
@@ -124,7 +124,7 @@ def command(
     machine = read_system(find_system_file(system))
     source = resolve_plan_source(plan)
     with prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher:
-        document = read_document(source)
+        document = read_plan_document(source)
         is_experiment = document.get("schema") == EXPERIMENT
 
         def make_executor(setup: RunSetup, line: LineObserver, begin: Callable[[Attempt], None]) -> SimulatedExecutor:

@@ -18,7 +18,7 @@ from sonde.launch.sites import Site, find_site
 from sonde.model.confined_files import remove_tree
 from sonde.model.errors import UnitError, UserError
 from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
-from sonde.model.plan import read_document
+from sonde.model.plan import read_plan_document
 from sonde.model.units import parse_duration
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console
@@ -105,7 +105,7 @@ def _parse_run_arguments(arguments: tuple[str, ...]) -> tuple[click.Context, Map
     source = resolve_plan_source(run_context.params["plan"])
     if str(source) == "-":
         raise UserError("A job cannot read its plan from standard input; write it into a file.")
-    return run_context, read_document(source)
+    return run_context, read_plan_document(source)
 
 
 def _require_divisible_work(site: Site, run_context: click.Context, experiment: bool) -> None:

@@ -133,7 +133,7 @@ def _create_requests(
     from sonde.model.experiment import read_experiment
 
     experiments = [
-        read_experiment(file, finder=resolve_plan_source) for file in _list_experiment_files(folder, name_filter)
+        read_experiment(file, find_plan=resolve_plan_source) for file in _list_experiment_files(folder, name_filter)
     ]
     locations_by_experiment = [list_named_locations(item) for item in experiments]
     for option, values_by_name, kind in (("--on", locations.by_name, 0), ("--pool", locations.pools, 1)):
@@ -149,7 +149,7 @@ def _create_requests(
             by_name={name: directory for name, directory in locations.by_name.items() if name in mounts_used},
             pools={name: directory for name, directory in locations.pools.items() if name in pools_used},
         )
-        chosen = profile if profile in experiment.profiles else ""
+        chosen = profile if profile in experiment.profile_names else ""
         requests.append(create_request(experiment, chosen, settings, own_locations, "", tags, note))
     return requests
 

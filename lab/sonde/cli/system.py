@@ -9,8 +9,8 @@ from sonde.cli.options import VerbGroup, add_json_option
 from sonde.design.system_text import count_parts, describe_part, describe_system
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK
-from sonde.model.system import find_file_problems, read_system
-from sonde.model.units import counted
+from sonde.model.system import find_system_file_problems, read_system
+from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 
@@ -45,7 +45,7 @@ def check_command(system: str, as_json: bool) -> int:
       sonde system check site.toml --json
     """
     path = find_system_file(system)
-    problems = find_file_problems(path)
+    problems = find_system_file_problems(path)
     if as_json:
         parts = {} if problems else count_parts(read_system(path))
         print_json({"valid": not problems, "problems": [str(problem) for problem in problems], "parts": parts})
@@ -53,7 +53,7 @@ def check_command(system: str, as_json: bool) -> int:
     if problems:
         for problem in problems:
             get_messages_console().print(str(problem), soft_wrap=True, highlight=False, markup=False)
-        get_messages_console().print(f"{counted(len(problems), 'problem')}.", style="bold red")
+        get_messages_console().print(f"{format_count_with_noun(len(problems), 'problem')}.", style="bold red")
         return EXIT_BAD_INPUT
     valid = read_system(path)
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in count_parts(valid).items())

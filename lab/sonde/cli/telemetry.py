@@ -13,9 +13,9 @@ import click
 
 from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
-from sonde.model.event.times import parse_zone
-from sonde.model.quantities import display_percent, display_volume
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.event.times import parse_time_zone
+from sonde.model.quantities import display_percent, display_transferred_bytes
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.store.archive import Archive
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import TelemetryFile, read_telemetry_files
@@ -122,7 +122,7 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
     archive.recover_unfinished_runs()
     documents = []
     for folder in archive.find_run_folders(run):
-        recorded = read_run(folder)
+        recorded = read_recorded_run_folder(folder)
         files = read_telemetry_files(folder)
         if not files:
             raise UserError(
@@ -191,8 +191,8 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
             table.add_row(
                 phase,
                 device.device if device.device == target else f"{device.device} (not the target)",
-                str(display_volume(device.read_bytes)),
-                str(display_volume(device.written_bytes)),
+                str(display_transferred_bytes(device.read_bytes)),
+                str(display_transferred_bytes(device.written_bytes)),
                 display_percent(device.busy_fraction),
                 f"{device.queue:.1f}",
                 _format_fraction(summary.processor_fraction),
@@ -239,8 +239,8 @@ def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, arch
     """
     archive.recover_unfinished_runs()
     (folder,) = archive.find_run_folders(run)[:1]
-    interval = find_run_interval(read_run(folder))
-    defaults = TelemetryDefaults(host or "unknown", parse_zone(zone))
+    interval = find_run_interval(read_recorded_run_folder(folder))
+    defaults = TelemetryDefaults(host or "unknown", parse_time_zone(zone))
     imported: list[dict[str, Any]] = []
     problems: list[str] = []
     for path in files:

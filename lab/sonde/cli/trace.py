@@ -17,7 +17,7 @@ from sonde.advise.buffers import choose_iobuf_params, sum_small_call_seconds
 from sonde.cli.options import add_json_option
 from sonde.launch.preload import find_interceptable_program, find_library, make_preload_environment
 from sonde.model.errors import MachineError, UserError
-from sonde.model.shell import quote, quote_command
+from sonde.model.shell import quote_command, quote_word
 from sonde.model.trace import Trace, is_trace, read_trace
 from sonde.model.units import format_seconds
 from sonde.terminal.screen import get_messages_console, print_json
@@ -92,7 +92,7 @@ def _describe_verdict(trace: Trace, folder: Path, command_line: tuple[str, ...])
         f" {format_seconds(seconds)} of all processes, which is the most that can be gained; where calls cost little,"
         " the library leaves the files alone. Safe for any program:"
         f" sonde iobuf -- {program}. When no other process looks at them before they are closed:"
-        f" sonde iobuf --from {quote(str(folder))} -- {program}"
+        f" sonde iobuf --from {quote_word(str(folder))} -- {program}"
     )
 
 

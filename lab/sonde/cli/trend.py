@@ -15,7 +15,7 @@ from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_
 from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED
 from sonde.model.event import Event
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
 from sonde.store.events import read_archive_events
 from sonde.store.selection import Selection
@@ -152,7 +152,7 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     )
     if not survey.analyses:
         return
-    watched = f"{counted(len(survey.analyses), 'history')}, {counted(runs, 'probe')} ({measure})"
+    watched = f"{format_count_with_noun(len(survey.analyses), 'history')}, {format_count_with_noun(runs, 'probe')} ({measure})"
     console.print(f"{watched}. {describe_alarm_budget(survey)}", style="dim")
     console.print()
     for joint in survey.joint:

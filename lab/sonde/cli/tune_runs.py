@@ -15,10 +15,10 @@ from sonde.launch.engine import Engine
 from sonde.launch.preload import check_settings, find_library, make_preload_environment
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.confined_files import write_file
-from sonde.model.errors import EXIT_OK, MachineError, SystemFileError, UserError, suggest_name
+from sonde.model.errors import EXIT_OK, MachineError, SystemFileError, UserError, suggest_close_name
 from sonde.model.experiment.description import Clients, Storage
 from sonde.model.plan import Plan
-from sonde.model.ranges import fold_names
+from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.system import System
 from sonde.model.system.changes import apply_changes
 from sonde.model.units import parse_bytes
@@ -93,19 +93,21 @@ class SimulatedTuneRunner(EngineTuneRunner):
 
 def find_model_changes(system: System, mount: str, parameters: Mapping[str, str]) -> dict[str, object]:
     """Changes of the system file: node.NAME for the nodes of the mount, file_system.stripe.NAME for its files."""
-    names = system.list_ids("mounts")
+    names = system.list_part_ids("mounts")
     mount_id = mount if mount in names else next(
-        (name for name in names if not mount or system.find_reference(name, "file_system") == mount), ""
+        (name for name in names if not mount or system.find_first_reference(name, "file_system") == mount), ""
     )  # fmt: skip
     if not mount_id:
-        raise UserError(f'The system has no mount "{mount}".{suggest_name(mount, names)}')
+        raise UserError(f'The system has no mount "{mount}".{suggest_close_name(mount, names)}')
     changes: dict[str, object] = {}
-    nodes = [name for name in system.find_references(mount_id, "on") if system.item(name).kind == "nodes"]
+    nodes = [name for name in system.find_references(mount_id, "on") if system.get_part(name).kind == "nodes"]
     for parameter, value in parameters.items():
         owner, _, member = parameter.partition(".")
         if owner == "node":
             number = int(value) if value.isdigit() else value  # counts are whole numbers, sizes have a unit
-            changes |= {f"nodes.{name}.model.{member}": number for name in fold_names(nodes).split(", ") if name}
+            changes |= {
+                f"nodes.{name}.model.{member}": number for name in fold_names_into_ranges(nodes).split(", ") if name
+            }
         elif member == "stripe.count":
             count = "all" if value == "-1" else int(value)
             changes |= compute_system_changes(system, mount_id, Clients(), Storage(stripe_count=count))

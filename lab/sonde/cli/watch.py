@@ -18,7 +18,7 @@ from sonde.conduct.run import RunSetup
 from sonde.launch.engine import find_engine
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, UserError
-from sonde.model.units import counted, parse_duration
+from sonde.model.units import format_count_with_noun, parse_duration
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.comparison_text import format_history_rate
@@ -131,7 +131,7 @@ def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: 
             get_results_console().print(f"# {name}\n{text}", soft_wrap=True, markup=False)
             continue
         try:
-            write_file(folder / name, text, create=True)
+            write_file(folder / name, text, create_directory=True)
         except OSError as error:
             raise UserError(f"{folder / name} cannot be written: {error.strerror}.") from None
         get_results_console().print(f"Wrote {folder / name}", soft_wrap=True)
@@ -326,11 +326,14 @@ def _print_round(report: RoundReport, problems: list[str]) -> None:
         console.print(f"Fixed ({incident.id}): {incident.summary}", style="bold", soft_wrap=True)
     for name, titles in report.log_events.items():
         more = f"; and {len(titles) - 3} more" if len(titles) > 3 else ""
-        console.print(f"{counted(len(titles), 'new event')} in {name}: {'; '.join(titles[:3])}{more}.", soft_wrap=True)
+        console.print(
+            f"{format_count_with_noun(len(titles), 'new event')} in {name}: {'; '.join(titles[:3])}{more}.",
+            soft_wrap=True,
+        )
     if not (report.runs or report.skipped or report.failed):
         console.print("No probe is due.")
     elif report.runs and not report.opened:
-        console.print(f"{counted(len(report.runs), 'run')}; nothing became slower.")
+        console.print(f"{format_count_with_noun(len(report.runs), 'run')}; nothing became slower.")
     for sentence in [*report.failed, *report.not_judged, *problems]:
         get_messages_console().print(f"sonde: {sentence}", soft_wrap=True)
 

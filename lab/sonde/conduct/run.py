@@ -96,7 +96,7 @@ def conduct_run(
         draft.plan_file.absolute(),
         draft.folder.absolute(),
         draft.id,
-        plan.stages,
+        plan.stage_count,
         setup.mpi_module,
         setup.environment,
         _choose_working_directory(plan, draft.folder),
@@ -117,7 +117,7 @@ def conduct_run(
             outcome.exit_code,
             _describe_plan_error(plan, outcome.text) if outcome.exit_code == EXIT_BAD_INPUT else outcome.text,
         )
-    record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
+    record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stage_count > 1 else outcome.record
     limit = None if "simulated" in run_facts else read_device_limit(plan.target)
     if findings := [
         *inspect_record(record),
@@ -133,7 +133,7 @@ def conduct_run(
 def _find_parents(system: System, plan: Plan, simulated: Any) -> TargetParents:
     """Of the file system that the run is on. A simulated one names targets in its own way, and its mount."""
     if isinstance(simulated, Mapping):
-        return find_target_parents(system, str(simulated.get("mount") or plan.target), simulated=True)
+        return find_target_parents(system, str(simulated.get("mount") or plan.target), is_simulated=True)
     return find_target_parents(system, plan.target_name)
 
 

@@ -21,7 +21,7 @@ from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
-from sonde.model.target_names import make_absolute
+from sonde.model.target_names import make_target_absolute
 from sonde.model.version import __version__
 from sonde.store.archive import Draft, make_run_id
 from sonde.telemetry.file_format import SAMPLED_FILE
@@ -113,7 +113,7 @@ class LaterRecords:
             if self._follower is None:
                 self._follower, self._reader = GrowingFile(self._paths[self._at]), RecordReader()
                 self._begin(self._at + 1)
-            for kind, line in self._reader.feed(self._follower.read_appended_bytes()):
+            for kind, line in self._reader.parse_chunk(self._follower.read_appended_bytes()):
                 self._observer(kind, line)
             if self._reader.end is None:
                 return
@@ -174,10 +174,10 @@ def conduct_tool_run(
             name, json.dumps(plan, indent=2) + "\n", _build_run_facts(tool_command, setup, plan, group)
         )
         with (
-            ConfinedDirectory.beneath(draft.folder.parent, draft.folder) as source,
-            ConfinedDirectory.beneath(later_draft.folder.parent, later_draft.folder) as destination,
+            ConfinedDirectory.open_beneath(draft.folder.parent, draft.folder) as source,
+            ConfinedDirectory.open_beneath(later_draft.folder.parent, later_draft.folder) as destination,
         ):
-            source.rename(path.name, destination, RECORD_FILE)
+            source.rename_entry(path.name, destination, RECORD_FILE)
             if source.has_file(SAMPLED_FILE):
                 with source.open_file(SAMPLED_FILE) as samples:
                     destination.write_bytes(
@@ -209,7 +209,7 @@ def _build_run_facts(
         "lab": __version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "plan": {"id": tool_command.name or plan.get("id", tool_command.tool), "title": title},
-        "target": make_absolute(str(plan.get("target", {}).get("path", "."))),
+        "target": make_target_absolute(str(plan.get("target", {}).get("path", "."))),
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         "role": "run",

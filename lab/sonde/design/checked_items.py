@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 
 Fault = TypeVar("Fault")
 
@@ -36,10 +36,10 @@ def split_results(results: Iterable[Fault | CheckedItem]) -> tuple[tuple[Fault, 
 def summarize_comparisons(fault_count: int, comparisons: Sequence[CheckedItem]) -> str:
     """The headline of a check, without a period: faults, nothing wrong in so many comparisons, or nothing compared."""
     if fault_count:
-        return f"{counted(fault_count, 'fault')} in {counted(len(comparisons), 'comparison')}"
+        return f"{format_count_with_noun(fault_count, 'fault')} in {format_count_with_noun(len(comparisons), 'comparison')}"
     if not comparisons:
         return "Nothing could be compared, so nothing is known"
-    return f"Nothing wrong in {counted(len(comparisons), 'comparison')}"
+    return f"Nothing wrong in {format_count_with_noun(len(comparisons), 'comparison')}"
 
 
 def choose_exit_code(fault_count: int, comparisons: Collection[CheckedItem]) -> int:

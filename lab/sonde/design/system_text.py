@@ -5,21 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.model.ranges import fold_names
+from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.system import System
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.network import Host, Network
 from sonde.model.system.service import FileSystem, Mount
-from sonde.model.tables.members import get_default, get_members
+from sonde.model.tables.members import get_default_of_member, get_members
 from sonde.model.tables.quantity import Quantity, Rates
-from sonde.model.units import counted, format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 
 _LONGEST_LIST = 8
 
 
 def count_parts(system: System) -> dict[str, int]:
     """Parts by kind, without kinds that the system has none of."""
-    return {kind: len(system.items(kind)) for kind in PART_KINDS if system.items(kind)}
+    return {kind: len(system.list_parts(kind)) for kind in PART_KINDS if system.list_parts(kind)}
 
 
 def describe_system(system: System) -> Iterator[str]:
@@ -27,13 +27,13 @@ def describe_system(system: System) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in count_parts(system).items())
     yield f"{system.title or system.id}: {counts}."
     yield f"Read from {', '.join(system.files)}."
-    for item in system.items("networks"):
+    for item in system.list_parts("networks"):
         yield _describe_network(system, item.id, item.table)
-    for item in system.items("file_systems"):
+    for item in system.list_parts("file_systems"):
         yield from _describe_file_system(system, item.id, item.table)
-    for item in system.items("mounts"):
+    for item in system.list_parts("mounts"):
         if isinstance(item.table, Mount):
-            file_system = system.find_reference(item.id, "file_system")
+            file_system = system.find_first_reference(item.id, "file_system")
             through = "" if item.table.through == "native" else f" through {item.table.through}"
             via = system.find_references(item.id, "via")
             by = f" by {_fold_names(via)}" if via else ""
@@ -43,7 +43,7 @@ def describe_system(system: System) -> Iterator[str]:
 
 
 def _fold_names(names: tuple[str, ...]) -> str:
-    return fold_names(list(names[:10000])) if names else ""
+    return fold_names_into_ranges(list(names[:10000])) if names else ""
 
 
 def _describe_network(system: System, name: str, table: object) -> str:
@@ -57,7 +57,7 @@ def _describe_network(system: System, name: str, table: object) -> str:
         facts.append(f"MTU {table.mtu.text}")
     for kind in ("nodes", "routers", "servers"):
         joined = tuple(
-            item.id for item in system.items(kind)
+            item.id for item in system.list_parts(kind)
             if any(address.network == name for address in system.find_addresses(item.id))
         )  # fmt: skip
         if joined:
@@ -74,21 +74,21 @@ def _describe_file_system(system: System, name: str, table: object) -> Iterator[
     capacities = [system.compute_capacity(target) for target in targets]
     known_capacities = [capacity for capacity in capacities if capacity is not None]
     if table.device:
-        device = system.find_reference(name, "device")
+        device = system.find_first_reference(name, "device")
         capacity = system.compute_capacity(device) if device else None
         size = format_bytes(capacity) if capacity is not None else "an unknown capacity"
         facts.append(f"on {device}, {size}")
     if targets:
         servers = tuple(
-            dict.fromkeys(server for target in targets if (server := system.find_reference(target, "server")))
+            dict.fromkeys(server for target in targets if (server := system.find_first_reference(target, "server")))
         )
         partly = "" if len(known_capacities) == len(capacities) else f" of {len(known_capacities):,} that state one"
         size = f", {format_bytes(sum(known_capacities))}{partly}" if known_capacities else ", capacity unknown"
-        facts.append(counted(len(targets), "target") + size)
+        facts.append(format_count_with_noun(len(targets), "target") + size)
         if servers:
-            failover = sum(system.find_failover(target) is not None for target in targets)
+            failover = sum(system.find_failover_server(target) is not None for target in targets)
             facts.append(
-                f"{counted(len(servers), 'server')} ({_fold_names(servers)}), {failover:,} targets with failover"
+                f"{format_count_with_noun(len(servers), 'server')} ({_fold_names(servers)}), {failover:,} targets with failover"
             )
     yield f"file system {name}: {'; '.join(facts)}"
 
@@ -96,13 +96,13 @@ def _describe_file_system(system: System, name: str, table: object) -> Iterator[
 def describe_part(system: System, name: str) -> Iterator[str]:
     """Lines about one part: its members with their sources, its references, and who refers to it. Raises
     SystemFileError."""
-    item = system.item(name)
+    item = system.get_part(name)
     source = system.index.get_source(item.table)
     table_id = f", number {item.position + 1} of {item.table.id}" if item.total > 1 else ""
     yield f"{name}: one of {item.kind}{table_id}, from {source.origin}"
     for member_name, member in get_members(type(item.table)).items():
         value = getattr(item.table, member_name)
-        if member_name == "id" or value == get_default(type(item.table), member_name):
+        if member_name == "id" or value == get_default_of_member(type(item.table), member_name):
             continue
         if member.kind == "ids":
             yield f"  {member_name}: {_fold_names(system.find_references(name, member_name))}"
@@ -140,7 +140,7 @@ def _format_value(value: object) -> str:
 def _find_users(system: System, name: str) -> Iterator[str]:
     """Parts that name this one."""
     for kind in PART_KINDS:
-        for item in system.items(kind):
+        for item in system.list_parts(kind):
             for member_name, member in get_members(type(item.table)).items():
                 is_used = member.kind == "ids" and getattr(item.table, member_name)
                 if is_used and name in system.find_references(item.id, member_name):

@@ -16,8 +16,8 @@ from typing import Any
 from sonde.diagnose.description import COUNTER_OBSERVATIONS
 from sonde.diagnose.hypotheses import Hypothesis
 from sonde.diagnose.limit_evidence import compare_recorded_limits
-from sonde.model.json_access import get_number, get_object
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.json_access import get_finite_number, get_object
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.data import load_telemetry
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, summarize_phase_telemetry
 
@@ -100,7 +100,7 @@ class CounterEvidence:
 
 def compare_counters_of_runs(run_folder: Path, reference_folder: Path) -> CounterEvidence:
     """Compares the counters of two runs of the same or of other plans. Raises UserError for a run without a record."""
-    slow, usual = read_run(run_folder), read_run(reference_folder)
+    slow, usual = read_recorded_run_folder(run_folder), read_recorded_run_folder(reference_folder)
     slow_phases, usual_phases = _summarize_phases(slow), _summarize_phases(usual)
     observed = {
         "other-traffic": _has_other_traffic(slow_phases),
@@ -178,7 +178,7 @@ def _reads_from_device_instead_of_cache(
 def _has_little_space(run: RecordedRun) -> bool | None:
     for node in run.raw_nodes:
         facts = get_object(node, "file_system")
-        available, total = get_number(facts, "available_bytes"), get_number(facts, "total_bytes")
+        available, total = get_finite_number(facts, "available_bytes"), get_finite_number(facts, "total_bytes")
         if available is not None and total:
             return available / total < _LITTLE_SPACE
     return None

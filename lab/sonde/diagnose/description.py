@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.model.tables.members import choice, choices, flag, plain_number, raw, table, tables, text, texts
+from sonde.model.tables.members import (
+    declare_choice,
+    declare_choices,
+    declare_flag,
+    declare_plain_number,
+    declare_raw_value,
+    declare_table,
+    declare_tables,
+    declare_text,
+    declare_texts,
+)
 
 CAUSE_FORMAT = "sonde-cause/1"
 EXPERIMENT_FORMAT = "sonde-diagnosis-experiment/1"
@@ -64,10 +74,12 @@ def _find_plan_problem(plan_member: object) -> str | None:
 class CauseEffect:
     """Measurements with these traits change by a factor that is unknown within a range."""
 
-    traits: Mapping[str, str] = raw("traits of the measurements", _TRAITS_FORM, _find_traits_problem, required=True)
-    least: float | None = plain_number("number", "smallest factor on the rate", default=0.2)
-    most: float | None = plain_number("number", "largest factor on the rate", default=0.85)
-    spread: float | None = plain_number(
+    traits: Mapping[str, str] = declare_raw_value(
+        "traits of the measurements", _TRAITS_FORM, _find_traits_problem, required=True
+    )
+    least: float | None = declare_plain_number("number", "smallest factor on the rate", default=0.2)
+    most: float | None = declare_plain_number("number", "largest factor on the rate", default=0.85)
+    spread: float | None = declare_plain_number(
         "number", "standard deviation of the factor's logarithm around the one of its strength", default=_CAUSE_SD
     )
 
@@ -76,16 +88,18 @@ class CauseEffect:
 class CauseFile:
     """A hypothesis outside the model, with its prediction."""
 
-    schema: str = choice("version of this format", (CAUSE_FORMAT,), required=True)
-    id: str = text("name of the cause", required=True, pattern=_ID)
-    title: str = text("the cause in one sentence", required=True)
-    category: str = choice("what kind of cause it is", CATEGORIES[1:-1], required=True)
-    source: str = text("where the prediction comes from", required=True)
-    advice: str = text("what to do when it is the cause", required=True)
-    environment: tuple[str, ...] = texts("words of environment facts that differ when it is the cause")
-    counters: tuple[str, ...] = choices("what counters of the slow time show", tuple(COUNTER_OBSERVATIONS))
-    machines: tuple[str, ...] = choices("machines that can have it; default: those with storage targets", MACHINE_KINDS)
-    effects: tuple[CauseEffect, ...] = tables("predicted changes of rates", CauseEffect, required=True)
+    schema: str = declare_choice("version of this format", (CAUSE_FORMAT,), required=True)
+    id: str = declare_text("name of the cause", required=True, pattern=_ID)
+    title: str = declare_text("the cause in one sentence", required=True)
+    category: str = declare_choice("what kind of cause it is", CATEGORIES[1:-1], required=True)
+    source: str = declare_text("where the prediction comes from", required=True)
+    advice: str = declare_text("what to do when it is the cause", required=True)
+    environment: tuple[str, ...] = declare_texts("words of environment facts that differ when it is the cause")
+    counters: tuple[str, ...] = declare_choices("what counters of the slow time show", tuple(COUNTER_OBSERVATIONS))
+    machines: tuple[str, ...] = declare_choices(
+        "machines that can have it; default: those with storage targets", MACHINE_KINDS
+    )
+    effects: tuple[CauseEffect, ...] = declare_tables("predicted changes of rates", CauseEffect, required=True)
 
     def find_effect(self, traits: Mapping[str, str]) -> CauseEffect | None:
         """Returns the first effect on a measurement with these traits."""
@@ -103,15 +117,17 @@ class CauseFile:
 class MeasuredPhase:
     """A phase whose rate is compared with predictions."""
 
-    id: str = text("phase of the plan; of a contrast a name for its result", required=True, pattern=_PHASE_ID)
-    traits: Mapping[str, str] = raw("traits of the measurement", _TRAITS_FORM, _find_traits_problem, required=True)
-    against: Mapping[str, str] | None = raw(
+    id: str = declare_text("phase of the plan; of a contrast a name for its result", required=True, pattern=_PHASE_ID)
+    traits: Mapping[str, str] = declare_raw_value(
+        "traits of the measurement", _TRAITS_FORM, _find_traits_problem, required=True
+    )
+    against: Mapping[str, str] | None = declare_raw_value(
         "contrast: traits of the other side, where they differ", _TRAITS_FORM, _find_traits_problem
     )
-    like: str = text("contrast: EXPERIMENT.PHASE on which a fault of the model has the same effect")
-    operations: bool | None = flag("whether the rate counts operations instead of bytes")
-    rules: tuple[str, ...] = texts("instead of a rate: shipped log rules, one of which a line of a log matches")
-    where: Mapping[str, str] | None = raw(
+    like: str = declare_text("contrast: EXPERIMENT.PHASE on which a fault of the model has the same effect")
+    operations: bool | None = declare_flag("whether the rate counts operations instead of bytes")
+    rules: tuple[str, ...] = declare_texts("instead of a rate: shipped log rules, one of which a line of a log matches")
+    where: Mapping[str, str] | None = declare_raw_value(
         "regular expressions for the whole text of groups of the rules' patterns", _TRAITS_FORM, _find_traits_problem
     )
 
@@ -120,31 +136,33 @@ class MeasuredPhase:
 class ExperimentCost:
     """What one repeat costs in addition to its seconds."""
 
-    setup: float | None = plain_number("duration", "time to prepare it", default=0.0)
-    person: float | None = plain_number("duration", "time of a person", default=0.0)
-    needs: tuple[str, ...] = choices("what it needs", ("root", "server_access", "quiet_time", "old_software"))
-    load: str = choice("load that it puts on the file system", ("low", "medium", "high"), default="medium")
+    setup: float | None = declare_plain_number("duration", "time to prepare it", default=0.0)
+    person: float | None = declare_plain_number("duration", "time of a person", default=0.0)
+    needs: tuple[str, ...] = declare_choices("what it needs", ("root", "server_access", "quiet_time", "old_software"))
+    load: str = declare_choice("load that it puts on the file system", ("low", "medium", "high"), default="medium")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnosisExperiment:
     """A discriminating experiment: a plan, or a contrast of two sides that a person compares."""
 
-    schema: str = choice("version of this format", (EXPERIMENT_FORMAT,), required=True)
-    id: str = text("name of the experiment", required=True, pattern=_ID)
-    title: str = text("what is done", required=True)
-    question: str = text("the question that it answers", required=True)
-    source: str = text("where it comes from", required=True)
-    how: str = text("how a person does it", required=True)
-    machines: tuple[str, ...] = choices(
+    schema: str = declare_choice("version of this format", (EXPERIMENT_FORMAT,), required=True)
+    id: str = declare_text("name of the experiment", required=True, pattern=_ID)
+    title: str = declare_text("what is done", required=True)
+    question: str = declare_text("the question that it answers", required=True)
+    source: str = declare_text("where it comes from", required=True)
+    how: str = declare_text("how a person does it", required=True)
+    machines: tuple[str, ...] = declare_choices(
         "machines that it is done on; default: those with storage targets", MACHINE_KINDS
     )
-    clients: str = choice("nodes that take part", ("one", "few", "many"), default="many")
-    files: str = choice("distribution of each file", ("one_target", "all_targets"), default="one_target")
-    tasks_per_node: float | None = plain_number("count", "tasks on each node", default=None, least=1)
-    plan: Mapping[str, Any] | None = raw("the plan; without one it is a contrast", _PLAN_FORM, _find_plan_problem)
-    phases: tuple[MeasuredPhase, ...] = tables("measured phases", MeasuredPhase, required=True)
-    cost: ExperimentCost | None = table("what a repeat costs", ExperimentCost)
+    clients: str = declare_choice("nodes that take part", ("one", "few", "many"), default="many")
+    files: str = declare_choice("distribution of each file", ("one_target", "all_targets"), default="one_target")
+    tasks_per_node: float | None = declare_plain_number("count", "tasks on each node", default=None, least_value=1)
+    plan: Mapping[str, Any] | None = declare_raw_value(
+        "the plan; without one it is a contrast", _PLAN_FORM, _find_plan_problem
+    )
+    phases: tuple[MeasuredPhase, ...] = declare_tables("measured phases", MeasuredPhase, required=True)
+    cost: ExperimentCost | None = declare_table("what a repeat costs", ExperimentCost)
 
     @property
     def is_contrast(self) -> bool:

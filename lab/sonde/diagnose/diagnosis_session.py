@@ -54,8 +54,7 @@ from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, StatedMachine
 from sonde.model.bundled_files import find_system_file
-from sonde.model.errors import UserError, suggest_name
-from sonde.model.event import Event
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.record import RECORD_FILE, read_record
 from sonde.model.system import read_system
 from sonde.trends.survey import Survey
@@ -302,7 +301,7 @@ class DiagnosisSession:
                     f"{hypothesis_name} is no hypothesis for this machine: {self.model.refused[hypothesis_name]}."
                 )
             raise UserError(
-                f'There is no hypothesis "{hypothesis_name}"; `sonde diagnose show --json` lists them.{suggest_name(hypothesis_name, by_id)}'
+                f'There is no hypothesis "{hypothesis_name}"; `sonde diagnose show --json` lists them.{suggest_close_name(hypothesis_name, by_id)}'
             )
         return by_id[hypothesis_name]
 

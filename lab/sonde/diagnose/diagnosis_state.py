@@ -20,8 +20,8 @@ from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.noise import NoiseModel
-from sonde.model.confined_files import read_json, write_json
-from sonde.model.errors import MachineError, UserError, suggest_name
+from sonde.model.confined_files import read_json_file, write_json_file
+from sonde.model.errors import MachineError, UserError, suggest_close_name
 
 _FORMAT = "sonde-diagnosis/1"
 
@@ -146,7 +146,7 @@ def make_truth(faults: list[str] | tuple[str, ...], cause: str, strength: float,
     """Returns a machine with these faults or this cause. Raises UserError for an unknown cause."""
     by_id = {item.id: item for item in list_causes()}
     if cause and cause not in by_id:
-        raise UserError(f'There is no cause "{cause}"; there are {", ".join(by_id)}.{suggest_name(cause, by_id)}')
+        raise UserError(f'There is no cause "{cause}"; there are {", ".join(by_id)}.{suggest_close_name(cause, by_id)}')
     return ModeledTruth(tuple(str(fault) for fault in faults), by_id.get(cause), float(strength), int(seed))
 
 
@@ -155,7 +155,7 @@ def check_suspects(fault_names: Sequence[str]) -> tuple[str, ...]:
     for name in fault_names:
         if name not in FAULT_GRIDS:
             raise UserError(
-                f'There is no fault "{name}"; there are {", ".join(FAULT_GRIDS)}.{suggest_name(str(name), FAULT_GRIDS)}'
+                f'There is no fault "{name}"; there are {", ".join(FAULT_GRIDS)}.{suggest_close_name(str(name), FAULT_GRIDS)}'
             )
     return tuple(str(name) for name in fault_names)
 
@@ -184,7 +184,7 @@ def parse_complaint(arguments: tuple[str, ...]) -> dict[str, str]:
         if not separator or not value or name not in known_names:
             raise UserError(
                 f'--complaint "{text}" is not NAME=VALUE with a known name: {", ".join(sorted(known_names))}.'
-                + suggest_name(name, known_names)
+                + suggest_close_name(name, known_names)
             )
         complaint[name] = value
     return complaint
@@ -196,7 +196,7 @@ def read_diagnosis_state(state_file: Path) -> DiagnosisState:
         raise UserError(
             f"There is no diagnosis {state_file}; begin one with `sonde diagnose start {state_file} --system FILE`."
         )
-    document = read_json(state_file)
+    document = read_json_file(state_file)
     try:
         if document is None:
             raise ValueError("it is not a JSON object")
@@ -210,6 +210,6 @@ def read_diagnosis_state(state_file: Path) -> DiagnosisState:
 def write_diagnosis_state(state_file: Path, state: DiagnosisState) -> None:
     """Replaces the state; it is on storage afterwards. Raises MachineError."""
     try:
-        write_json(state_file, state.to_json())
+        write_json_file(state_file, state.to_json())
     except OSError as error:
         raise MachineError(f"{state_file} cannot be written: {error.strerror}.") from None

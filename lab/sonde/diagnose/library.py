@@ -12,7 +12,7 @@ from typing import TypeVar
 from sonde.diagnose.description import WITH_TARGETS, CauseFile, DiagnosisExperiment
 from sonde.logs.rule_files import CompiledRule, compile_shipped_rules
 from sonde.model.documents import parse_toml
-from sonde.model.errors import ExperimentError, UserError, suggest_name
+from sonde.model.errors import ExperimentError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.tables.table_reader import ReadContext, read_table
 
@@ -52,7 +52,7 @@ def find_experiment(experiment_id: str) -> DiagnosisExperiment:
     by_id = {experiment.id: experiment for experiment in list_experiments()}
     if experiment_id not in by_id:
         raise UserError(
-            f'There is no diagnosis experiment "{experiment_id}"; there are {", ".join(by_id)}.{suggest_name(experiment_id, by_id)}'
+            f'There is no diagnosis experiment "{experiment_id}"; there are {", ".join(by_id)}.{suggest_close_name(experiment_id, by_id)}'
         )
     return by_id[experiment_id]
 
@@ -77,7 +77,7 @@ def _check_log_rules(experiment: DiagnosisExperiment, description_file: Path) ->
         groups: set[str] = set()
         for name in phase.rules:
             if name not in shipped:
-                suggestion = suggest_name(name, shipped)
+                suggestion = suggest_close_name(name, shipped)
                 raise ExperimentError(
                     f'{description_file}: phases.{phase.id}.rules: no shipped log rule is "{name}".{suggestion}'
                 )

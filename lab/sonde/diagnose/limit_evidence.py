@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sonde.model.json_access import get_number
+from sonde.model.json_access import get_finite_number
 from sonde.model.run import RecordedRun
 
 # A limit below this share of the reference's limit, or a load average higher by this number for each processor, counts.
@@ -21,7 +21,7 @@ def compare_recorded_limits(slow_run: RecordedRun, usual_run: RecordedRun) -> di
     nodes = list(zip(slow_run.raw_nodes, usual_run.raw_nodes, strict=False))
     observed: dict[str, bool] = {}
     for after, before in nodes:
-        if get_number(after, "memory_bytes") is None or get_number(before, "memory_bytes") is None:
+        if get_finite_number(after, "memory_bytes") is None or get_finite_number(before, "memory_bytes") is None:
             continue  # these records do not describe nodes
         lower = {
             "processor-limit": _is_limit_lower(after, before, "cpu_quota"),
@@ -36,15 +36,15 @@ def compare_recorded_limits(slow_run: RecordedRun, usual_run: RecordedRun) -> di
 
 def _is_limit_lower(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object], limit_name: str) -> bool:
     """Whether a limit is there that was not there, or is clearly lower."""
-    limit, earlier = get_number(later_facts, limit_name), get_number(earlier_facts, limit_name)
+    limit, earlier = get_finite_number(later_facts, limit_name), get_finite_number(earlier_facts, limit_name)
     return limit is not None and (earlier is None or limit < _LOWER * earlier)
 
 
 def _has_more_load(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object]) -> bool | None:
     load, earlier, processors = (
-        get_number(later_facts, "load_1m"),
-        get_number(earlier_facts, "load_1m"),
-        get_number(later_facts, "cpus"),
+        get_finite_number(later_facts, "load_1m"),
+        get_finite_number(earlier_facts, "load_1m"),
+        get_finite_number(later_facts, "cpus"),
     )
     if load is None or earlier is None or not processors:
         return None

@@ -146,14 +146,14 @@ class Simulator:
             return None
         try:
             with ConfinedDirectory.open(self.cache) as directory:
-                return directory.read_json(f"{cache_key}.json", trusted_only=True)
+                return directory.read_json_file(f"{cache_key}.json", trusted_only=True)
         except OSError:
             return None
 
     def _write_cached_result(self, cache_key: str, document: Mapping[str, Any]) -> None:
         if self.cache is not None:
-            with ConfinedDirectory.open(self.cache, create=True) as directory:
-                directory.write_json(f"{cache_key}.json", document)
+            with ConfinedDirectory.open(self.cache, create_if_absent=True) as directory:
+                directory.write_json_file(f"{cache_key}.json", document)
 
 
 def _read_needed_lines(record_file: Path) -> RecordReader:
@@ -162,8 +162,8 @@ def _read_needed_lines(record_file: Path) -> RecordReader:
     with open_file(record_file) as file:
         for line in file:
             if not line.startswith(_UNUSED_LINES):
-                reader.feed(line)
-    reader.finish()
+                reader.parse_chunk(line)
+    reader.finish_input()
     return reader
 
 

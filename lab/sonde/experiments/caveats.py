@@ -9,7 +9,7 @@ from pathlib import Path
 from sonde.experiments.results import Results
 from sonde.findings.caveats import get_stored_classification, select_phase_caveats
 from sonde.model.errors import RecordError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.summary import Summary, read_summary
 
 
@@ -32,7 +32,7 @@ def describe_run_caveats(results: Results) -> list[str]:
     joined: dict[tuple[str, str, str], list[str]] = {}  # phases with the same text in as many runs are one sentence
     for (kind, phase), reason_by_run in reasons.items():
         texts = list(reason_by_run.values())
-        scope = f"in {len(texts)} of {counted(len(runs), 'run')}"
+        scope = f"in {len(texts)} of {format_count_with_noun(len(runs), 'run')}"
         if len(set(texts)) > 1:
             scope += "; the text is that of the last of them"
         joined.setdefault((kind, texts[-1], scope), []).append(phase)

@@ -16,7 +16,7 @@ from sonde.model.errors import EXIT_BAD_INPUT, UserError
 from sonde.model.experiment import Cell, Experiment
 from sonde.model.experiment.description import Clients
 from sonde.model.plan import Plan
-from sonde.model.target_names import make_absolute
+from sonde.model.target_names import make_target_absolute
 
 _NO_PLAN = Plan({}, "")
 
@@ -80,8 +80,8 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
 
 def _make_titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Plan:
     """Returns the plan of a cell with an absolute target path and a title that names the cell."""
-    plan = experiment.build_plan(cell, directory)
-    target = {**plan.document["target"], "path": make_absolute(directory)}
+    plan = experiment.build_plan_of_cell(cell, directory)
+    target = {**plan.document["target"], "path": make_target_absolute(directory)}
     title = experiment.title if cell.id == "base" else f"{experiment.title}: {cell.id}"
     return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.experiment import Cell, Experiment
 from sonde.model.experiment.experiment import PLACEHOLDER_TARGET
 from sonde.model.system import System
@@ -35,7 +35,7 @@ class Directories:
                     continue
                 kind = "file system or mount" if option == "--on" else "pool"
                 valid_list = ", ".join(sorted(valid_names)) or "none"
-                hint = suggest_name(name, valid_names)
+                hint = suggest_close_name(name, valid_names)
                 if name in names_of_other_option:
                     other_option = "--pool" if option == "--on" else "--on"
                     hint = f" Say {other_option} {name}={_format_option_value(values_by_name[name])}."
@@ -100,7 +100,7 @@ class Directories:
         pool_directories = self.get_pool_directories(experiment, cell)
         if pool_directories and storage.targets is None:
             return replace(cell, settings=(*cell.settings, ("storage.targets", len(pool_directories))))
-        if self.system is None or not storage.pool or storage.pool not in self.system.list_ids("pools"):
+        if self.system is None or not storage.pool or storage.pool not in self.system.list_part_ids("pools"):
             return cell
         settings = []
         if storage.targets is None and (targets := len(self.system.find_targets(storage.pool))):
@@ -142,5 +142,5 @@ def _get_pool_name(experiment: Experiment, cell: Cell) -> str:
 
 def _get_plan_directory(experiment: Experiment, cell: Cell) -> str:
     """Returns the directory that the plan names, or an empty text."""
-    directory = str(experiment.build_plan(cell).target)
+    directory = str(experiment.build_plan_of_cell(cell).target)
     return "" if directory == PLACEHOLDER_TARGET else directory

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sonde.model.confined_files import read_json, remove_file, write_json
-from sonde.model.errors import MachineError, to_sentence
+from sonde.model.confined_files import read_json_file, remove_file, write_json_file
+from sonde.model.errors import MachineError, format_as_sentence
 from sonde.model.experiment.description import Treatment, Variant
 from sonde.model.plan import Plan
-from sonde.model.shell import quote
+from sonde.model.shell import quote_word
 
 UNDO = "undo.json"
 # Kinds that the engine applies on every node before the first phase of each run.
@@ -43,7 +43,7 @@ class EnvironmentSetup:
     _variant: str | None = None
 
     def __enter__(self) -> EnvironmentSetup:
-        stored = read_json(self.folder / UNDO) or {}
+        stored = read_json_file(self.folder / UNDO) or {}
         self._pending = [
             (str(level), str(command), dict(variables)) for level, command, variables in stored.get("undo", [])
         ]
@@ -120,14 +120,14 @@ class EnvironmentSetup:
             return
         failure = run_command(command, variables)
         if failure:
-            self._report_failure(f"{to_sentence(description)[:-1]} (`{command}`) failed: {failure}", is_required)
+            self._report_failure(f"{format_as_sentence(description)[:-1]} (`{command}`) failed: {failure}", is_required)
 
     def _report_failure(self, message: str, is_required: bool) -> None:
         if is_required:
-            raise MachineError(to_sentence(message))
-        if to_sentence(message) not in self.problems:
-            self.problems.append(to_sentence(message))
-            self.report(to_sentence(message))
+            raise MachineError(format_as_sentence(message))
+        if format_as_sentence(message) not in self.problems:
+            self.problems.append(format_as_sentence(message))
+            self.report(format_as_sentence(message))
 
     def _record_undo(self, level: str, command: str, variables: Mapping[str, str]) -> None:
         self._pending.append((level, command, dict(variables)))
@@ -138,7 +138,7 @@ class EnvironmentSetup:
         for entry in reversed([pending for pending in self._pending if pending[0] in levels]):
             failure = run_command(entry[1], entry[2])
             if failure:
-                self.problems.append(to_sentence(f"`{entry[1]}`, which undoes a change, failed: {failure}"))
+                self.problems.append(format_as_sentence(f"`{entry[1]}`, which undoes a change, failed: {failure}"))
                 self.report(self.problems[-1])
             self._pending.remove(entry)
             self._save_pending()
@@ -146,7 +146,7 @@ class EnvironmentSetup:
     def _save_pending(self) -> None:
         file = self.folder / UNDO
         if self._pending:
-            write_json(file, {"undo": [list(pending) for pending in self._pending]})
+            write_json_file(file, {"undo": [list(pending) for pending in self._pending]})
         else:
             remove_file(file)
 
@@ -212,7 +212,9 @@ def _remount_file_system(treatment: Treatment, variables: Mapping[str, str]) -> 
     )
     mount_point = completed.stdout.strip()
     failure = (
-        run_command(f"mount -o remount {quote(mount_point)}", {}) if mount_point else "its mount point is not known"
+        run_command(f"mount -o remount {quote_word(mount_point)}", {})
+        if mount_point
+        else "its mount point is not known"
     )
     if failure:
         raise MachineError(failure)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sonde.experiments.results import Results
 from sonde.model.errors import RecordError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.summary import Summary, read_summary
 
 # Profiles that only test that an experiment runs: they move too little data for a statement on storage.
@@ -110,7 +110,7 @@ def _format_range(counts: Iterable[int | None], noun: str = "task") -> str:
     if not positive:
         return f"an unknown number of {noun}s"
     low, high = min(positive), max(positive)
-    return counted(low, noun) if low == high else f"{low:,} to {counted(high, noun)}"
+    return format_count_with_noun(low, noun) if low == high else f"{low:,} to {format_count_with_noun(high, noun)}"
 
 
 def _list_distinct(names: Iterable[Any]) -> Sequence[str]:

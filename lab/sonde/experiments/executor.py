@@ -28,7 +28,7 @@ from sonde.model.errors import MachineError, UserError
 from sonde.model.experiment.description import Clients, Storage, Variant
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
-from sonde.model.shell import quote
+from sonde.model.shell import quote_word
 from sonde.model.system import System
 
 # Launcher names in experiment files: without a launcher, and any launcher for MPI.
@@ -130,7 +130,7 @@ def resolve_launcher(
     if placement := list_placement_arguments(name, clients, system, name_mpi_flavor(launcher)):
         # Arguments of the user come last, so that they win.
         launcher = make_launcher(
-            name, plan.processes, f"{' '.join(quote(argument) for argument in placement)} {launcher_args}"
+            name, plan.processes, f"{' '.join(quote_word(argument) for argument in placement)} {launcher_args}"
         )
     return plan.with_settings(["tasks.processes=null"]), launcher
 

@@ -13,7 +13,7 @@ from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.classification import label_classification
 from sonde.model.errors import RecordError
 from sonde.model.experiment.description import RunSchedule
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.stopping import InterimLook, MedianInterval, adjust_level_for_looks
 from sonde.store.summary import Summary, read_summary
@@ -107,7 +107,7 @@ def describe_other_numbers(medians: Sequence[CellMedian]) -> list[str]:
             cells.setdefault(median.about, {}).setdefault(median.phase, []).append(median.cell)
     return [
         f"Not of storage ({about}): "
-        + ", ".join(f"{phase} in {counted(len(of_phase), 'cell')}" for phase, of_phase in phases.items())
+        + ", ".join(f"{phase} in {format_count_with_noun(len(of_phase), 'cell')}" for phase, of_phase in phases.items())
         + "."
         for about, phases in cells.items()
     ]

@@ -17,9 +17,9 @@ from sonde.launch.launchers.mpiexec import MpiexecLauncher
 from sonde.model.errors import MachineError, SystemFileError
 from sonde.model.experiment.description import Clients, Storage
 from sonde.model.lines import NodeLine
-from sonde.model.mounts import MOUNTINFO, find_mount
+from sonde.model.mounts import MOUNTINFO, find_mount_of_path
 from sonde.model.plan import Plan
-from sonde.model.quantities import count_noun
+from sonde.model.quantities import display_count_with_noun
 from sonde.model.record import RecordReader
 from sonde.model.system import System
 
@@ -48,7 +48,7 @@ def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = MOUNTINFO) ->
 def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO) -> str:
     """The type of the file system of a directory, as proc_pid_mountinfo(5) names it; empty when that is unknown."""
     try:
-        mount = find_mount(str(directory), mountinfo_file.read_text(encoding="utf-8", errors="replace"))
+        mount = find_mount_of_path(str(directory), mountinfo_file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
     return mount.kind if mount else ""
@@ -134,7 +134,7 @@ def _check_node_count(
 ) -> Iterator[str]:
     nodes = record.run.nodes if record.run else None
     if clients.nodes and nodes and nodes != clients.nodes:
-        yield f"it requires {count_noun(clients.nodes, 'node')}, and the run had {nodes}."
+        yield f"it requires {display_count_with_noun(clients.nodes, 'node')}, and the run had {nodes}."
 
 
 def _check_task_mapping(
@@ -211,7 +211,7 @@ def _find_role(node: NodeLine, system: System | None) -> str:
     if system is None:
         return ""
     try:
-        return getattr(system.item(node.host.split(".")[0]).table, "role", "") or "compute"
+        return getattr(system.get_part(node.host.split(".")[0]).table, "role", "") or "compute"
     except (SystemFileError, KeyError):
         return ""
 

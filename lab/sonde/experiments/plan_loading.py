@@ -11,8 +11,8 @@ from sonde.experiments.locations import require_existing_directory
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.errors import UserError
-from sonde.model.plan import Plan, read_document
-from sonde.model.target_names import is_bucket, make_absolute
+from sonde.model.plan import Plan, read_plan_document
+from sonde.model.target_names import is_object_store_target, make_target_absolute
 
 
 def load_plan(
@@ -23,9 +23,9 @@ def load_plan(
     `plan_document` is the document if it was read already; its target is changed in place. Raises UserError, also if
     `target` is no directory.
     """
-    document = read_document(resolve_plan_source(file_or_plan_name)) if plan_document is None else plan_document
+    document = read_plan_document(resolve_plan_source(file_or_plan_name)) if plan_document is None else plan_document
     if target is not None:
-        if not is_bucket(target):
+        if not is_object_store_target(target):
             require_existing_directory(target)
         target_table = document.setdefault("target", {})
         if isinstance(target_table, dict):
@@ -36,7 +36,7 @@ def load_plan(
         title = f"{plan.title} (with {', '.join(settings)})"
         plan = plan.with_settings([f"title={json.dumps(title)}"])
     # The stored plan must be valid from any working directory.
-    return plan.with_settings([f"target.path={json.dumps(make_absolute(plan.target_name))}"])
+    return plan.with_settings([f"target.path={json.dumps(make_target_absolute(plan.target_name))}"])
 
 
 def divide_tasks_into_processes(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from sonde.experiments.medians import BYTES, CellMedian
 from sonde.model.experiment.description import FigureDescription
 from sonde.model.experiment.experiment import Experiment
-from sonde.model.units import counted, format_ops, format_rate
+from sonde.model.units import format_count_with_noun, format_ops, format_rate
 from sonde.stats.ratio import RateRatio, compare_rates
 
 # Ratios of the best cell to this many others are printed: the next ones, and the slowest.
@@ -98,9 +98,7 @@ def _describe_share(phase: str, cells: Sequence[CellMedian], demanded: float) ->
         sentence = f"{phase}: no number of accelerators that was tried computed {100 * demanded:.0f} % of the time"
     else:
         about = f", not of storage ({busy.about})" if busy.about else ""
-        sentence = (
-            f"{phase}: {counted(busy.accelerators, 'accelerator')} computed {_format_share(busy)} of the time{about}"
-        )
+        sentence = f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed {_format_share(busy)} of the time{about}"
         sentence += f": the most that reached {100 * demanded:.0f} %" if waiting else ""
     if waiting is None:
         return f"{sentence}, {100 * demanded:.0f} % is demanded; no larger number was tried."

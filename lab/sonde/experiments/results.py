@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import RecordError
-from sonde.model.experiment import Experiment, make_experiment, with_settings
+from sonde.model.experiment import Experiment, change_members_by_path, make_experiment
 from sonde.model.settings import parse_setting
 from sonde.store.archive import Archive
 from sonde.store.groups import locate_group_folder, read_group_request
@@ -95,7 +95,7 @@ def build_experiment(
     changes = {".".join(steps): value for steps, value in (parse_setting(setting) for setting in settings)}
     if not changes:
         return experiment
-    return with_settings(experiment, changes, make_experiment(experiment_document, document_origin))
+    return change_members_by_path(experiment, changes, make_experiment(experiment_document, document_origin))
 
 
 def read_group_results(archive: Archive, group_reference: str) -> Results:

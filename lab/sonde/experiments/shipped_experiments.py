@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
-from sonde.model.errors import PlanError, suggest_name
+from sonde.model.errors import PlanError, suggest_close_name
 from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
 
@@ -46,5 +46,5 @@ def resolve_plan_source(source_name: str) -> str:
     raise PlanError(
         f'There is no plan file "{source_name}" and no ready-made experiment of that name; ready-made plans are {plan_names},'
         f" and there are {len(list_shipped_experiments())} experiments (docs/reference/experiments.md)."
-        + suggest_name(source_name, files_by_name)
+        + suggest_close_name(source_name, files_by_name)
     )

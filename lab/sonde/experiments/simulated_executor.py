@@ -139,11 +139,11 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
         changes[f"mounts.{mount}.on"] = nodes
     file_system = _find_file_system(system, mount) if mount else mount_or_pool
     if (
-        file_system in system.list_ids("file_systems")
-        and getattr(system.item(file_system).table, "kind", "") == "lustre"
+        file_system in system.list_part_ids("file_systems")
+        and getattr(system.get_part(file_system).table, "kind", "") == "lustre"
     ):
         if storage.stripe_count is not None:
-            owner = mount_or_pool if mount_or_pool in system.list_ids("pools") else file_system
+            owner = mount_or_pool if mount_or_pool in system.list_part_ids("pools") else file_system
             target_count = len(system.find_targets(owner, "ost") or system.find_targets(owner))
             count = target_count if storage.stripe_count == "all" else int(storage.stripe_count)
             changes[f"file_systems.{file_system}.stripe.count"] = count
@@ -154,18 +154,20 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
 
 def _find_mount(system: System, mount_or_pool: str) -> str:
     """Returns the mount of a pool or file system, or the mount itself; empty if there is none."""
-    mounts = system.list_ids("mounts")
+    mounts = system.list_part_ids("mounts")
     if mount_or_pool in mounts:
         return mount_or_pool
     if not mount_or_pool:  # the simulator's default: the first mount with storage
         return next((mount for mount in mounts if _has_storage(system, _find_file_system(system, mount))), "")
-    owner = _find_file_system(system, mount_or_pool) if mount_or_pool in system.list_ids("pools") else mount_or_pool
+    owner = (
+        _find_file_system(system, mount_or_pool) if mount_or_pool in system.list_part_ids("pools") else mount_or_pool
+    )
     return next((mount for mount in mounts if _find_file_system(system, mount) == owner), "")
 
 
 def _find_file_system(system: System, mount_or_pool: str) -> str:
     """Returns the file system of a mount or pool; empty if it has none."""
-    return system.find_reference(mount_or_pool, "file_system") or ""
+    return system.find_first_reference(mount_or_pool, "file_system") or ""
 
 
 def _has_storage(system: System, file_system: str) -> bool:
@@ -179,7 +181,9 @@ def _list_calling_nodes(system: System, mount: str, clients: Clients) -> list[st
         chosen = set(system.resolve_names(clients.group))
     elif clients.origin:
         role = _NODE_ROLES[clients.origin]
-        chosen = {node for node in mounted_nodes if (getattr(system.item(node).table, "role", "") or "compute") == role}
+        chosen = {
+            node for node in mounted_nodes if (getattr(system.get_part(node).table, "role", "") or "compute") == role
+        }
     else:
         return []
     calling = [node for node in mounted_nodes if node in chosen]
@@ -191,7 +195,7 @@ def find_system_part(
 ) -> str:
     """Returns the pool, mount or file system of a cell. `part_names` maps names of the experiment to parts of the
     system. Empty if the system has no such part."""
-    part_ids = {name for kind in ("pools", "mounts", "file_systems") for name in system.list_ids(kind)}
+    part_ids = {name for kind in ("pools", "mounts", "file_systems") for name in system.list_part_ids(kind)}
     candidates = [str(axis_values[axis]) for axis in ("pool", "mount", "file_system") if axis in axis_values]
     candidates += [storage.pool, *storage.mounts[:1], *storage.file_systems[:1]]
     candidates = [part_names.get(name, name) for name in candidates]
@@ -202,10 +206,12 @@ def _find_by_purpose(system: System, storage: Storage) -> str:
     """Returns the first file system with the requested purpose, number of LUNs and data width; else empty."""
     if not storage.purpose:
         return ""
-    for file_system in system.list_ids("file_systems"):
+    for file_system in system.list_part_ids("file_systems"):
         luns = list(_iterate_luns(system, system.find_references(file_system, "device")))
         groups = [
-            system.item(name).table for item in luns for name in system.index.find_part_references(item, "raid_group")
+            system.get_part(name).table
+            for item in luns
+            for name in system.index.find_part_references(item, "raid_group")
         ]
         if (
             luns
@@ -220,7 +226,7 @@ def _find_by_purpose(system: System, storage: Storage) -> str:
 def _iterate_luns(system: System, devices: Sequence[str]) -> Iterator[PartItem]:
     """Yields the LUNs of volumes, slices and LUNs."""
     for device in devices:
-        item = system.item(device)
+        item = system.get_part(device)
         if item.kind == "luns":
             yield item
         elif item.kind in ("volumes", "slices"):

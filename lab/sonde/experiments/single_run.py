@@ -104,7 +104,7 @@ def simulate_plan_once(
             ConfinedDirectory.open(trace_folder.parent) as source,
             ConfinedDirectory.open(result.folder) as destination,
         ):
-            source.rename(trace_folder.name, destination, "traces")
+            source.rename_entry(trace_folder.name, destination, "traces")
     if labels.tags:
         change_tags(result.folder, added_tags=labels.tags)
     return result
@@ -112,7 +112,7 @@ def simulate_plan_once(
 
 def _find_mount_point(machine: System, mount: str) -> str:
     """Returns the path of the mount, or of the first mount, on the machine's nodes."""
-    for item in machine.items("mounts"):
+    for item in machine.list_parts("mounts"):
         table = item.table
         if not mount or mount in (item.id, getattr(table, "file_system", "")):
             return str(getattr(table, "path", "") or "/")

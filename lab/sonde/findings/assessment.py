@@ -19,7 +19,7 @@ from sonde.findings.target_operations import describe_slow_operations
 from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
 from sonde.findings.variation import STALLED, RateVariation
 from sonde.model import quantities
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.model.limits import MIN_PHASE_S
 from sonde.model.lines import Finding, PhaseRates
 from sonde.model.record import PhaseRecord
@@ -56,7 +56,7 @@ class Assessment:
     @property
     def classification_text(self) -> str:
         """The explanation of the classification as a sentence."""
-        return to_sentence(self.classification_clause)
+        return format_as_sentence(self.classification_clause)
 
     @property
     def caveat_sentence(self) -> str:
@@ -85,9 +85,9 @@ class Assessment:
             "classification": self.classification.value,
             "validity": self.validity,
             **({"modeled_classification": self.modeled.value} if self.modeled else {}),
-            "classification_text": quantities.to_plain_spaces(self.classification_text),
+            "classification_text": quantities.replace_no_break_spaces(self.classification_text),
             **({"caveats": [convert_caveat_to_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
-            **{name: quantities.to_plain_spaces(getattr(self, name)) for name in names if getattr(self, name)},
+            **{name: quantities.replace_no_break_spaces(getattr(self, name)) for name in names if getattr(self, name)},
         }
 
 
@@ -109,7 +109,7 @@ def assess_rate_with_timeline(
         _describe_cache_rate(phase),
     )
     variation, stragglers, cache_rate = (
-        _replace_operations_by_files(run, phase, to_sentence(text)) for text in clauses
+        _replace_operations_by_files(run, phase, format_as_sentence(text)) for text in clauses
     )
     return Assessment(
         classification,
@@ -201,7 +201,7 @@ def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, operations: bool)
         return ""
     slowest, median, count = stragglers
     host = f" on {slowest.host}" if slowest.host else ""
-    others = f"{quantities.count_noun(count - 1, 'other task')} {'was' if count == 2 else 'were'} slow too"
+    others = f"{quantities.display_count_with_noun(count - 1, 'other task')} {'was' if count == 2 else 'were'} slow too"
     suffix = f"; {others}" if count > 1 else ""
     return (
         f"{slowest.name}{host} reached {format_phase_rate(slowest.value, operations)},"

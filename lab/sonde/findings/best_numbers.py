@@ -84,10 +84,12 @@ def determine_work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None
     if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM or not is_reported_in_operations(phase):
         return WorkKind(verb)
     try:
-        block = str(quantities.display_size(float(parse_bytes(run.find_setting(phase.id, "access", "transfer")))))
+        block = str(
+            quantities.display_configured_size(float(parse_bytes(run.find_setting(phase.id, "access", "transfer"))))
+        )
     except (UnitError, TypeError, ValueError):
         return None
-    return WorkKind("writes" if verb == "rewrites" else verb, quantities.to_plain_spaces(block))
+    return WorkKind("writes" if verb == "rewrites" else verb, quantities.replace_no_break_spaces(block))
 
 
 def make_candidate(run: RecordedRun, phase: PhaseRecord, assessment: Assessment) -> BestCandidate:
@@ -142,8 +144,8 @@ def describe_best(quoted: Sequence[BestCandidate]) -> str:
 def _describe_candidate(candidate: BestCandidate) -> str:
     kind, value = candidate.kind or WorkKind(""), candidate.value or 0.0
     if not kind.random:
-        return f"{kind.verb} {quantities.to_plain_spaces(str(quantities.display_byte_rate(value)))}"
-    count = quantities.to_plain_spaces(str(quantities.display_operation_rate(value))).replace(" op/s", "")
+        return f"{kind.verb} {quantities.replace_no_break_spaces(str(quantities.display_byte_rate(value)))}"
+    count = quantities.replace_no_break_spaces(str(quantities.display_operation_rate(value))).replace(" op/s", "")
     return f"{count} random {kind.random} {kind.verb} a second"
 
 

@@ -110,7 +110,7 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
     if invalid is not None:
         return Classification.INVALID, escape_line(invalid.text, 300).rstrip(".")
     if end.ops.failed:
-        return Classification.FAILED, f"{quantities.count_noun(end.ops.failed, 'operation')} failed"
+        return Classification.FAILED, f"{quantities.display_count_with_noun(end.ops.failed, 'operation')} failed"
     if phase.begin.backend in SYNTHETIC:
         return Classification.SYNTHETIC, f"the backend “{phase.begin.backend}” moves no data: not a storage number"
     if is_memory_backed(run):
@@ -248,10 +248,12 @@ def describe_interruption(run: RecordedRun, phase: PhaseRecord) -> str:
     """Why a phase has no result, and how much it had transferred."""
     last, end = phase.progress, phase.end
     progress = (
-        f" after {quantities.display_volume(last.bytes)} in {quantities.display_seconds(last.phase_s)}" if last else ""
+        f" after {quantities.display_transferred_bytes(last.bytes)} in {quantities.display_seconds(last.phase_s)}"
+        if last
+        else ""
     )
     if end is not None:
-        progress = f" after {quantities.display_volume(end.bytes.transferred)}"
+        progress = f" after {quantities.display_transferred_bytes(end.bytes.transferred)}"
     if phase.errors:
         return f"stopped by an error{progress}: {format_error_line(phase.errors[0]).rstrip('.')}"
     if run.status == "interrupted":

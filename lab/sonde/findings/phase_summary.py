@@ -11,7 +11,7 @@ from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.model import quantities
 from sonde.model.errors import UnitError
 from sonde.model.escaping import escape_line
-from sonde.model.json_access import to_number
+from sonde.model.json_access import convert_to_finite_number
 from sonde.model.lines import Rate
 from sonde.model.operations import DIRECTORY_CHANGING_OPS, METADATA_OPS
 from sonde.model.quantities import DisplayQuantity
@@ -118,7 +118,7 @@ def make_phase_heading(run: RecordedRun, phase: PhaseRecord) -> str:
 
 def _determine_queue_depth(run: RecordedRun, phase: PhaseRecord) -> float:
     """Operations that each task has in flight."""
-    return to_number(run.find_setting(phase.id, "io", "queue_depth")) or 1
+    return convert_to_finite_number(run.find_setting(phase.id, "io", "queue_depth")) or 1
 
 
 def _describe_operation(run: RecordedRun, phase: PhaseRecord) -> str:
@@ -147,7 +147,7 @@ def describe_access(run: RecordedRun, phase: PhaseRecord) -> str:
     parts = []
     transfer = get_transfer_size(run, phase)
     if transfer:
-        parts.append(f"{quantities.display_size(transfer)} transfers")
+        parts.append(f"{quantities.display_configured_size(transfer)} transfers")
     backend = phase.begin.backend
     if backend not in ("", "posix"):
         parts.append(escape_line(backend, 40))

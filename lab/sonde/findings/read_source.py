@@ -85,10 +85,10 @@ def find_subpage_source(
     latency = end.latency.get("write" if begin.op in WRITE_ONLY_OPS else "read", LatencySummary())
     if (latency.p50_ns or 0.0) >= _FASTEST_STORAGE_NS or (counters and (counters.busy_fraction or 0.0) >= 0.5):
         return None
-    size = quantities.display_size(float(transfer))
+    size = quantities.display_configured_size(float(transfer))
     return ReadSource(
         True,
-        f"{quantities.count_noun(round(per_page), 'operation')} of {size} for each page in memory: {NOT_STORAGE}",
+        f"{quantities.display_count_with_noun(round(per_page), 'operation')} of {size} for each page in memory: {NOT_STORAGE}",
     )
 
 
@@ -177,7 +177,9 @@ def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
         advice = "Memory was short and lost the data before they were read, or another program read as much."
     else:
         return None
-    return Finding(end.t, "cache_disagreement", phase.id, "warning", quantities.to_plain_spaces(text), advice, evidence)
+    return Finding(
+        end.t, "cache_disagreement", phase.id, "warning", quantities.replace_no_break_spaces(text), advice, evidence
+    )
 
 
 def find_all_disagreements(run: RecordedRun) -> Iterator[Finding]:

@@ -103,7 +103,9 @@ def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bo
         else:
             sentences.append(f"Node {name} stood still {when}, while the middle node moved.")
     if len(intervals) > _MOST_NAMED:
-        sentences.append(f"So were {quantities.count_noun(len(intervals) - _MOST_NAMED, 'other node')}, for some time.")
+        sentences.append(
+            f"So were {quantities.display_count_with_noun(len(intervals) - _MOST_NAMED, 'other node')}, for some time."
+        )
     return " ".join(sentences)
 
 

@@ -66,13 +66,13 @@ class UnitSeries:
 def list_storage_levels(run: RecordedRun, phase: PhaseRecord) -> list[str]:
     """The levels at which targets of this phase have a part, in the order of the run: "OSS", "SSU"."""
     rows = read_target_operations(phase.targets) if phase.targets else []
-    parents = run.parents.restrict_to([row.target for row in rows])
+    parents = run.parents.restrict_to_targets([row.target for row in rows])
     return list(parents.levels)
 
 
 def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[UnitOperations]:
     """A row for each part and kind of operations, in the order of the described system."""
-    part_of = run.parents.map_targets(unit_level)
+    part_of = run.parents.map_targets_to_parts(unit_level)
     order = list(run.parents.levels.get(unit_level, ()))
     result: dict[tuple[int, str], list[TargetOperations]] = {}
     for operation in read_target_operations(phase.targets) if phase.targets else ():
@@ -169,7 +169,7 @@ def _find_target_positions_of_units(
     parents: TargetParents, unit_level: str, target_ids: Sequence[str]
 ) -> Mapping[str, list[int]]:
     """Where the targets of each part stand in `target_ids`; parts without any are left out."""
-    part_of = parents.map_targets(unit_level)
+    part_of = parents.map_targets_to_parts(unit_level)
     result: dict[str, list[int]] = {part: [] for part in parents.levels.get(unit_level, ())}
     for index, name in enumerate(target_ids):
         if (part := part_of.get(strip_host_suffix(name))) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sonde.model.escaping import escape_line
-from sonde.model.json_access import get_column, join_tables
+from sonde.model.json_access import get_column_numbers, join_table_lines
 from sonde.model.lines import TableLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -26,12 +26,12 @@ class MemberRate:
 
 def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every task with its own rate: what it moved over the time it took."""
-    rows = join_tables(phase.tasks)
+    rows = join_table_lines(phase.tasks)
     rates = _list_recorded_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
-    ids = get_column(rows, "task") or [float(index) for index in range(len(rates))]
-    nodes = get_column(rows, "node")
+    ids = get_column_numbers(rows, "task") or [float(index) for index in range(len(rates))]
+    nodes = get_column_numbers(rows, "node")
     names = map_nodes_to_hosts(run)
     hosts = [names.get(int(node), f"node {int(node)}") for node in nodes] if nodes else [""] * len(rates)
     return [MemberRate(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
@@ -39,19 +39,19 @@ def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -
 
 def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
     """Task -> its own rate; empty when not recorded."""
-    rows = join_tables(phase.tasks)
+    rows = join_table_lines(phase.tasks)
     rates = _list_recorded_rates(rows, operations) if rows else None
-    ids = get_column(rows, "task") if rows else None
+    ids = get_column_numbers(rows, "task") if rows else None
     return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
 
 
 def collect_node_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every node with the rate of its tasks together."""
-    rows = join_tables(phase.nodes)
+    rows = join_table_lines(phase.nodes)
     rates = _list_recorded_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
-    ids = get_column(rows, "node") or [float(index) for index in range(len(rates))]
+    ids = get_column_numbers(rows, "node") or [float(index) for index in range(len(rates))]
     hosts = map_nodes_to_hosts(run)
     return [MemberRate(hosts.get(int(n), f"node {int(n)}"), rate) for n, rate in zip(ids, rates, strict=True)]
 
@@ -78,14 +78,14 @@ def find_stragglers(members: Sequence[MemberRate]) -> tuple[MemberRate, float, i
 
 def _list_recorded_rates(table_line: TableLine, counts_operations: bool) -> list[float] | None:
     """The recorded rates; operations per second are made of the count and the member's own time."""
-    recorded = get_column(table_line, "ops_per_s" if counts_operations else "bytes_per_s")
+    recorded = get_column_numbers(table_line, "ops_per_s" if counts_operations else "bytes_per_s")
     if recorded is not None:
         return recorded
-    amount = get_column(table_line, "ops" if counts_operations else "bytes")
+    amount = get_column_numbers(table_line, "ops" if counts_operations else "bytes")
     start, end, took = (
-        get_column(table_line, "start_s"),
-        get_column(table_line, "end_s"),
-        get_column(table_line, "seconds"),
+        get_column_numbers(table_line, "start_s"),
+        get_column_numbers(table_line, "end_s"),
+        get_column_numbers(table_line, "seconds"),
     )
     if took is None and start is not None and end is not None:
         took = [b - a for a, b in zip(start, end, strict=True)]

@@ -320,7 +320,9 @@ def _describe_runs_without_target_figures(
     sentences = []
     for name, side, reported in zip(("before", "after"), sides, sides_known, strict=True):
         if missing := len(side) - len(reported):
-            which = "the run" if len(side) == 1 else f"{missing} of {quantities.count_noun(len(side), 'run')}"
+            which = (
+                "the run" if len(side) == 1 else f"{missing} of {quantities.display_count_with_noun(len(side), 'run')}"
+            )
             sentences.append(f"Of {which} {name} no figures of targets are known.")
     return sentences
 
@@ -355,7 +357,7 @@ def _choose_noun_of_level(unit_level: str) -> str:
 def _format_part_count(part_count: int, unit_level: str) -> str:
     """ "3 targets", "3 OSS": short names of levels have no plural."""
     noun = _choose_noun_of_level(unit_level)
-    return quantities.count_noun(part_count, noun) if noun[-1:].islower() else f"{part_count:,} {noun}"
+    return quantities.display_count_with_noun(part_count, noun) if noun[-1:].islower() else f"{part_count:,} {noun}"
 
 
 def _make_change_sentence(changes: LevelChanges, part_change: PartChange) -> str:

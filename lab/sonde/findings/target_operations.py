@@ -303,7 +303,9 @@ def describe_slow_operations(phase: PhaseRecord) -> str:
         for item in slow[:_MOST_NAMED]
     ]
     if len(slow) > _MOST_NAMED:
-        sentences.append(f"So did those of {quantities.count_noun(len(slow) - _MOST_NAMED, 'other target')}.")
+        sentences.append(
+            f"So did those of {quantities.display_count_with_noun(len(slow) - _MOST_NAMED, 'other target')}."
+        )
     return " ".join(sentences)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sonde.findings.stragglers import read_task_rates
 from sonde.model import quantities
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
 from sonde.model.record import PhaseRecord
@@ -103,8 +103,10 @@ def describe_pools(layout: LayoutLine) -> str:
     sentences = []
     for pool, disks in reported.items():
         servers = {name for disk in disks for name in disk.partition("@")[2].split(",") if name}
-        served = f" of {quantities.count_noun(len(servers), 'server')}" if servers else ""
-        sentences.append(f"pool {escape_line(pool, 40)} is {quantities.count_noun(len(disks), 'disk')}{served}")
+        served = f" of {quantities.display_count_with_noun(len(servers), 'server')}" if servers else ""
+        sentences.append(
+            f"pool {escape_line(pool, 40)} is {quantities.display_count_with_noun(len(disks), 'disk')}{served}"
+        )
     return f"{'; '.join(sentences)}: which of them holds which byte nobody tells" if sentences else ""
 
 
@@ -148,20 +150,22 @@ def describe_slow_targets(phase: PhaseRecord, operations: bool) -> str:
     """The slow targets as sentences; empty when none is, or nothing is known."""
     slow = find_slow_targets(collect_target_rates(phase, operations))
     sentences = [
-        f"Files on target {escape_line(item.name, 60)} ({quantities.count_noun(item.files, 'file')}) were"
+        f"Files on target {escape_line(item.name, 60)} ({quantities.display_count_with_noun(item.files, 'file')}) were"
         f" {item.factor:.1f} times"
         f" slower than those on the others (95 % interval over all targets: {item.low:.1f} to {item.high:.1f})."
         for item in slow[:_MOST_NAMED]
     ]
     if len(slow) > _MOST_NAMED:
-        sentences.append(f"So were those on {quantities.count_noun(len(slow) - _MOST_NAMED, 'other target')}.")
+        sentences.append(
+            f"So were those on {quantities.display_count_with_noun(len(slow) - _MOST_NAMED, 'other target')}."
+        )
     return " ".join(sentences)
 
 
 def describe_unknown_layout(phase: PhaseRecord) -> str:
     """Why nobody knows which target held which byte, where such a thing is to be known, as a sentence; else empty."""
     reported = next((finding for finding in phase.findings if finding.id in _UNTOLD), None)
-    return to_sentence(escape_line(reported.text, 600)) if reported else ""
+    return format_as_sentence(escape_line(reported.text, 600)) if reported else ""
 
 
 def _select_columns(

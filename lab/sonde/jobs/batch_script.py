@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sonde.jobs.job_records import EXIT_CODE_FILE, OUTPUT, Job
 from sonde.launch.sites import Site
-from sonde.model.shell import Argument, ShellScript, accept_user_shell, concatenate, refer_to_variable
-from sonde.model.units import counted, format_seconds
+from sonde.model.shell import Argument, ShellScript, accept_user_shell, concatenate_words, refer_to_variable
+from sonde.model.units import format_count_with_noun, format_seconds
 from sonde.store.archive import JOB, JOB_END
 
 # Time before the time limit of a job at which the measurement ends in good order; at most a tenth of the limit.
@@ -23,44 +23,44 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     grace = min(_GRACE_S, job.time_s / 10)
     limit_s = f"{job.time_s - grace:.0f}"
     script = ShellScript("/bin/bash")
-    script.comment(
-        f"{counted(job.nodes, 'node')} of {site.name} ({site.scheduler}) for {format_seconds(job.time_s)},"
+    script.add_comment(
+        f"{format_count_with_noun(job.nodes, 'node')} of {site.name} ({site.scheduler}) for {format_seconds(job.time_s)},"
         f" submitted {job.submitted}."
     )
     if job.array:
-        script.comment(f"The same {job.array} times, one after the other: each resumes what is not finished.")
-    script.comment(f"Its runs are the group {job.group}: sonde show {job.group}")
-    script.assign("output", str(job.folder / OUTPUT))
-    script.assign("exit_file", _make_exit_file_argument(job))
-    script.literal('exec >>"$output" 2>&1')
+        script.add_comment(f"The same {job.array} times, one after the other: each resumes what is not finished.")
+    script.add_comment(f"Its runs are the group {job.group}: sonde show {job.group}")
+    script.assign_variable("output", str(job.folder / OUTPUT))
+    script.assign_variable("exit_file", _make_exit_file_argument(job))
+    script.add_literal_lines('exec >>"$output" 2>&1')
     # Not a trap: a trap would report success for a job that was killed.
-    script.literal('ended() { echo "$1" >"$exit_file"; exit "$1"; }')
+    script.add_literal_lines('ended() { echo "$1" >"$exit_file"; exit "$1"; }')
     for module in site.modules:
-        script.command("module", "load", module)
+        script.add_command("module", "load", module)
     for name, value in site.environment.items():
-        script.export(name, value)
-    script.export(JOB, job.id)
+        script.export_variable(name, value)
+    script.export_variable(JOB, job.id)
     # The engine begins no cell that would still run at this time, seconds since 1970.
-    script.literal("now=$(date +%s)")
-    script.assign("limit_s", limit_s)
-    script.literal("end=$((now + limit_s))")
-    script.export(JOB_END, refer_to_variable("end"))
+    script.add_literal_lines("now=$(date +%s)")
+    script.assign_variable("limit_s", limit_s)
+    script.add_literal_lines("end=$((now + limit_s))")
+    script.export_variable(JOB_END, refer_to_variable("end"))
     for line in site.setup:
-        script.command(accept_user_shell(line))
-    script.command("cd", str(directory), failure="ended 3")
-    script.comment("Ends in good order before the time limit: finished runs are stored, --resume continues.")
+        script.add_command(accept_user_shell(line))
+    script.add_command("cd", str(directory), failure_command="ended 3")
+    script.add_comment("Ends in good order before the time limit: finished runs are stored, --resume continues.")
     wrapper = [accept_user_shell(site.wrapper)] if site.wrapper else []
-    script.command(
+    script.add_command(
         "timeout", "--preserve-status", "--signal=TERM", limit_s, *wrapper, *_make_sonde_command(site), *job.arguments
     )  # fmt: skip
-    script.literal("ended $?")
+    script.add_literal_lines("ended $?")
     return str(script)
 
 
 def _make_exit_file_argument(job: Job) -> Argument:
     if not job.array:
         return str(job.folder / EXIT_CODE_FILE)
-    return concatenate(f"{job.folder}/ended-", refer_to_variable("SLURM_ARRAY_TASK_ID"), ".txt")
+    return concatenate_words(f"{job.folder}/ended-", refer_to_variable("SLURM_ARRAY_TASK_ID"), ".txt")
 
 
 def _make_sonde_command(site: Site) -> list[Argument]:

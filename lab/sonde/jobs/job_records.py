@@ -97,13 +97,13 @@ def write_job_script(job: Job, script_text: str) -> None:
     script before it runs."""
     try:
         with (
-            ConfinedDirectory.open(job.folder.parents[1], create=True) as archive,
-            archive.enter(job.folder.parent.name, create=True) as jobs,
+            ConfinedDirectory.open(job.folder.parents[1], create_if_absent=True) as archive,
+            archive.open_subdirectory(job.folder.parent.name, create_if_absent=True) as jobs,
         ):
-            jobs.protect_entries()
-            owners = {os.geteuid(), 0, archive.status().st_uid}
+            jobs.set_sticky_bit()
+            owners = {os.geteuid(), 0, archive.read_own_status().st_uid}
             for directory in (archive, jobs):
-                if directory.others_may_rename() or directory.status().st_uid not in owners:
+                if directory.may_others_rename() or directory.read_own_status().st_uid not in owners:
                     raise MachineError(
                         f"Other users can exchange entries of {directory.path}, and the job would run their script; use"
                         " an archive of your own (--archive DIR), or let the owner of this one make its directories"
@@ -122,8 +122,8 @@ def save_job(job: Job, scheduler_id: str) -> Job:
     """Stores the job under the id that the scheduler gave it."""
     submitted = replace(job, scheduler_id=scheduler_id)
     members = {name: value for name, value in asdict(submitted).items() if name != "folder"}
-    with ConfinedDirectory.beneath(job.folder.parents[1], job.folder) as folder:
-        folder.write_json(JOB_FILE, members)
+    with ConfinedDirectory.open_beneath(job.folder.parents[1], job.folder) as folder:
+        folder.write_json_file(JOB_FILE, members)
     return submitted
 
 
@@ -133,8 +133,8 @@ def read_jobs(archive: Archive) -> list[Job]:
     jobs = []
     for path in sorted((archive.root / JOBS).glob(f"*/{JOB_FILE}")):
         try:
-            with ConfinedDirectory.beneath(archive.root, path.parent) as folder:
-                members = folder.read_json(path.name, trusted_only=True)
+            with ConfinedDirectory.open_beneath(archive.root, path.parent) as folder:
+                members = folder.read_json_file(path.name, trusted_only=True)
             if members is not None:
                 jobs.append(_build_job(path.parent.resolve(), members))
         except (OSError, ValueError, TypeError):

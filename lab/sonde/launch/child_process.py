@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from sonde.model.confined_files import append_file, open_file
+from sonde.model.confined_files import open_file, open_file_to_append
 from sonde.model.errors import MachineError
 
 GRACE_S = 5.0
@@ -60,7 +60,7 @@ class ChildProcess:
     def __init__(
         self, command: Sequence[str], messages: Path, environment: Mapping[str, str], directory: Path | None = None
     ) -> None:
-        with append_file(messages) as output:
+        with open_file_to_append(messages) as output:
             try:
                 self._process = subprocess.Popen(
                     list(command),

@@ -24,7 +24,7 @@ from sonde.model.errors import (
     RunFailedError,
     StoppedError,
     UserError,
-    to_sentence,
+    format_as_sentence,
 )
 
 NAME = "sonde-engine"
@@ -155,7 +155,7 @@ def find_engine_message(messages: str) -> str:
 def make_engine_error(returncode: int, message: str, program: str = "The engine") -> UserError:
     """The error for `program` (the engine, or the launcher that started it), which printed `message` and ended with
     `returncode` (negative: a signal)."""
-    text = to_sentence(message)
+    text = format_as_sentence(message)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
         return RunFailedError(" ".join(f"{program} was ended by {_get_signal_name(-returncode)}. {text}{hint}".split()))

@@ -18,7 +18,7 @@ from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LAUNCHERS, LOCAL
 from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
 from sonde.model.errors import UserError
-from sonde.model.units import counted, format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 from sonde.model.version import __version__
 
 YES, PARTLY, NO = "yes", "partly", "no"
@@ -111,7 +111,9 @@ def _load_fact(cores: int) -> MachineFact:
         load = os.getloadavg()[0]
     except OSError:
         return MachineFact("load", PARTLY, "unknown")
-    text = f"{load:.1f} processes were runnable on average in the last minute, on {counted(cores, 'core')}"
+    text = (
+        f"{load:.1f} processes were runnable on average in the last minute, on {format_count_with_noun(cores, 'core')}"
+    )
     if load < _BUSY:
         return MachineFact("load", YES, text)
     return MachineFact("load", PARTLY, text, "Other programs use this machine: numbers are doubtful until they end.")

@@ -62,7 +62,7 @@ def build_module(engine: Engine, wrapper: Path | None = None) -> BuiltModule:
         _run_compiler(command, f"{compiler} does not make the module")
         _check_module_loads(engine, draft)
         with ConfinedDirectory.open(draft.parent) as source, ConfinedDirectory.open(target.parent) as destination:
-            source.rename(draft.name, destination, target.name)
+            source.rename_entry(draft.name, destination, target.name)
     return BuiltModule(target, compiler)
 
 

@@ -14,7 +14,7 @@ from sonde.launch.engine import Engine, find_engine_message, make_engine_error
 from sonde.launch.growing_file import GrowingFile
 from sonde.launch.launchers.launcher import Launcher
 from sonde.model.confined_files import ConfinedDirectory
-from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UserError, to_sentence
+from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UserError, format_as_sentence
 from sonde.model.lines import RecordLine, RunLine
 from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records
 
@@ -136,7 +136,7 @@ class EngineSession:
         record_file = GrowingFile(stage_record)
 
         def observe_new_lines() -> None:
-            for kind, line in self._reader.feed(record_file.read_appended_bytes()):
+            for kind, line in self._reader.parse_chunk(record_file.read_appended_bytes()):
                 if isinstance(line, RunLine) and not self._has_all_ranks(line):
                     child.request_stop()
                 self._observer(kind, line)
@@ -154,7 +154,7 @@ class EngineSession:
         is_late = deadline is not None and time.monotonic() > deadline and status != EXIT_OK
         if child.is_stuck or (is_late and self._reader.current_phase is not None):
             self._storage_error = self._describe_stuck_storage(child)
-        for kind, line in self._reader.finish():
+        for kind, line in self._reader.finish_input():
             self._observer(kind, line)
         record_file.close()
         return status, child.read_last_output()
@@ -190,7 +190,7 @@ class EngineSession:
         if end is not None and end.exit_code == EXIT_OK == exit_status:
             return LaunchResult(EXIT_OK, "", self._reader)
         if end is not None and end.exit_code != EXIT_OK:
-            text = to_sentence(end.text) or str(make_engine_error(end.exit_code, message))
+            text = format_as_sentence(end.text) or str(make_engine_error(end.exit_code, message))
             return LaunchResult(end.exit_code, text, self._reader)
         if exit_status == EXIT_OK:
             return LaunchResult(EXIT_FAILED, "The engine ended without completing its record.", self._reader)

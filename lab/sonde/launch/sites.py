@@ -17,7 +17,7 @@ from typing import Any
 from sonde.launch.launchers.list import list_launcher_names
 from sonde.model.directives import quote_batch_value
 from sonde.model.documents import parse_toml
-from sonde.model.errors import UnitError, UserError, suggest_name
+from sonde.model.errors import UnitError, UserError, suggest_close_name
 from sonde.model.escaping import escape_line
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 from sonde.model.file_trust import require_own_file
@@ -121,7 +121,7 @@ def find_site(site_name: str | None) -> Site:
         raise UserError(f"Several sites are described; name one with --site: {', '.join(sites)}.")
     if site_name not in sites:
         raise UserError(
-            f'There is no site "{site_name}"; described are {", ".join(sites)}.{suggest_name(site_name, list(sites))}'
+            f'There is no site "{site_name}"; described are {", ".join(sites)}.{suggest_close_name(site_name, list(sites))}'
         )
     return sites[site_name]
 
@@ -136,7 +136,7 @@ def _read_site(site_name: str, site_table: Any, sites_file: Path) -> Site:
         )
     for member in site_table:
         if member not in MEMBERS:
-            raise UserError(f'{location} has no member "{member}".{suggest_name(member, list(MEMBERS))}')
+            raise UserError(f'{location} has no member "{member}".{suggest_close_name(member, list(MEMBERS))}')
     for member in ("scheduler", "launcher"):
         if member not in site_table:
             raise UserError(f"{location} lacks {member}; {MEMBERS[member][1].replace('`', '')}.")
@@ -147,7 +147,7 @@ def _read_site(site_name: str, site_table: Any, sites_file: Path) -> Site:
     _check_site_values(location, values)
     for member, allowed in (("scheduler", SCHEDULERS), ("launcher", list_launcher_names())):
         if values[member] not in allowed:
-            near = suggest_name(values[member], list(allowed))
+            near = suggest_close_name(values[member], list(allowed))
             raise UserError(f'{location}.{member} is "{values[member]}"; allowed are {", ".join(allowed)}.{near}')
     if "time" in values:
         values["time_s"] = values.pop("time")

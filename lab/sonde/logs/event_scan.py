@@ -11,7 +11,7 @@ from sonde.logs.rule_files import CompiledRule, compile_rules, list_shipped_rule
 from sonde.logs.scan import LogDefaults, make_event_document, scan_logs
 from sonde.logs.sec_rules import SEC_SUFFIXES
 from sonde.logs.sec_scan import scan_with_sec_rules
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 
 
 def choose_rule_files(files: Sequence[Path], only: str) -> list[Path]:
@@ -25,7 +25,7 @@ def choose_rule_files(files: Sequence[Path], only: str) -> list[Path]:
     for name in names:
         if name not in shipped:
             raise UserError(
-                f'There are no shipped rules "{name}"; there are {", ".join(shipped)}.{suggest_name(name, shipped)}'
+                f'There are no shipped rules "{name}"; there are {", ".join(shipped)}.{suggest_close_name(name, shipped)}'
             )
     return [shipped[name] for name in names]
 

@@ -25,7 +25,7 @@ from sonde.model.documents import parse_json
 from sonde.model.errors import EventError, MachineError
 from sonde.model.event.description import EVENT_FORMAT
 from sonde.model.file_text import read_text_file
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 
 KINDS_FILE = "log-kinds.json"
 _KINDS_FORMAT = "sonde-log-kinds/1"
@@ -130,11 +130,11 @@ def find_new_kinds(
     if known_templates is None:
         return (
             [],
-            f"{counted(len(templates), 'kind')} of messages learned; later scans report new ones.",
+            f"{format_count_with_noun(len(templates), 'kind')} of messages learned; later scans report new ones.",
             templates,
         )
     left_out = f" The first {_MOST_EVENTS} are events." if len(kinds) > _MOST_EVENTS else ""
-    sentence = f"{counted(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"
+    sentence = f"{format_count_with_noun(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"
     return [_make_event(kind) for kind in kinds[:_MOST_EVENTS]], sentence, templates
 
 
@@ -164,7 +164,7 @@ def _make_event(kind: MessageKind) -> dict[str, Any]:
     first = kind.first.astimezone(UTC)
     digest = hashlib.sha256(kind.template.encode()).hexdigest()[:8]
     host = f" on {kind.host}" if kind.host else ""
-    count = f"{counted(kind.count, 'line')}: " if kind.count > 1 else ""
+    count = f"{format_count_with_noun(kind.count, 'line')}: " if kind.count > 1 else ""
     return {
         "schema": EVENT_FORMAT,
         "id": f"{first:%Y-%m-%d}-new-kind-{digest}",

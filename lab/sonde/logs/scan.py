@@ -19,7 +19,7 @@ from sonde.logs.rule_engine import LogEvent, RuleEngine
 from sonde.logs.rule_files import CompiledRule
 from sonde.model.errors import UserError
 from sonde.model.event.description import EVENT_FORMAT
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 
 FUTURE = timedelta(days=1)
 _BACKWARD = timedelta(hours=1)
@@ -70,7 +70,9 @@ class LogReport:
                 lines = "matching line" if problem.count == 1 else "matching lines"
                 sentences.append(f"{self.path}: {problem.count} {lines}, the first at line {problem.first}, {text}.")
         if self.cut:
-            sentences.append(f"{self.path}: {counted(self.cut, 'line')} longer than 64 KiB was read only to there.")
+            sentences.append(
+                f"{self.path}: {format_count_with_noun(self.cut, 'line')} longer than 64 KiB was read only to there."
+            )
         return sentences
 
 
@@ -115,7 +117,7 @@ def make_event_document(event: LogEvent) -> dict[str, Any]:
     digest = hashlib.sha256(f"{event.rule}\0{event.title}\0{first.isoformat()}".encode()).hexdigest()[:8]
     plain = re.sub(r"[^a-z0-9]+", "-", f"{event.rule} {' '.join(event.parts)}".lower()).strip("-")[:_MAX_ID]
     times = [f"{time:%Y-%m-%dT%H:%M:%S}Z" for time in (first, last)]
-    details = f"{counted(event.count, 'line')}" if event.count > 1 else ""
+    details = f"{format_count_with_noun(event.count, 'line')}" if event.count > 1 else ""
     if event.is_open:
         details = "its end is not in the log" + (f", {details}" if details else "")
     details = f"{details}: {event.line}" if details else event.line

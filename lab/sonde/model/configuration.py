@@ -53,33 +53,33 @@ def read_configuration_files() -> list[ConfigurationFile]:
     stated = os.environ.get(VARIABLE)
     if stated == "":
         return []
-    files = [_read_file(path) for path in (locate_user_file(), SITE_FILE)]
+    files = [_read_configuration_file(path) for path in (locate_user_file(), SITE_FILE)]
     if stated and files[0] is None:
         raise UserError(f"There is no file {locate_user_file()}, which {VARIABLE} names.")
     return [file for file in files if file is not None]
 
 
-def _read_file(path: Path) -> ConfigurationFile | None:
+def _read_configuration_file(configuration_file: Path) -> ConfigurationFile | None:
     try:
-        text = read_limited_text(path, MAX_CONFIGURATION_BYTES)
+        text = read_limited_text(configuration_file, MAX_CONFIGURATION_BYTES)
         from sonde.model.documents import parse_toml  # its YAML parser takes time to import, and few users have a file
 
-        return ConfigurationFile(path, parse_toml(text))
+        return ConfigurationFile(configuration_file, parse_toml(text))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as reason:
         if reason.errno == errno.EFBIG:
-            raise UserError(f"{path} is larger than a configuration file can be (1 MiB).") from None
-        raise MachineError(f"The configuration file {path} cannot be read: {reason.strerror}.") from None
+            raise UserError(f"{configuration_file} is larger than a configuration file can be (1 MiB).") from None
+        raise MachineError(f"The configuration file {configuration_file} cannot be read: {reason.strerror}.") from None
     except ValueError as reason:  # not UTF-8, not TOML, or beyond the limits of documents
-        raise UserError(f"{path} is not TOML: {reason}.") from None
+        raise UserError(f"{configuration_file} is not TOML: {reason}.") from None
 
 
-def find_general_setting(name: str) -> tuple[Any, Path] | None:
+def find_general_setting(setting_name: str) -> tuple[Any, Path] | None:
     """Returns a setting at the top of a file and that file's path; None if no file has it."""
     for file in read_configuration_files():
-        if name in file.values:
-            return file.values[name], file.path
+        if setting_name in file.values:
+            return file.values[setting_name], file.path
     return None
 
 

@@ -32,14 +32,14 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _STREAM_FOLDERS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
-def is_trusted(status: os.stat_result) -> bool:
+def is_owned_by_user_or_root(file_status: os.stat_result) -> bool:
     """Whether the file or directory belongs to the caller or to root."""
-    return status.st_uid in (os.geteuid(), 0)
+    return file_status.st_uid in (os.geteuid(), 0)
 
 
-def is_part(name: str) -> bool:
+def is_unfinished_file(file_name: str) -> bool:
     """Whether a file of that name was still being written when its writer died."""
-    return name.startswith(".") and name.endswith(_PART)
+    return file_name.startswith(".") and file_name.endswith(_PART)
 
 
 class ConfinedDirectory:
@@ -51,32 +51,32 @@ class ConfinedDirectory:
         self.path = path
 
     @classmethod
-    def open(cls, path: Path, create: bool = False) -> ConfinedDirectory:
+    def open(cls, directory: Path, create_if_absent: bool = False) -> ConfinedDirectory:
         """Opens a directory that the user named. Where its last component is a link, the link must belong to the caller
-        or root. `create`: makes it with its parents."""
-        if create:
-            path.mkdir(parents=True, exist_ok=True)
+        or root. `create_if_absent`: makes it with its parents."""
+        if create_if_absent:
+            directory.mkdir(parents=True, exist_ok=True)
         try:
-            return cls(os.open(path, _DIRECTORY | os.O_NOFOLLOW), path)
+            return cls(os.open(directory, _DIRECTORY | os.O_NOFOLLOW), directory)
         except OSError as reason:
-            if reason.errno not in (errno.ELOOP, errno.ENOTDIR) or not stat.S_ISLNK(path.lstat().st_mode):
+            if reason.errno not in (errno.ELOOP, errno.ENOTDIR) or not stat.S_ISLNK(directory.lstat().st_mode):
                 raise
-            if not is_trusted(path.lstat()):
-                raise OSError(errno.ELOOP, "it is a symbolic link of another user", str(path)) from None
-        return cls(os.open(path, _DIRECTORY), path)
+            if not is_owned_by_user_or_root(directory.lstat()):
+                raise OSError(errno.ELOOP, "it is a symbolic link of another user", str(directory)) from None
+        return cls(os.open(directory, _DIRECTORY), directory)
 
     @classmethod
-    def beneath(cls, root: Path, path: Path) -> ConfinedDirectory:
-        """Opens `path`, a directory below `root`, without following a link below `root`. Raises ValueError when `path`
-        does not lie below `root`."""
+    def open_beneath(cls, root_folder: Path, subdirectory: Path) -> ConfinedDirectory:
+        """Opens `subdirectory`, a directory below `root_folder`, without following a link below `root_folder`. Raises ValueError when `subdirectory`
+        does not lie below `root_folder`."""
         try:
-            relative = path.absolute().relative_to(root.absolute())
+            relative = subdirectory.absolute().relative_to(root_folder.absolute())
         except ValueError:
-            relative = path.resolve().relative_to(root.resolve())
-        directory = cls.open(root)
+            relative = subdirectory.resolve().relative_to(root_folder.resolve())
+        directory = cls.open(root_folder)
         for name in relative.parts:
             with directory:
-                directory = directory.enter(name)
+                directory = directory.open_subdirectory(name)
         return directory
 
     def close(self) -> None:
@@ -88,67 +88,70 @@ class ConfinedDirectory:
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         self.close()
 
-    def status(self) -> os.stat_result:
+    def read_own_status(self) -> os.stat_result:
         """Owner, permissions and times of the directory itself."""
         return os.fstat(self.descriptor)
 
     def is_protected_from_others(self) -> bool:
         """Whether only the caller and root may add, rename and remove entries."""
-        status = self.status()
-        return is_trusted(status) and not status.st_mode & _OTHERS_WRITE
+        status = self.read_own_status()
+        return is_owned_by_user_or_root(status) and not status.st_mode & _OTHERS_WRITE
 
-    def others_may_rename(self) -> bool:
+    def may_others_rename(self) -> bool:
         """Whether users other than its owner and root may rename and remove entries of the caller."""
-        mode = self.status().st_mode
+        mode = self.read_own_status().st_mode
         return bool(mode & _OTHERS_WRITE) and not mode & stat.S_ISVTX
 
-    def protect_entries(self) -> None:
+    def set_sticky_bit(self) -> None:
         """Makes a directory of the caller sticky where others may write, so that each keeps its entries."""
-        if self.others_may_rename() and self.status().st_uid == os.geteuid():
-            os.fchmod(self.descriptor, stat.S_IMODE(self.status().st_mode) | stat.S_ISVTX)
+        if self.may_others_rename() and self.read_own_status().st_uid == os.geteuid():
+            os.fchmod(self.descriptor, stat.S_IMODE(self.read_own_status().st_mode) | stat.S_ISVTX)
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """Names in the directory, sorted."""
         return sorted(os.listdir(self.descriptor))
 
-    def read_status_of(self, name: str) -> os.stat_result:
+    def read_entry_status(self, entry_name: str) -> os.stat_result:
         """Status of an entry; of a link the link itself."""
-        return os.stat(_require_plain_name(name), dir_fd=self.descriptor, follow_symlinks=False)
+        return os.stat(_require_single_path_component(entry_name), dir_fd=self.descriptor, follow_symlinks=False)
 
-    def has(self, name: str) -> bool:
+    def has_entry(self, entry_name: str) -> bool:
         """Whether there is an entry of that name, of whatever kind."""
         try:
-            self.read_status_of(name)
+            self.read_entry_status(entry_name)
         except FileNotFoundError:
             return False
         return True
 
-    def has_file(self, name: str, trusted_only: bool = False) -> bool:
-        """Whether `name` is a regular file; `trusted_only`: one of the caller or of root."""
+    def has_file(self, entry_name: str, trusted_only: bool = False) -> bool:
+        """Whether `entry_name` is a regular file; `trusted_only`: one of the caller or of root."""
         try:
-            status = self.read_status_of(name)
+            status = self.read_entry_status(entry_name)
         except FileNotFoundError:
             return False
-        return stat.S_ISREG(status.st_mode) and (is_trusted(status) or not trusted_only)
+        return stat.S_ISREG(status.st_mode) and (is_owned_by_user_or_root(status) or not trusted_only)
 
-    def enter(self, name: str, create: bool = False) -> ConfinedDirectory:
-        """Opens a directory in this one. `create`: makes it when it is absent."""
-        if create:
+    def open_subdirectory(self, directory_name: str, create_if_absent: bool = False) -> ConfinedDirectory:
+        """Opens a directory in this one. `create_if_absent`: makes it when it is absent."""
+        if create_if_absent:
             with suppress(FileExistsError):
-                os.mkdir(_require_plain_name(name), dir_fd=self.descriptor)
+                os.mkdir(_require_single_path_component(directory_name), dir_fd=self.descriptor)
         flags = _DIRECTORY | os.O_NOFOLLOW
         return ConfinedDirectory(
-            _open_without_links(_require_plain_name(name), flags, dir_fd=self.descriptor), self.path / name
+            _open_without_links(_require_single_path_component(directory_name), flags, dir_fd=self.descriptor),
+            self.path / directory_name,
         )
 
-    def create_directory(self, name: str) -> ConfinedDirectory:
+    def create_directory(self, directory_name: str) -> ConfinedDirectory:
         """Makes a directory that only its owner may write, whatever the umask, until `share` is called."""
-        os.mkdir(_require_plain_name(name), 0o755, dir_fd=self.descriptor)
-        directory = self.enter(name)
-        owner = directory.status().st_uid
-        if (owner != os.geteuid() and owner != self._find_owner_of_new_files()) or directory.names():
+        os.mkdir(_require_single_path_component(directory_name), 0o755, dir_fd=self.descriptor)
+        directory = self.open_subdirectory(directory_name)
+        owner = directory.read_own_status().st_uid
+        if (owner != os.geteuid() and owner != self._find_owner_of_new_files()) or directory.list_names():
             directory.close()
-            raise PermissionError(errno.EPERM, "another user replaced the new directory", str(self.path / name))
+            raise PermissionError(
+                errno.EPERM, "another user replaced the new directory", str(self.path / directory_name)
+            )
         return directory
 
     def _find_owner_of_new_files(self) -> int:
@@ -158,198 +161,210 @@ class ConfinedDirectory:
             self.remove_file(name)
             return os.fstat(file.fileno()).st_uid
 
-    def close_to_others(self) -> None:
+    def remove_write_permission_of_others(self) -> None:
         """Takes from other users the permission to write, where the caller owns the directory."""
-        status = self.status()
+        status = self.read_own_status()
         if status.st_mode & _OTHERS_WRITE and status.st_uid == os.geteuid():
             os.fchmod(self.descriptor, stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
 
-    def share(self) -> None:
+    def apply_umask_permissions(self) -> None:
         """Gives the directory the permissions that the umask allows: it is complete."""
-        mode = stat.S_IMODE(self.status().st_mode) | (_OTHERS_WRITE & ~_read_umask())
-        if mode != stat.S_IMODE(self.status().st_mode):
+        mode = stat.S_IMODE(self.read_own_status().st_mode) | (_OTHERS_WRITE & ~_read_umask())
+        if mode != stat.S_IMODE(self.read_own_status().st_mode):
             os.fchmod(self.descriptor, mode)
 
-    def open_file(self, name: str, trusted_only: bool = False) -> BinaryIO:
+    def open_file(self, file_name: str, trusted_only: bool = False) -> BinaryIO:
         """Opens a regular file to read. `trusted_only`: refuses one that belongs neither to the caller nor to root."""
         file = _require_regular_file(
-            _open_without_links(_require_plain_name(name), _READ, dir_fd=self.descriptor), self.path / name
+            _open_without_links(_require_single_path_component(file_name), _READ, dir_fd=self.descriptor),
+            self.path / file_name,
         )
-        return _require_trust(file, self.path / name, trusted_only)
+        return _require_trusted_owner(file, self.path / file_name, trusted_only)
 
-    def read_json(self, name: str, trusted_only: bool = False) -> dict[str, Any] | None:
+    def read_json_file(self, file_name: str, trusted_only: bool = False) -> dict[str, Any] | None:
         """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
         try:
-            with self.open_file(name, trusted_only) as file:
+            with self.open_file(file_name, trusted_only) as file:
                 return _parse_json_object(file.read(MAX_JSON_BYTES + 1))
         except OSError:
             return None
 
-    def create_file(self, name: str) -> BinaryIO:
+    def create_file(self, file_name: str) -> BinaryIO:
         """Creates a file to write. Raises FileExistsError when anything has that name."""
-        return os.fdopen(os.open(_require_plain_name(name), _CREATE, 0o666, dir_fd=self.descriptor), "wb")
+        return os.fdopen(
+            os.open(_require_single_path_component(file_name), _CREATE, 0o666, dir_fd=self.descriptor), "wb"
+        )
 
     @contextmanager
-    def replace_file(self, name: str) -> Iterator[BinaryIO]:
-        """A new file that takes the place of `name`, on storage and in one step, when the block ends without error."""
-        part = f".{_require_plain_name(name)[:80]}.{secrets.token_hex(8)}{_PART}"
+    def replace_file(self, file_name: str) -> Iterator[BinaryIO]:
+        """A new file that takes the place of `file_name`, on storage and in one step, when the block ends without error."""
+        part = f".{_require_single_path_component(file_name)[:80]}.{secrets.token_hex(8)}{_PART}"
         file = self.create_file(part)
         try:
             with file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            self.rename(part, self, name)
+            self.rename_entry(part, self, file_name)
         except BaseException:
             with suppress(OSError):
                 os.unlink(part, dir_fd=self.descriptor)
             raise
 
-    def write_bytes(self, name: str, content: bytes) -> None:
+    def write_bytes(self, file_name: str, content: bytes) -> None:
         """Replaces a file; its content and its name are on storage afterwards."""
-        with self.replace_file(name) as file:
+        with self.replace_file(file_name) as file:
             file.write(content)
-        self.sync()
+        self.sync_entries()
 
-    def write_text(self, name: str, text: str) -> None:
+    def write_text(self, file_name: str, text: str) -> None:
         """The same with text."""
-        self.write_bytes(name, text.encode())
+        self.write_bytes(file_name, text.encode())
 
-    def write_json(self, name: str, document: Mapping[str, Any]) -> None:
+    def write_json_file(self, file_name: str, document: Mapping[str, Any]) -> None:
         """The same with a JSON document that a person can read."""
-        self.write_text(name, format_json_file(document))
+        self.write_text(file_name, format_json_file(document))
 
-    def rename(self, name: str, destination: ConfinedDirectory, new_name: str) -> None:
+    def rename_entry(self, entry_name: str, destination: ConfinedDirectory, new_name: str) -> None:
         """Moves an entry. A file or an empty directory that has the new name is replaced."""
         os.rename(
-            _require_plain_name(name),
-            _require_plain_name(new_name),
+            _require_single_path_component(entry_name),
+            _require_single_path_component(new_name),
             src_dir_fd=self.descriptor,
             dst_dir_fd=destination.descriptor,
         )
 
-    def remove_file(self, name: str, missing_ok: bool = False) -> None:
+    def remove_file(self, file_name: str, missing_ok: bool = False) -> None:
         """Removes a file, or a link but not its target."""
         try:
-            os.unlink(_require_plain_name(name), dir_fd=self.descriptor)
+            os.unlink(_require_single_path_component(file_name), dir_fd=self.descriptor)
         except FileNotFoundError:
             if not missing_ok:
                 raise
 
-    def remove_empty_directory(self, name: str) -> None:
+    def remove_empty_directory(self, directory_name: str) -> None:
         """Removes a directory that holds nothing."""
-        os.rmdir(_require_plain_name(name), dir_fd=self.descriptor)
+        os.rmdir(_require_single_path_component(directory_name), dir_fd=self.descriptor)
 
-    def remove_tree(self, name: str, last: Collection[str] = ()) -> None:
-        """Removes a directory and all that it holds; files named in `last` go when all others are gone."""
-        with self.enter(name) as directory:
-            for entry in sorted(directory.names(), key=lambda entry: entry in last):
-                if stat.S_ISDIR(directory.read_status_of(entry).st_mode):
+    def remove_tree(self, directory_name: str, files_removed_last: Collection[str] = ()) -> None:
+        """Removes a directory and all that it holds; files named in `files_removed_last` go when all others are gone."""
+        with self.open_subdirectory(directory_name) as directory:
+            for entry in sorted(directory.list_names(), key=lambda entry: entry in files_removed_last):
+                if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
                     shutil.rmtree(entry, dir_fd=directory.descriptor)
                 else:
                     directory.remove_file(entry, missing_ok=True)
-        self.remove_empty_directory(name)
+        self.remove_empty_directory(directory_name)
 
-    def sync(self) -> None:
+    def sync_entries(self) -> None:
         """The names in the directory are on storage."""
         os.fsync(self.descriptor)
 
-    def sync_file(self, name: str) -> None:
+    def sync_file(self, file_name: str) -> None:
         """What was written to the file is on storage."""
-        with self.open_file(name) as file:
+        with self.open_file(file_name) as file:
             os.fsync(file.fileno())
 
 
 @contextmanager
-def replace_file(path: Path, create: bool = False) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path`, an output that the user named. `create`: makes its directory when that
+def replace_file(output_file: Path, create_directory: bool = False) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `output_file`, an output that the user named. `create_directory`: makes its directory when that
     is absent. A pipe, a character device or a standard stream is written to as it is. Raises OSError."""
-    if _is_written_in_place(path):
-        with os.fdopen(_open_in_place(path), "wb") as file:
+    if _is_written_in_place(output_file):
+        with os.fdopen(_open_in_place(output_file), "wb") as file:
             yield file
     else:
-        with ConfinedDirectory.open(path.parent, create) as directory, directory.replace_file(path.name) as file:
+        with (
+            ConfinedDirectory.open(output_file.parent, create_directory) as directory,
+            directory.replace_file(output_file.name) as file,
+        ):
             yield file
 
 
-def _is_written_in_place(path: Path) -> bool:
+def _is_written_in_place(output_file: Path) -> bool:
     """Raises OSError for a pipe or device of another user, and for one behind a link of another user."""
-    if path.parent in _STREAM_FOLDERS:
+    if output_file.parent in _STREAM_FOLDERS:
         return True
     try:
-        entry, status = path.lstat(), path.stat()
+        entry, status = output_file.lstat(), output_file.stat()
     except FileNotFoundError:
         return False
     if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
         return False
-    if not is_trusted(entry) or not is_trusted(status):
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if not is_owned_by_user_or_root(entry) or not is_owned_by_user_or_root(status):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(output_file))
     return True
 
 
-def _open_in_place(path: Path) -> int:
+def _open_in_place(output_file: Path) -> int:
     """A descriptor. A regular file outside the standard streams was put there meanwhile, and stays as it is."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = os.open(output_file, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
-    if stat.S_ISBLK(mode) or (stat.S_ISREG(mode) and path.parent not in _STREAM_FOLDERS):
+    if stat.S_ISBLK(mode) or (stat.S_ISREG(mode) and output_file.parent not in _STREAM_FOLDERS):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a pipe or a character device", str(path))
+        raise OSError(errno.EINVAL, "it is not a pipe or a character device", str(output_file))
     if stat.S_ISREG(mode):
         os.ftruncate(descriptor, 0)
     return descriptor
 
 
-def write_file(path: Path, text: str, create: bool = False) -> None:
+def write_file(output_file: Path, text: str, create_directory: bool = False) -> None:
     """Replaces a file that the user named by this text."""
-    with replace_file(path, create) as file:
+    with replace_file(output_file, create_directory) as file:
         file.write(text.encode())
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
+def write_json_file(output_file: Path, document: Mapping[str, Any]) -> None:
     """Replaces a file by a JSON document that a person can read."""
-    write_file(path, format_json_file(document))
+    write_file(output_file, format_json_file(document))
 
 
-def create_file(path: Path) -> BinaryIO:
+def create_file(new_file: Path) -> BinaryIO:
     """A new file that is read while it grows; what had its name is removed. Raises OSError."""
-    with ConfinedDirectory.open(path.parent) as directory:
-        directory.remove_file(path.name, missing_ok=True)
-        return directory.create_file(path.name)
+    with ConfinedDirectory.open(new_file.parent) as directory:
+        directory.remove_file(new_file.name, missing_ok=True)
+        return directory.create_file(new_file.name)
 
 
-def append_file(path: Path, trusted_only: bool = False) -> BinaryIO:
+def open_file_to_append(appended_file: Path, trusted_only: bool = False) -> BinaryIO:
     """A file to add to, made when it is absent; a link, a file with several names, a pipe or a device is refused, and
     with `trusted_only` a file that belongs neither to the caller nor to root. Raises OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = _require_trust(_require_regular_file(_open_without_links(path, flags), path, "ab"), path, trusted_only)
+    file = _require_trusted_owner(
+        _require_regular_file(_open_without_links(appended_file, flags), appended_file, "ab"),
+        appended_file,
+        trusted_only,
+    )
     if os.fstat(file.fileno()).st_nlink > 1:
         file.close()
-        raise OSError(errno.EMLINK, "it has another name elsewhere", str(path))
+        raise OSError(errno.EMLINK, "it has another name elsewhere", str(appended_file))
     return file
 
 
-def remove_file(path: Path) -> None:
+def remove_file(file_path: Path) -> None:
     """Removes a file, or a link but not its target; nothing when it is absent. Raises OSError."""
-    with suppress(FileNotFoundError), ConfinedDirectory.open(path.parent) as directory:
-        directory.remove_file(path.name, missing_ok=True)
+    with suppress(FileNotFoundError), ConfinedDirectory.open(file_path.parent) as directory:
+        directory.remove_file(file_path.name, missing_ok=True)
 
 
-def remove_tree(path: Path) -> None:
+def remove_tree(removed_directory: Path) -> None:
     """Removes a directory and all that it holds, and follows no link in it. Raises OSError."""
-    with ConfinedDirectory.open(path.parent) as directory:
-        directory.remove_tree(path.name)
+    with ConfinedDirectory.open(removed_directory.parent) as directory:
+        directory.remove_tree(removed_directory.name)
 
 
-def open_file(path: Path, trusted_only: bool = False) -> BinaryIO:
+def open_file(file_path: Path, trusted_only: bool = False) -> BinaryIO:
     """Opens a regular file to read; a link, a named pipe or a device is refused, and with `trusted_only` a file that
     belongs neither to the caller nor to root. Raises OSError."""
-    return _require_trust(_require_regular_file(_open_without_links(path, _READ), path), path, trusted_only)
+    return _require_trusted_owner(
+        _require_regular_file(_open_without_links(file_path, _READ), file_path), file_path, trusted_only
+    )
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json_file(file_path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
     try:
-        with open_file(path) as file:
+        with open_file(file_path) as file:
             return _parse_json_object(file.read(MAX_JSON_BYTES + 1))
     except OSError:
         return None
@@ -370,36 +385,36 @@ def _parse_json_object(content: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _open_without_links(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
+def _open_without_links(file_name: str | Path, flags: int, dir_fd: int | None = None) -> int:
     """A descriptor; a symbolic link is refused with that word, not with "too many levels"."""
     try:
-        return os.open(name, flags, 0o666, dir_fd=dir_fd)
+        return os.open(file_name, flags, 0o666, dir_fd=dir_fd)
     except OSError as reason:
         if reason.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link", str(name)) from None
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(file_name)) from None
         raise
 
 
-def _require_regular_file(descriptor: int, path: Path, mode: str = "rb") -> BinaryIO:
+def _require_regular_file(descriptor: int, file_path: Path, open_mode: str = "rb") -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(file_path))
     os.set_blocking(descriptor, True)
-    return cast(BinaryIO, os.fdopen(descriptor, mode))
+    return cast(BinaryIO, os.fdopen(descriptor, open_mode))
 
 
-def _require_trust(file: BinaryIO, path: Path, trusted_only: bool) -> BinaryIO:
-    if trusted_only and not is_trusted(os.fstat(file.fileno())):
+def _require_trusted_owner(file: BinaryIO, file_path: Path, trusted_only: bool) -> BinaryIO:
+    if trusted_only and not is_owned_by_user_or_root(os.fstat(file.fileno())):
         file.close()
-        raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(file_path))
     return file
 
 
-def _require_plain_name(name: str) -> str:
+def _require_single_path_component(entry_name: str) -> str:
     """The name, when it is one component of a path."""
-    if not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise OSError(errno.EINVAL, "it is not the name of a file", name)
-    return name
+    if not entry_name or entry_name in (".", "..") or "/" in entry_name or "\0" in entry_name:
+        raise OSError(errno.EINVAL, "it is not the name of a file", entry_name)
+    return entry_name
 
 
 def _read_umask() -> int:

@@ -8,48 +8,48 @@ ValueError for a value that the format cannot hold.
 from __future__ import annotations
 
 from sonde.model.escaping import escape_line
-from sonde.model.shell import quote
+from sonde.model.shell import quote_word
 
 
-def _check_one_line(text: str) -> str:
-    if escape_line(text, len(text)) != text:
-        raise ValueError(f"{text!r} is not one line of printable characters")
-    return text
+def _check_one_line(value_text: str) -> str:
+    if escape_line(value_text, len(value_text)) != value_text:
+        raise ValueError(f"{value_text!r} is not one line of printable characters")
+    return value_text
 
 
-def quote_batch_value(text: str) -> str:
+def quote_batch_value(value: str) -> str:
     """A value of a batch directive, such as `#SBATCH --partition=`, between double quotes or bare."""
-    if quote(text) != text:
-        raise ValueError(f"{text!r} holds a character that a batch directive cannot quote")
-    return text
+    if quote_word(value) != value:
+        raise ValueError(f"{value!r} holds a character that a batch directive cannot quote")
+    return value
 
 
-def check_sysctl_value(text: str) -> str:
+def check_sysctl_value(name_or_value: str) -> str:
     """A name or value of a line `name = value` of sysctl.d."""
-    return _check_one_line(text)
+    return _check_one_line(name_or_value)
 
 
-def escape_systemd_value(text: str) -> str:
+def escape_systemd_value(value: str) -> str:
     """A value of a systemd unit or network file; `%`, which begins a specifier there, is doubled."""
-    if text.endswith("\\"):
-        raise ValueError(f"{text!r} ends in a backslash, which joins lines in systemd files")
-    return _check_one_line(text).replace("%", "%%")
+    if value.endswith("\\"):
+        raise ValueError(f"{value!r} ends in a backslash, which joins lines in systemd files")
+    return _check_one_line(value).replace("%", "%%")
 
 
-def escape_keyfile_value(text: str) -> str:
+def escape_keyfile_value(value: str) -> str:
     """A value of a NetworkManager profile; a backslash begins an escape there."""
-    return _check_one_line(text).replace("\\", "\\\\")
+    return _check_one_line(value).replace("\\", "\\\\")
 
 
-def escape_ansible_value(text: str) -> str:
+def escape_ansible_value(value: str) -> str:
     """A text of an Ansible play, which is also a Jinja2 template."""
-    if "{{" in text or "{%" in text or "{#" in text:
-        raise ValueError(f"{text!r} would be run as a template by Ansible")
-    return text
+    if "{{" in value or "{%" in value or "{#" in value:
+        raise ValueError(f"{value!r} would be run as a template by Ansible")
+    return value
 
 
-def check_bare_word(text: str) -> str:
+def check_bare_word(word: str) -> str:
     """A word of a line that a shell splits at blanks and cannot unquote: the files of the network scripts."""
-    if not text or quote(text) != text:
-        raise ValueError(f"{text!r} is not one word without quotes")
-    return text
+    if not word or quote_word(word) != word:
+        raise ValueError(f"{word!r} is not one word without quotes")
+    return word

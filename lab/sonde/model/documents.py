@@ -21,25 +21,25 @@ class DocumentError(ValueError):
     """A document that goes beyond a limit. The text goes on after "… is not valid TOML: "."""
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(toml_text: str) -> dict[str, Any]:
     """The table in TOML text. Raises TOMLDecodeError or DocumentError, which both are ValueError."""
-    document: dict[str, Any] = _parse_within_limits(lambda: tomllib.loads(text))
+    document: dict[str, Any] = _parse_within_limits(lambda: tomllib.loads(toml_text))
     return document
 
 
-def parse_json(text: str, **hooks: Any) -> Any:
+def parse_json(json_text: str, **hooks: Any) -> Any:
     """The value in JSON text; `hooks` as for `json.loads`. Raises JSONDecodeError or DocumentError, which both are
     ValueError."""
-    return _parse_within_limits(lambda: json.loads(text, **hooks))
+    return _parse_within_limits(lambda: json.loads(json_text, **hooks))
 
 
-def parse_yaml(text: str) -> Any:
+def parse_yaml(yaml_text: str) -> Any:
     """The value in YAML text. Raises YAMLError or DocumentError; an alias is refused, because few of them make a
     document of any size."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 10 times as fast where PyYAML has it
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=loader):
+        for event in yaml.parse(yaml_text, Loader=loader):
             if isinstance(event, yaml.AliasEvent):
                 raise DocumentError(f"it uses the alias *{event.anchor}; write the value out")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -49,10 +49,10 @@ def parse_yaml(text: str) -> Any:
         if "nesting depth" in (reason.problem or ""):  # libyaml's own limit, far above ours; it scans before it parses
             raise DocumentError(TOO_DEEP) from None
         raise
-    return _parse_within_limits(loader(text).get_single_data)
+    return _parse_within_limits(loader(yaml_text).get_single_data)
 
 
-def read_lines(file: BinaryIO) -> Iterator[bytes]:
+def read_bounded_lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of an open file. A line of more than MAX_LINE_BYTES is empty: its content is never held in memory."""
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):

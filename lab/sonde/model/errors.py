@@ -118,19 +118,19 @@ def escape_unprintable(text: str) -> str:
     )
 
 
-def to_sentence(text: str) -> str:
-    """Returns `text` with a capital first letter and a final period; an empty text stays empty."""
-    text = text.strip()
-    text = text[:1].upper() + text[1:]
-    return f"{text}." if text and not text.endswith((".", "!", "?")) else text
+def format_as_sentence(phrase: str) -> str:
+    """Returns `phrase` with a capital first letter and a final period; an empty text stays empty."""
+    phrase = phrase.strip()
+    phrase = phrase[:1].upper() + phrase[1:]
+    return f"{phrase}." if phrase and not phrase.endswith((".", "!", "?")) else phrase
 
 
-def suggest_name(name: str, candidates: Iterable[str]) -> str:
-    """Returns ``' Did you mean "direct"?'`` when a candidate is close to `name`, otherwise an empty text."""
+def suggest_close_name(unknown_name: str, candidates: Iterable[str]) -> str:
+    """Returns ``' Did you mean "direct"?'`` when a candidate is close to `unknown_name`, otherwise an empty text."""
     names = list(candidates)
-    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(unknown_name, names, n=1, cutoff=0.6)
     if not matches:
         by_folded_name = {candidate.lower().replace("-", "_"): candidate for candidate in names}
-        match = by_folded_name.get(name.lower().replace("-", "_"))
+        match = by_folded_name.get(unknown_name.lower().replace("-", "_"))
         matches = [match] if match else []
     return f' Did you mean "{matches[0]}"?' if matches else ""

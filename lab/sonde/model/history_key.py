@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, fields
 
 from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
 from sonde.model.plan_hash import compute_plan_hash, hash_json
-from sonde.model.simulation import find_simulated_system, name_simulated_system
-from sonde.model.target_names import is_bucket
+from sonde.model.simulation import find_simulated_system, format_simulated_system_name
+from sonde.model.target_names import is_object_store_target
 
 # Environment variables with facts about the site; the scheduler's cluster name is the fallback for the system.
 SYSTEM_VARIABLE, FILE_SYSTEM_VARIABLE, EPOCH_VARIABLE, CLUSTER_VARIABLE = (
@@ -73,18 +73,23 @@ def read_site_facts(environment: Mapping[str, str] = os.environ) -> dict[str, st
     return {name: value.strip() for name, value in values.items() if value.strip()}
 
 
-def compute_run_key(run: RunLine, nodes: Sequence[NodeLine], target: str, site: Mapping[str, str]) -> RunKey:
+def compute_run_key(
+    run_line: RunLine, node_lines: Sequence[NodeLine], target_directory: str, site_facts: Mapping[str, str]
+) -> RunKey:
     """Returns the key of a run from its record, its target directory and the facts about the site."""
-    simulated_system = find_simulated_system(run, nodes)
+    simulated_system = find_simulated_system(run_line, node_lines)
     if simulated_system is not None:
         # Simulated and measured runs must not share a history.
-        site = {"system": name_simulated_system(simulated_system), "file_system": str(run.simulated.get("mount", ""))}
+        site_facts = {
+            "system": format_simulated_system_name(simulated_system),
+            "file_system": str(run_line.simulated.get("mount", "")),
+        }
     return RunKey(
-        system=site.get("system") or _name_system(nodes),
-        file_system=site.get("file_system") or _describe_storage(nodes, target),
-        plan_hash=compute_plan_hash(run.plan, run.processes, run.threads, run.nodes),
-        node_class=describe_node_class(nodes),
-        epoch=" ".join(part for part in (run.schema, site.get("epoch", "")) if part),
+        system=site_facts.get("system") or _derive_system_name(node_lines),
+        file_system=site_facts.get("file_system") or _describe_storage(node_lines, target_directory),
+        plan_hash=compute_plan_hash(run_line.plan, run_line.processes, run_line.threads, run_line.nodes),
+        node_class=describe_node_class(node_lines),
+        epoch=" ".join(part for part in (run_line.schema, site_facts.get("epoch", "")) if part),
     )
 
 
@@ -128,26 +133,26 @@ def strip_host_numbers(host: str) -> str:
     return re.sub(r"\d+", "", host.split(".")[0]).strip("-_") or host
 
 
-def _name_system(nodes: Sequence[NodeLine]) -> str:
+def _derive_system_name(node_lines: Sequence[NodeLine]) -> str:
     """Returns the host names without numbers: nodes of one system are named nid00001, nid00002, …"""
-    stems = {strip_host_numbers(node.host) for node in nodes}
+    stems = {strip_host_numbers(node.host) for node in node_lines}
     return "+".join(sorted(stems - {""})) or "unknown"
 
 
-def _describe_storage(nodes: Sequence[NodeLine], target: str) -> str:
+def _describe_storage(node_lines: Sequence[NodeLine], target_directory: str) -> str:
     """Returns the file system and the directory in it, or the bucket. Node-local storage includes the host names."""
-    if is_bucket(target):
-        return target.rstrip("/")
-    if not nodes:
-        return f"unknown {target}"
-    file_system = nodes[0].file_system
+    if is_object_store_target(target_directory):
+        return target_directory.rstrip("/")
+    if not node_lines:
+        return f"unknown {target_directory}"
+    file_system = node_lines[0].file_system
     name = (
         f"{file_system.type}:{_normalize_source(file_system)}" if file_system.type or file_system.source else "unknown"
     )
     if not file_system.network:
-        hosts = sorted({node.host for node in nodes})
+        hosts = sorted({node.host for node in node_lines})
         name += f"@{hosts[0] if len(hosts) == 1 else f'{len(hosts)} nodes {hash_json(hosts, 6)}'}"
-    return f"{name} {_strip_mount_point(target, file_system.mount_point)}".strip()
+    return f"{name} {_strip_mount_point(target_directory, file_system.mount_point)}".strip()
 
 
 def _normalize_source(file_system: FileSystemFacts) -> str:
@@ -158,11 +163,15 @@ def _normalize_source(file_system: FileSystemFacts) -> str:
     return ":".join([*sorted(servers), name])
 
 
-def _strip_mount_point(target: str, mount_point: str) -> str:
+def _strip_mount_point(target_directory: str, mount_point: str) -> str:
     """Returns the directory relative to the root of the file system.
 
     Striping and pools are set by directory, and nodes may mount the same file system at different paths.
     """
-    if mount_point and mount_point != "/" and (target == mount_point or target.startswith(f"{mount_point}/")):
-        return target[len(mount_point) :].strip("/") or "/"
-    return target.strip("/") or "/"
+    if (
+        mount_point
+        and mount_point != "/"
+        and (target_directory == mount_point or target_directory.startswith(f"{mount_point}/"))
+    ):
+        return target_directory[len(mount_point) :].strip("/") or "/"
+    return target_directory.strip("/") or "/"

@@ -62,13 +62,13 @@ class ImportedRun:
     context: Mapping[str, Any] = field(default_factory=dict)  # other facts that were recorded at that time
     findings: Sequence[Mapping[str, str]] = ()  # id, severity, text
 
-    def id(self) -> str:
+    def make_run_id(self) -> str:
         """Returns an id that is the same for every import of the same result."""
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", self.name).strip("-.")[:40] or "run"
         content = asdict(self) | {"started": self.started.isoformat()}
         return f"{self.started:%Y%m%dT%H%M%SZ}-{name}-{hash_json(content, 8)}"
 
-    def key(self) -> dict[str, str]:
+    def make_shared_key(self) -> dict[str, str]:
         """Returns the part of the history key that all phases share."""
         work = {"tool": self.tool.split(" ")[0], "tasks": self.tasks, "nodes": self.nodes, **self.experiment}
         return {

@@ -10,62 +10,62 @@ from typing import Any
 from sonde.model.lines import TableLine
 
 
-def get_number(holder: object, *path: str) -> float | None:
+def get_finite_number(json_object: object, *member_path: str) -> float | None:
     """Returns the finite number at a member path, or None when it is absent or not a finite number."""
-    return to_number(get_member(holder, path))
+    return convert_to_finite_number(get_member(json_object, member_path))
 
 
-def to_number(value: object) -> float | None:
+def convert_to_finite_number(json_value: object) -> float | None:
     """Returns a finite number as float, or None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(json_value, bool) or not isinstance(json_value, int | float):
         return None
     try:
-        return float(value) if math.isfinite(value) else None
+        return float(json_value) if math.isfinite(json_value) else None
     except OverflowError:  # an integer beyond the range of a float
         return None
 
 
-def get_text(holder: object, *path: str) -> str:
+def get_text(json_object: object, *member_path: str) -> str:
     """Returns the text at a member path; empty when absent. Numbers and booleans are converted to text."""
-    value = get_member(holder, path)
+    value = get_member(json_object, member_path)
     if value is None or isinstance(value, Mapping | list | tuple):
         return ""
     return str(value)
 
 
-def get_items(holder: object, *path: str) -> list[Any]:
+def get_items(json_object: object, *member_path: str) -> list[Any]:
     """Returns the array at a member path; empty when absent or not an array."""
-    value = get_member(holder, path)
+    value = get_member(json_object, member_path)
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def get_object(holder: object, *path: str) -> Mapping[str, Any]:
+def get_object(json_object: object, *member_path: str) -> Mapping[str, Any]:
     """Returns the object at a member path; empty when absent or not an object."""
-    value = get_member(holder, path)
+    value = get_member(json_object, member_path)
     return value if isinstance(value, Mapping) else {}
 
 
-def get_member(holder: object, path: Iterable[str]) -> Any:
+def get_member(json_object: object, member_path: Iterable[str]) -> Any:
     """Returns the value at a member path; None when a member on the path is absent."""
-    value = holder
-    for name in path:
+    value = json_object
+    for name in member_path:
         if not isinstance(value, Mapping):
             return None
         value = value.get(name)
     return value
 
 
-def join_tables(tables: Iterable[TableLine]) -> TableLine | None:
+def join_table_lines(table_lines: Iterable[TableLine]) -> TableLine | None:
     """Returns one table with the rows of all its lines in order of task; None without rows."""
-    ordered_tables = sorted(tables, key=lambda line: line.first_task)
+    ordered_tables = sorted(table_lines, key=lambda line: line.first_task)
     rows = tuple(row for line in ordered_tables for row in line.rows)
     return TableLine(columns=ordered_tables[0].columns, rows=rows) if rows else None
 
 
-def get_column(table: TableLine, *names: str) -> list[float] | None:
+def get_column_numbers(table: TableLine, *column_names: str) -> list[float] | None:
     """Returns the numbers of the first column with one of these names; other values count as 0."""
-    for name in names:
+    for name in column_names:
         if name in table.columns:
             index = table.columns.index(name)
-            return [to_number(row[index]) or 0.0 if index < len(row) else 0.0 for row in table.rows]
+            return [convert_to_finite_number(row[index]) or 0.0 if index < len(row) else 0.0 for row in table.rows]
     return None

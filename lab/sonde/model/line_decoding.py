@@ -33,10 +33,10 @@ LINE_TYPES: Mapping[str, type[RecordLine]] = {
 }
 
 
-def parse_line(text: str) -> tuple[str, RecordLine]:
+def parse_record_line(line_text: str) -> tuple[str, RecordLine]:
     """Returns type name and value of one line. Raises RecordError when it is not a record line."""
     try:
-        members = json.loads(text)
+        members = json.loads(line_text)
     except (ValueError, RecursionError):
         raise RecordError("is not JSON") from None
     if not isinstance(members, dict) or not isinstance(members.get("type"), str):
@@ -56,8 +56,8 @@ def parse_line(text: str) -> tuple[str, RecordLine]:
 
 
 @cache
-def _list_type_hints(name: str) -> tuple[tuple[str, Any], ...]:
-    return tuple(get_type_hints(getattr(lines, name)).items())
+def _list_type_hints(line_type: str) -> tuple[tuple[str, Any], ...]:
+    return tuple(get_type_hints(getattr(lines, line_type)).items())
 
 
 def _build_dataclass(cls: type[Any], members: Mapping[str, Any], member_path: str) -> Any:
@@ -71,37 +71,39 @@ def _build_dataclass(cls: type[Any], members: Mapping[str, Any], member_path: st
     )
 
 
-def _convert_value(hint: Any, value: Any, member_path: str) -> Any:
-    """Converts `value` to the type `hint`; raises RecordError when the types do not match."""
-    if hint is Any:
+def _convert_value(type_hint: Any, value: Any, member_path: str) -> Any:
+    """Converts `value` to the type `type_hint`; raises RecordError when the types do not match."""
+    if type_hint is Any:
         return value
-    origin = get_origin(hint)
+    origin = get_origin(type_hint)
     if origin in (Union, types.UnionType):
         if value is None:
             return None
-        return _convert_value(next(option for option in get_args(hint) if option is not type(None)), value, member_path)
+        return _convert_value(
+            next(option for option in get_args(type_hint) if option is not type(None)), value, member_path
+        )
     if origin is tuple:
         if not isinstance(value, list):
             raise RecordError(f"{member_path} is not a list")
-        item_hint = get_args(hint)[0]
+        item_hint = get_args(type_hint)[0]
         return tuple(_convert_value(item_hint, item, member_path) for item in value)
     if origin is dict:
         if not isinstance(value, dict):
             raise RecordError(f"{member_path} is not a table")
-        item_hint = get_args(hint)[1]
+        item_hint = get_args(type_hint)[1]
         return {str(key): _convert_value(item_hint, item, f"{member_path}.{key}") for key, item in value.items()}
-    return _convert_scalar(hint, value, member_path)
+    return _convert_scalar(type_hint, value, member_path)
 
 
-def _convert_scalar(hint: Any, value: Any, member_path: str) -> Any:
-    if is_dataclass(hint) and isinstance(hint, type):
+def _convert_scalar(type_hint: Any, value: Any, member_path: str) -> Any:
+    if is_dataclass(type_hint) and isinstance(type_hint, type):
         if not isinstance(value, dict):
             raise RecordError(f"{member_path} is not a table")
-        return _build_dataclass(hint, value, member_path)
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return _build_dataclass(type_hint, value, member_path)
+    if type_hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if hint is int and isinstance(value, float) and value.is_integer():
+    if type_hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+    if isinstance(value, type_hint) and not (type_hint is int and isinstance(value, bool)):
         return value
-    raise RecordError(f"{member_path} is {value!r}, not {hint.__name__}")
+    raise RecordError(f"{member_path} is {value!r}, not {type_hint.__name__}")

@@ -22,10 +22,10 @@ class MountEntry:
     options: tuple[str, ...]
 
 
-def read_mounts(text: str) -> list[MountEntry]:
+def parse_mountinfo(mountinfo_text: str) -> list[MountEntry]:
     """The mounts of a mountinfo file."""
     mounts = []
-    for line in text.splitlines():
+    for line in mountinfo_text.splitlines():
         before, _, after = line.partition(" - ")
         first, last = before.split(), after.split()
         if len(first) < 6 or len(last) < 2:
@@ -36,10 +36,12 @@ def read_mounts(text: str) -> list[MountEntry]:
     return mounts
 
 
-def find_mount(path: str, text: str | None = None) -> MountEntry | None:
+def find_mount_of_path(path: str, mountinfo_text: str | None = None) -> MountEntry | None:
     """The mount of a path: the longest mount point that is a prefix of it; with several the last one."""
     real = os.path.realpath(path)
-    mounts = read_mounts(MOUNTINFO.read_text(encoding="utf-8", errors="replace") if text is None else text)
+    mounts = parse_mountinfo(
+        MOUNTINFO.read_text(encoding="utf-8", errors="replace") if mountinfo_text is None else mountinfo_text
+    )
     matches = [mount for mount in mounts if real == mount.location or real.startswith(mount.location.rstrip("/") + "/")]
     best = max((len(mount.location) for mount in matches), default=0)
     return next((mount for mount in reversed(matches) if len(mount.location) == best), None)

@@ -25,30 +25,30 @@ class TargetParents:
     def __bool__(self) -> bool:
         return bool(self.levels)
 
-    def map_targets(self, level: str) -> dict[str, str]:
+    def map_targets_to_parts(self, part_level: str) -> dict[str, str]:
         """Returns the part of a level by target."""
-        return {target: part for part, targets in self.levels.get(level, {}).items() for target in targets}
+        return {target: part for part, targets in self.levels.get(part_level, {}).items() for target in targets}
 
-    def find_server(self, target: str) -> str | None:
+    def find_server_of_target(self, target_name: str) -> str | None:
         """Returns the server of a target."""
-        return self._find_part_of(target, servers=True)
+        return self._find_part_of_target(target_name, among_servers=True)
 
-    def find_unit(self, target: str) -> str | None:
+    def find_unit_of_target(self, target_name: str) -> str | None:
         """Returns the unit of a target."""
-        return self._find_part_of(target, servers=False)
+        return self._find_part_of_target(target_name, among_servers=False)
 
-    def _find_part_of(self, target: str, servers: bool) -> str | None:
-        name = strip_host_suffix(target)
+    def _find_part_of_target(self, target_name: str, among_servers: bool) -> str | None:
+        name = strip_host_suffix(target_name)
         for level, parts in self.levels.items():
-            if (level in (GENERIC_SERVER_LEVEL, *SERVER_LEVELS.values())) == servers:
+            if (level in (GENERIC_SERVER_LEVEL, *SERVER_LEVELS.values())) == among_servers:
                 for part, targets in parts.items():
                     if name in targets:
                         return part
         return None
 
-    def restrict_to(self, names: Collection[str]) -> TargetParents:
+    def restrict_to_targets(self, target_names: Collection[str]) -> TargetParents:
         """Returns only these targets with their parents."""
-        target_ids = {strip_host_suffix(name) for name in names}
+        target_ids = {strip_host_suffix(name) for name in target_names}
         levels = {
             level: {
                 part: remaining
@@ -79,6 +79,6 @@ def parse_parents(document: Any) -> TargetParents:
     return TargetParents(str(document.get("system") or ""), levels)
 
 
-def strip_host_suffix(target: str) -> str:
+def strip_host_suffix(target_name: str) -> str:
     """Returns the target name without its host: "4201" for BeeGFS's "4201@oss-4"."""
-    return target.partition("@")[0]
+    return target_name.partition("@")[0]

@@ -20,7 +20,7 @@ from sonde.model import plan_resolution
 from sonde.model.documents import DocumentError, parse_json, parse_toml
 from sonde.model.errors import PlanError
 from sonde.model.file_text import read_text_file
-from sonde.model.schema_problems import find_schema_problems, format_path
+from sonde.model.schema_problems import find_schema_problems, format_member_path
 from sonde.model.schemas import load_plan_schema
 from sonde.model.settings import apply_settings
 from sonde.model.units import parse_bytes, parse_duration
@@ -42,7 +42,7 @@ class Plan:
         document_copy = copy.deepcopy(dict(document))
         apply_settings(document_copy, settings)
         document_copy.setdefault("schema", PLAN_FORMAT)
-        document_copy.setdefault("id", _derive_id(origin))
+        document_copy.setdefault("id", _derive_id_from_origin(origin))
         problems_found = find_schema_problems(load_plan_schema(), document_copy) or _find_contradictions(document_copy)
         if problems_found:
             suffix = f" ({len(problems_found) - 1} more after that.)" if len(problems_found) > 1 else ""
@@ -52,7 +52,7 @@ class Plan:
     @classmethod
     def read(cls, source: str, settings: Iterable[str] = ()) -> Plan:
         """Reads a file (``-`` is standard input) and checks it."""
-        return cls.from_document(read_document(source), "standard input" if source == "-" else source, settings)
+        return cls.from_document(read_plan_document(source), "standard input" if source == "-" else source, settings)
 
     def with_settings(self, settings: Iterable[str]) -> Plan:
         """Returns a copy with some members changed."""
@@ -89,7 +89,7 @@ class Plan:
         return int(self.document.get("tasks", {}).get("threads", 1))
 
     @property
-    def stages(self) -> int:
+    def stage_count(self) -> int:
         """Number of consecutive engine processes: each phase with process = separate starts a new one."""
         return 1 + sum(1 for phase in self.phases[1:] if phase.get("process") == "separate")
 
@@ -120,54 +120,56 @@ class Plan:
         return json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_document(source: str) -> dict[str, Any]:
+def read_plan_document(file_name: str) -> dict[str, Any]:
     """Returns the unchecked document in a TOML or JSON file; without a known suffix, the first character decides."""
-    file = Path(source)
+    file = Path(file_name)
     text = (
-        sys.stdin.read() if source == "-" else read_text_file(file, "plan file", _MAX_PLAN_FILE_BYTES, PlanError, True)
+        sys.stdin.read()
+        if file_name == "-"
+        else read_text_file(file, "plan file", _MAX_PLAN_FILE_BYTES, PlanError, True)
     )
-    name = "standard input" if source == "-" else source
+    name = "standard input" if file_name == "-" else file_name
     suffix = file.suffix.lower()
     as_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
-    document = _parse_json(text, name) if as_json else _parse_toml(text, name)
+    document = _parse_json_plan(text, name) if as_json else _parse_toml_plan(text, name)
     if not isinstance(document, dict):
         raise PlanError(f"{name}: a plan is a table of members, not {type(document).__name__}.")
     return document
 
 
-def _parse_toml(text: str, name: str) -> Any:
+def _parse_toml_plan(toml_text: str, file_name: str) -> Any:
     try:
-        return parse_toml(text)
+        return parse_toml(toml_text)
     except ValueError as error:
-        raise PlanError(f"{name} is not valid TOML: {error}.") from None
+        raise PlanError(f"{file_name} is not valid TOML: {error}.") from None
 
 
-def _parse_json(text: str, name: str) -> Any:
+def _parse_json_plan(json_text: str, file_name: str) -> Any:
     try:
-        return parse_json(text, object_pairs_hook=_reject_duplicate_members, parse_constant=_reject_constant)
+        return parse_json(json_text, object_pairs_hook=_reject_duplicate_members, parse_constant=_reject_json_constant)
     except json.JSONDecodeError as error:
         location = f"line {error.lineno}, column {error.colno}"
-        raise PlanError(f"{name} is not valid JSON: {error.msg} (at {location}).") from None
+        raise PlanError(f"{file_name} is not valid JSON: {error.msg} (at {location}).") from None
     except DocumentError as error:
-        raise PlanError(f"{name} is not valid JSON: {error}.") from None
+        raise PlanError(f"{file_name} is not valid JSON: {error}.") from None
     except PlanError as error:
-        raise PlanError(f"{name}: {error}") from None
+        raise PlanError(f"{file_name}: {error}") from None
 
 
-def _reject_duplicate_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [key for key, _ in pairs]
+def _reject_duplicate_members(name_value_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [key for key, _ in name_value_pairs]
     duplicate = next((key for key in names if names.count(key) > 1), None)
     if duplicate is not None:
         raise PlanError(f'the member "{duplicate}" appears twice in one table; keep one of them.')
-    return dict(pairs)
+    return dict(name_value_pairs)
 
 
-def _reject_constant(name: str) -> Any:
-    raise PlanError(f"{name} is not a number that a plan can hold.")
+def _reject_json_constant(constant_name: str) -> Any:
+    raise PlanError(f"{constant_name} is not a number that a plan can hold.")
 
 
-def _derive_id(origin: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(origin).stem).strip("-") or "plan"
+def _derive_id_from_origin(document_origin: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(document_origin).stem).strip("-") or "plan"
 
 
 def _find_contradictions(document: Mapping[str, Any]) -> list[str]:
@@ -182,16 +184,16 @@ def _find_contradictions(document: Mapping[str, Any]) -> list[str]:
             )
         position_by_id[name] = position
         problems_found += _check_access_geometry(
-            document.get("data", {}), phase, format_path(["phases", position], document)
+            document.get("data", {}), phase, format_member_path(["phases", position], document)
         )
     return problems_found
 
 
-def _check_access_geometry(data: Mapping[str, Any], phase: Mapping[str, Any], phase_path: str) -> list[str]:
-    for layer, name in ((data, "data"), (phase, phase_path)):
+def _check_access_geometry(data_table: Mapping[str, Any], phase_table: Mapping[str, Any], phase_path: str) -> list[str]:
+    for layer, name in ((data_table, "data"), (phase_table, phase_path)):
         if {"segments", "volume"} <= layer.get("access", {}).keys():
             return [f"{name}.access has both segments and volume; give exactly one of them."]
-    access = plan_resolution.resolve_data({"data": data}, phase)["access"]
+    access = plan_resolution.resolve_data({"data": data_table}, phase_table)["access"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
     if transfer == 0:
         return [f"{phase_path}: access.transfer is 0; an operation must move at least one byte."]
@@ -199,15 +201,15 @@ def _check_access_geometry(data: Mapping[str, Any], phase: Mapping[str, Any], ph
         return [
             f"{phase_path}: access.block ({access['block']}) is not a multiple of access.transfer"
             f" ({access['transfer']});"
-            f" {_suggest_remedy(data, phase, phase_path)}"
+            f" {_suggest_geometry_remedy(data_table, phase_table, phase_path)}"
         ]
     return []
 
 
-def _suggest_remedy(data: Mapping[str, Any], phase: Mapping[str, Any], phase_path: str) -> str:
+def _suggest_geometry_remedy(data_table: Mapping[str, Any], phase_table: Mapping[str, Any], phase_path: str) -> str:
     """Returns the remedy: the plan's block stays when a phase or --set changes the transfer."""
-    if "block" not in phase.get("access", {}) and "transfer" in phase.get("access", {}):
+    if "block" not in phase_table.get("access", {}) and "transfer" in phase_table.get("access", {}):
         return f"the block is that of data, so give {phase_path}.access a block, too."
-    if "block" in data.get("access", {}):
+    if "block" in data_table.get("access", {}):
         return "change both, or leave block out: then it is the transfer."
     return "change one of them."

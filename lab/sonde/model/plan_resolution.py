@@ -32,25 +32,25 @@ def is_tree_phase(document: Table, phase: Table) -> bool:
     return phase["op"] in TREE_ONLY_OPS or (is_ambiguous and applies_to == "meta")
 
 
-def override_members(base: Table, overrides: Table, schema: Table) -> dict[str, Any]:
-    """Returns `base` overridden by `overrides`. An override removes the members that it excludes (``instead_of``)."""
+def override_members(base_table: Table, overrides: Table, schema: Table) -> dict[str, Any]:
+    """Returns `base_table` overridden by `overrides`. An override removes the members that it excludes (``instead_of``)."""
     members = schema["properties"]
     replaced = {other for name in overrides for other in members.get(name, {}).get("instead_of", ())}
-    remaining = {name: value for name, value in base.items() if name not in replaced}
+    remaining = {name: value for name, value in base_table.items() if name not in replaced}
     return {**remaining, **overrides}
 
 
-def fill_defaults(value: Any, schema: Table) -> Any:
-    """Returns a copy of `value` with the defaults of its schema, also in absent tables."""
+def fill_defaults(plan_value: Any, schema: Table) -> Any:
+    """Returns a copy of `plan_value` with the defaults of its schema, also in absent tables."""
     if "$ref" in schema:
-        if not isinstance(value, Mapping):
-            return value
+        if not isinstance(plan_value, Mapping):
+            return plan_value
         schema = find_table_schema(schema["$ref"])
-    if isinstance(value, list):
-        return [fill_defaults(item, schema.get("items", {})) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    full = dict(value)
+    if isinstance(plan_value, list):
+        return [fill_defaults(item, schema.get("items", {})) for item in plan_value]
+    if not isinstance(plan_value, Mapping):
+        return plan_value
+    full = dict(plan_value)
     for name, member in schema.get("properties", {}).items():
         if name in full:
             full[name] = fill_defaults(full[name], member)
@@ -63,9 +63,9 @@ def fill_defaults(value: Any, schema: Table) -> Any:
     return full
 
 
-def find_table_schema(reference: str) -> Table:
+def find_table_schema(schema_reference: str) -> Table:
     """Returns the alternative of a schema definition that is an object; {} when there is none."""
-    arms = load_plan_schema()["$defs"][reference.rsplit("/", 1)[-1]].get("anyOf", ())
+    arms = load_plan_schema()["$defs"][schema_reference.rsplit("/", 1)[-1]].get("anyOf", ())
     return next((arm for arm in arms if arm.get("type") == "object"), {})
 
 
@@ -183,31 +183,31 @@ def _resolve_phase(document: Table, phase: Table) -> dict[str, Any]:
     return full | {name: data[name] for name in _DATA_OVERRIDES} | {"suffix": data["files"]["suffix"]}
 
 
-def to_base_units(value: Any, schema: Table) -> Any:
+def convert_to_base_units(plan_value: Any, schema: Table) -> Any:
     """Converts sizes to bytes, durations to seconds, rates to bytes per second; drops empty tables and lists."""
     if "$ref" in schema:
         unit = schema["$ref"].rsplit("/", 1)[-1]
-        if not isinstance(value, Mapping):
-            return _PARSERS.get(unit, parse_bytes)(value)
-        return _simplify_amount(to_base_units(value, find_table_schema(schema["$ref"])))
-    if isinstance(value, Mapping):
+        if not isinstance(plan_value, Mapping):
+            return _PARSERS.get(unit, parse_bytes)(plan_value)
+        return _simplify_amount(convert_to_base_units(plan_value, find_table_schema(schema["$ref"])))
+    if isinstance(plan_value, Mapping):
         members = schema.get("properties", {})
-        converted = {name: to_base_units(item, members.get(name, {})) for name, item in value.items()}
+        converted = {name: convert_to_base_units(item, members.get(name, {})) for name, item in plan_value.items()}
         return {name: item for name, item in converted.items() if item not in ({}, [], None)}
-    if isinstance(value, list):
+    if isinstance(plan_value, list):
         items = schema.get("items", {})
-        return [_convert_numbers(to_base_units(item, items), items) for item in value]
-    return value
+        return [_convert_numbers_of_entry(convert_to_base_units(item, items), items) for item in plan_value]
+    return plan_value
 
 
-def _convert_numbers(entry: Any, schema: Table) -> Any:
+def _convert_numbers_of_entry(list_entry: Any, schema: Table) -> Any:
     """The entry of a list with its numbers as the engine resolves them: 75 and 75.0 are one plan."""
-    if not isinstance(entry, Mapping):
-        return entry
+    if not isinstance(list_entry, Mapping):
+        return list_entry
     members = schema.get("properties", {})
     return {
         name: float(value) if isinstance(value, int) and members.get(name, {}).get("type") == "number" else value
-        for name, value in entry.items()
+        for name, value in list_entry.items()
     }
 
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds, format_significant
+from sonde.model.units import (
+    format_bytes,
+    format_latency,
+    format_ops,
+    format_rate,
+    format_seconds,
+    format_significant_digits,
+)
 
 # A number and its unit stay on one line.
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
@@ -44,8 +51,8 @@ def display_binary_byte_rate(bytes_per_s: float) -> DisplayQuantity:
     """2**30 -> 1.00 GiB/s."""
     for factor, unit in ((2.0**40, "TiB/s"), (2.0**30, "GiB/s"), (2.0**20, "MiB/s"), (2.0**10, "KiB/s")):
         if bytes_per_s >= factor * 0.9995:
-            return DisplayQuantity(format_significant(bytes_per_s / factor), unit)
-    return DisplayQuantity(format_significant(bytes_per_s), "B/s")
+            return DisplayQuantity(format_significant_digits(bytes_per_s / factor), unit)
+    return DisplayQuantity(format_significant_digits(bytes_per_s), "B/s")
 
 
 def display_operation_rate(ops_per_s: float) -> DisplayQuantity:
@@ -53,49 +60,49 @@ def display_operation_rate(ops_per_s: float) -> DisplayQuantity:
     return _split_unit(format_ops(ops_per_s))
 
 
-def display_volume(count: float) -> DisplayQuantity:
+def display_transferred_bytes(byte_count: float) -> DisplayQuantity:
     """Transferred bytes, decimal: 1.07 GB."""
     for factor, unit in _DECIMAL:
-        if count >= factor * 0.9995:
-            return DisplayQuantity(format_significant(count / factor), unit)
-    return DisplayQuantity(format_significant(count), "B")
+        if byte_count >= factor * 0.9995:
+            return DisplayQuantity(format_significant_digits(byte_count / factor), unit)
+    return DisplayQuantity(format_significant_digits(byte_count), "B")
 
 
-def display_size(count: float) -> DisplayQuantity:
+def display_configured_size(byte_count: float) -> DisplayQuantity:
     """A configured size, binary: 4 KiB."""
-    return _split_unit(format_bytes(count))
+    return _split_unit(format_bytes(byte_count))
 
 
-def display_seconds(value: float) -> DisplayQuantity:
+def display_seconds(seconds: float) -> DisplayQuantity:
     """1.302 -> 1.30 s; below a second in ms, µs or ns; from a minute on "1 min 05 s"."""
-    if 0 < value < 0.9995:
-        return display_nanoseconds(value * 1e9)
+    if 0 < seconds < 0.9995:
+        return display_nanoseconds(seconds * 1e9)
     return (
-        _split_unit(format_seconds(value))
-        if value < 59.95
-        else DisplayQuantity(format_seconds(value).replace(" ", NO_BREAK_SPACE), "")
+        _split_unit(format_seconds(seconds))
+        if seconds < 59.95
+        else DisplayQuantity(format_seconds(seconds).replace(" ", NO_BREAK_SPACE), "")
     )
 
 
-def display_nanoseconds(value: float) -> DisplayQuantity:
+def display_nanoseconds(nanoseconds: float) -> DisplayQuantity:
     """85300 -> 85.3 µs."""
-    return _split_unit(format_latency(value))
+    return _split_unit(format_latency(nanoseconds))
 
 
-def to_plain_spaces(text: str) -> str:
+def replace_no_break_spaces(text: str) -> str:
     """Replaces no-break spaces by ordinary ones, for terminals and files."""
     return text.replace(NO_BREAK_SPACE, " ")
 
 
-def display_count(value: float) -> str:
+def display_count(count: float) -> str:
     """Formats a whole number with thousands separators."""
-    return f"{round(value):,}"
+    return f"{round(count):,}"
 
 
-def count_noun(value: float, noun: str) -> str:
+def display_count_with_noun(count: float, noun: str) -> str:
     """1 -> "1 task", 5000 -> "5,000 tasks", 2 -> "2 processes"."""
-    plural_ending = "" if round(value) == 1 else "es" if noun.endswith(("s", "ch")) else "s"
-    return f"{display_count(value)}{NO_BREAK_SPACE}{noun}{plural_ending}"
+    plural_ending = "" if round(count) == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{display_count(count)}{NO_BREAK_SPACE}{noun}{plural_ending}"
 
 
 def display_percent(fraction: float) -> str:
@@ -108,16 +115,16 @@ def display_percent(fraction: float) -> str:
     return f"{value:.1f}{NO_BREAK_SPACE}%" if 0 < value < 9.95 or 99 < value < 100 else f"{value:.0f}{NO_BREAK_SPACE}%"
 
 
-def display_exact_seconds(value: float) -> str:
+def display_exact_seconds(seconds: float) -> str:
     """The denominator of a rate, with enough digits to recompute the rate."""
-    if value < 0.001:
-        return f"{value * 1e6:,.3f}{NO_BREAK_SPACE}µs"
+    if seconds < 0.001:
+        return f"{seconds * 1e6:,.3f}{NO_BREAK_SPACE}µs"
     return (
-        f"{value:,.6f}{NO_BREAK_SPACE}s"
-        if value < 1
-        else f"{value:,.4f}{NO_BREAK_SPACE}s"
-        if value < 100
-        else f"{value:,.2f}{NO_BREAK_SPACE}s"
+        f"{seconds:,.6f}{NO_BREAK_SPACE}s"
+        if seconds < 1
+        else f"{seconds:,.4f}{NO_BREAK_SPACE}s"
+        if seconds < 100
+        else f"{seconds:,.2f}{NO_BREAK_SPACE}s"
     )
 
 

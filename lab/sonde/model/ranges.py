@@ -22,19 +22,19 @@ class RangeError(UserError):
     """A range that is malformed or too large."""
 
 
-def expand_names(text: str) -> tuple[str, ...]:
+def expand_name_range(range_text: str) -> tuple[str, ...]:
     """Returns the names of a range in order. Text without brackets is one name. Raises RangeError."""
-    parts = _BRACKET.split(text)
+    parts = _BRACKET.split(range_text)
     if any(character in fixed for fixed in parts[::2] for character in "[]"):
-        raise RangeError(f'"{text}" has a bracket without its partner; a range is written like oss[001-036].')
+        raise RangeError(f'"{range_text}" has a bracket without its partner; a range is written like oss[001-036].')
     if len(parts) == 1:
-        return (text,)
-    brackets = [_expand_bracket(bracket, text) for bracket in parts[1::2]]
+        return (range_text,)
+    brackets = [_expand_bracket(bracket, range_text) for bracket in parts[1::2]]
     total = 1
     for alternatives in brackets:
         total *= len(alternatives)
     if total > MAX_NAMES:
-        raise RangeError(f'"{text}" stands for {total:,} names; more than {MAX_NAMES:,} cannot be meant.')
+        raise RangeError(f'"{range_text}" stands for {total:,} names; more than {MAX_NAMES:,} cannot be meant.')
     if len(brackets) == 1:
         return tuple(f"{parts[0]}{number}{parts[2]}" for number in brackets[0])
     fixed = parts[::2]
@@ -65,15 +65,15 @@ def _expand_bracket(bracket: str, range_text: str) -> list[str]:
     return numbers
 
 
-def fold_names(names: Iterable[str]) -> str:
+def fold_names_into_ranges(names: Iterable[str]) -> str:
     """Returns `names` as comma-separated ranges, in order: oss001 oss002 oss003 is ``oss[001-003]``.
 
-    Only the last number of each name is folded. `expand_names` of each part (split at ``", "``) restores the names.
+    Only the last number of each name is folded. `expand_name_range` of each part (split at ``", "``) restores the names.
     """
-    return ", ".join(_fold_runs(names))
+    return ", ".join(_iterate_folded_runs(names))
 
 
-def _fold_runs(names: Iterable[str]) -> Iterator[str]:
+def _iterate_folded_runs(names: Iterable[str]) -> Iterator[str]:
     run: list[tuple[str, str, str]] = []
     for name in names:
         match = re.fullmatch(r"(.*?)([0-9]{1,15})([^0-9]*)", name, re.ASCII | re.DOTALL)
@@ -86,10 +86,10 @@ def _fold_runs(names: Iterable[str]) -> Iterator[str]:
         yield _format_run(run)
 
 
-def _is_successor(previous: tuple[str, str, str], current: tuple[str, str, str], width: int) -> bool:
+def _is_successor(previous: tuple[str, str, str], current: tuple[str, str, str], digit_count: int) -> bool:
     if not previous[1] or not current[1] or previous[0] != current[0] or previous[2] != current[2]:
         return False
-    return int(current[1]) == int(previous[1]) + 1 and current[1] == f"{int(current[1]):0{width}d}"
+    return int(current[1]) == int(previous[1]) + 1 and current[1] == f"{int(current[1]):0{digit_count}d}"
 
 
 def _format_run(run: list[tuple[str, str, str]]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from sonde.model.confined_files import open_file
 from sonde.model.documents import MAX_LINE_BYTES
 from sonde.model.errors import RecordError
-from sonde.model.line_decoding import parse_line
+from sonde.model.line_decoding import parse_record_line
 from sonde.model.lines import (
     EndLine,
     ErrorLine,
@@ -117,16 +117,16 @@ class RecordReader:
         self._is_too_long = False  # the line that is being read
         self._number = 0
 
-    def feed(self, data: bytes) -> list[tuple[str, RecordLine]]:
-        """Returns the lines that `data` completes. Lines of more than MAX_LINE_BYTES are skipped."""
+    def parse_chunk(self, chunk: bytes) -> list[tuple[str, RecordLine]]:
+        """Returns the lines that `chunk` completes. Lines of more than MAX_LINE_BYTES are skipped."""
         if self._is_too_long:
-            _, newline, data = data.partition(b"\n")
+            _, newline, chunk = chunk.partition(b"\n")
             if not newline:
                 return []
             self._is_too_long = False
-        pieces = (self._rest + data).split(b"\n")
+        pieces = (self._rest + chunk).split(b"\n")
         self._rest = pieces.pop()
-        lines = [line for piece in pieces if (line := self._read_line(piece)) is not None]
+        lines = [line for piece in pieces if (line := self._parse_line_bytes(piece)) is not None]
         if len(self._rest) > MAX_LINE_BYTES:
             self._number += 1
             self.problems.append(
@@ -135,17 +135,17 @@ class RecordReader:
             self._rest, self._is_too_long = b"", True
         return lines
 
-    def finish(self) -> list[tuple[str, RecordLine]]:
+    def finish_input(self) -> list[tuple[str, RecordLine]]:
         """Ends the input: a complete last line without a newline counts."""
         remainder, self._rest = self._rest, b""
         if not remainder.strip():
             return []
         try:
-            parse_line(remainder.decode("utf-8", "replace"))
+            parse_record_line(remainder.decode("utf-8", "replace"))
         except RecordError:
             self.problems.append("The record breaks off in the middle of its last line.")
             return []
-        line = self._read_line(remainder)
+        line = self._parse_line_bytes(remainder)
         return [line] if line else []
 
     @property
@@ -162,19 +162,19 @@ class RecordReader:
     def all_findings(self) -> list[Finding]:
         return self.findings + [finding for phase in self.phases.values() for finding in phase.findings]
 
-    def _read_line(self, text: bytes) -> tuple[str, RecordLine] | None:
+    def _parse_line_bytes(self, line_bytes: bytes) -> tuple[str, RecordLine] | None:
         self._number += 1
-        if not text.strip():
+        if not line_bytes.strip():
             return None
         try:
-            kind, line = parse_line(text.decode("utf-8", "replace"))
+            kind, line = parse_record_line(line_bytes.decode("utf-8", "replace"))
         except RecordError as reason:
             self.problems.append(f"Line {self._number} of the record {reason}; it was skipped.")
             return None
         self._store_line(kind, line)
         return kind, line
 
-    def _store_line(self, kind: str, line: RecordLine) -> None:
+    def _store_line(self, line_kind: str, line: RecordLine) -> None:
         match line:
             case RunLine():
                 self.run = self.run or line
@@ -204,13 +204,13 @@ class RecordReader:
                 | LayoutLine()
                 | Finding()
             ):
-                self._keep_of_phase(kind, line)
+                self._store_phase_line(line_kind, line)
             case _:
                 pass
 
-    def _keep_of_phase(
+    def _store_phase_line(
         self,
-        kind: str,
+        line_kind: str,
         line: ProgressLine | PhaseEndLine | SeriesLine | HistogramLine | TableLine | TargetsLine | LayoutLine | Finding,
     ) -> None:
         name = str(line.phase)
@@ -228,7 +228,7 @@ class RecordReader:
             case HistogramLine():
                 phase.histograms.append(line)
             case TableLine():
-                (phase.tasks if kind == "tasks" else phase.nodes).append(line)
+                (phase.tasks if line_kind == "tasks" else phase.nodes).append(line)
             case LayoutLine():
                 phase.layout = line
             case TargetsLine():
@@ -237,20 +237,20 @@ class RecordReader:
                 phase.findings.append(line)
 
 
-def read_record(path: Path) -> RecordReader:
+def read_record(record_file: Path) -> RecordReader:
     """Reads a whole record file. Raises OSError when it cannot be read or is not a regular file."""
-    with open_file(path) as file:
-        reader = read_record_from(file)
-    reader.folder = path.parent
+    with open_file(record_file) as file:
+        reader = read_record_from_open_file(file)
+    reader.folder = record_file.parent
     return reader
 
 
-def read_record_from(file: BinaryIO, size: int = 1 << 20) -> RecordReader:
-    """Reads the record in an open file, `size` bytes at a time."""
+def read_record_from_open_file(file: BinaryIO, block_size: int = 1 << 20) -> RecordReader:
+    """Reads the record in an open file, `block_size` bytes at a time."""
     reader = RecordReader()
-    while piece := file.read(size):
-        reader.feed(piece)
-    reader.finish()
+    while piece := file.read(block_size):
+        reader.parse_chunk(piece)
+    reader.finish_input()
     return reader
 
 

@@ -32,10 +32,10 @@ def compute_required_space(plan: Plan, tasks: int, nodes: int = 1, node_memory: 
     """Returns the space of the plan's files. Without `node_memory`, a volume relative to memory counts as one block
     per task."""
     volumes = compute_phase_volumes(plan, tasks, nodes, node_memory)
-    return RequiredSpace(_sum_bytes(plan, volumes, False), _sum_bytes(plan, volumes, True))
+    return RequiredSpace(_sum_bytes_on_target(plan, volumes, False), _sum_bytes_on_target(plan, volumes, True))
 
 
-def _sum_bytes(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
+def _sum_bytes_on_target(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
     tasks = volumes[0].tasks if volumes else 0
     return _compute_data_bytes(plan, volumes, counts_stonewalled) * tasks + _compute_tree_bytes(
         plan, volumes, counts_stonewalled
@@ -46,7 +46,7 @@ def _compute_data_bytes(plan: Plan, volumes: list[PhaseVolume], counts_stonewall
     """Returns the bytes of one task's data files."""
     every_file, by_file = 0, dict[int, int]()
     for phase, volume in zip(plan.phases, volumes, strict=True):
-        if plan.is_tree_phase(phase) or not _occupies_target(plan, phase, counts_stonewalled):
+        if plan.is_tree_phase(phase) or not _leaves_bytes_on_target(plan, phase, counts_stonewalled):
             continue
         file_bytes = volume.segments * volume.block_bytes
         numbers = _list_file_numbers(phase)
@@ -66,13 +66,13 @@ def _list_file_numbers(phase: Mapping[str, Any]) -> list[int]:
     return [int(stream.get("file", 0)) for stream in phase.get("streams", ()) if stream["op"] in WRITE_OPS]
 
 
-def _occupies_target(plan: Plan, phase: Mapping[str, Any], counts_stonewalled: bool) -> bool:
-    data, stop = plan.resolve_data(phase), phase.get("stop", {})
+def _leaves_bytes_on_target(plan: Plan, phase_table: Mapping[str, Any], counts_stonewalled: bool) -> bool:
+    data, stop = plan.resolve_data(phase_table), phase_table.get("stop", {})
     is_in_place = bool(data["files"].get("paths"))
     is_interruptible = "stonewall" in stop and (is_in_place or data["io"]["preallocate"] == "none")
     if (is_interruptible and not counts_stonewalled) or (is_in_place and "operations" in stop):
         return False
-    return phase["op"] in WRITE_OPS and data["backend"] not in _MEMORY_BACKENDS
+    return phase_table["op"] in WRITE_OPS and data["backend"] not in _MEMORY_BACKENDS
 
 
 def _compute_tree_bytes(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:

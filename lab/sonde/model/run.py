@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import open_file, read_json
-from sonde.model.documents import read_lines
+from sonde.model.confined_files import open_file, read_json_file
+from sonde.model.documents import read_bounded_lines
 from sonde.model.errors import ReportError
-from sonde.model.json_access import get_items, get_member, get_number, get_object, get_text
+from sonde.model.json_access import get_finite_number, get_items, get_member, get_object, get_text
 from sonde.model.lines import EndLine, ErrorLine, Finding, NodeLine, RunLine
 from sonde.model.parents import TargetParents, parse_parents
 from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_record
@@ -120,53 +120,53 @@ class RecordedRun:
         return value if value is not None else get_member(self.plan, ("data", *path))
 
 
-def to_recorded_run(
-    record: RecordReader, folder: Path | None = None, notes: Mapping[str, Any] | None = None
+def make_recorded_run(
+    record: RecordReader, run_folder: Path | None = None, summary_document: Mapping[str, Any] | None = None
 ) -> RecordedRun:
-    """The run of a record that was read already. `folder` defaults to that of the record; of its files only `notes`
+    """The run of a record that was read already. `run_folder` defaults to that of the record; of its files only `summary_document`
     (run.json) are given, and telemetry is read from it."""
     plan = record.run.plan if record.run else {}
     return RecordedRun(
-        folder=record.folder if folder is None else folder,
+        folder=record.folder if run_folder is None else run_folder,
         record=record,
         raw_nodes=(),
-        notes=notes or {},
+        notes=summary_document or {},
         plan=plan,
         damage=(),
     )
 
 
-def read_run(folder: Path) -> RecordedRun:
-    """Reads `folder`/record.ndjson, run.json and plan.json; the last two may be missing.
+def read_recorded_run_folder(run_folder: Path) -> RecordedRun:
+    """Reads `run_folder`/record.ndjson, run.json and plan.json; the last two may be missing.
 
     Raises ReportError when there is no record or nothing in it can be read.
     """
-    path = folder / RECORD_FILE
+    path = run_folder / RECORD_FILE
     try:
         record = read_record(path)
     except FileNotFoundError:
-        if (folder / "run.json").is_file():
+        if (run_folder / "run.json").is_file():
             raise ReportError(
-                f"{folder.name} holds numbers of another tool and no record, so there is no report of it;"
+                f"{run_folder.name} holds numbers of another tool and no record, so there is no report of it;"
                 " `sonde show` prints its numbers, `sonde trend -o FILE` and `sonde compare -o FILE` draw them."
             ) from None
-        raise ReportError(f"{folder} holds no record.ndjson: name the folder of a run.") from None
+        raise ReportError(f"{run_folder} holds no record.ndjson: name the folder of a run.") from None
     except OSError as error:
         raise ReportError(f"{path} cannot be read: {error.strerror}.") from None
     if record.run is None and not record.phases and record.end is None:
         raise ReportError(f"{path} holds no line that can be read: it is not the record of a run.")
     head = record.run or RunLine()
     return RecordedRun(
-        folder=folder,
+        folder=run_folder,
         record=record,
-        raw_nodes=_read_raw_nodes(path),
-        notes=read_json(folder / "run.json") or {},
-        plan=head.plan or read_json(folder / "plan.json") or {},
-        damage=tuple(_describe_damage(record)),
+        raw_nodes=_read_raw_node_lines(path),
+        notes=read_json_file(run_folder / "run.json") or {},
+        plan=head.plan or read_json_file(run_folder / "plan.json") or {},
+        damage=tuple(_describe_record_damage(record)),
     )
 
 
-def _describe_damage(record: RecordReader) -> Iterable[str]:
+def _describe_record_damage(record: RecordReader) -> Iterable[str]:
     if record.run is None:
         yield "The record has no first line: what was run, and when, is not known."
     elif record.run.schema and record.run.schema != _RECORD_FORMAT:
@@ -176,16 +176,16 @@ def _describe_damage(record: RecordReader) -> Iterable[str]:
         yield f"{len(record.problems) - _MAX_LISTED_PROBLEMS} more lines of the record were skipped."
 
 
-def _read_raw_nodes(path: Path) -> tuple[Mapping[str, Any], ...]:
+def _read_raw_node_lines(record_file: Path) -> tuple[Mapping[str, Any], ...]:
     """The model names the facts that others decide on; the report shows all that were recorded."""
     nodes: dict[Any, Mapping[str, Any]] = {}
-    with open_file(path) as file:
-        for text in read_lines(file):
+    with open_file(record_file) as file:
+        for text in read_bounded_lines(file):
             if b'"node"' in text:
                 try:
                     line = json.loads(text.decode("utf-8", "replace"))
                 except (ValueError, RecursionError):
                     continue
                 if isinstance(line, dict) and line.get("type") == "node":
-                    nodes.setdefault(get_number(line, "node"), line)
+                    nodes.setdefault(get_finite_number(line, "node"), line)
     return tuple(nodes.values())

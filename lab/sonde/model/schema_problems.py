@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sonde.model.errors import UnitError, suggest_name
+from sonde.model.errors import UnitError, suggest_close_name
 from sonde.model.units import parse_bytes, parse_duration, parse_rate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _QUANTITY_PARSERS = {"bytes": parse_bytes, "duration": parse_duration, "rate": p
 
 
 @cache
-def _plan_validator() -> Any:
+def _make_plan_validator() -> Any:
     """Returns the validator class for plans. Unlike JSON Schema, it does not accept 2.0 as an integer; nor does the
     engine."""
     from jsonschema import Draft202012Validator, validators  # lazy: importing it takes a fifth of the start-up time
@@ -41,11 +41,11 @@ def _plan_validator() -> Any:
     return validators.extend(Draft202012Validator, type_checker=integer)  # type: ignore[no-untyped-call]
 
 
-def format_path(path: Sequence[str | int], document: object) -> str:
+def format_member_path(member_steps: Sequence[str | int], document: object) -> str:
     """Returns a path like ``phases.read.io.direct``, as ``--set`` takes it, with phase ids instead of numbers."""
     names: list[str] = []
     node: object = document
-    for step in path:
+    for step in member_steps:
         name = str(step)
         if isinstance(node, list) and isinstance(step, int) and step < len(node):
             node = node[step]
@@ -57,34 +57,34 @@ def format_path(path: Sequence[str | int], document: object) -> str:
     return ".".join(names)
 
 
-def format_value(value: object, limit: int = 60) -> str:
-    """Returns a value as JSON, shortened to `limit` characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def format_json_value(json_value: object, most_characters: int = 60) -> str:
+    """Returns a value as JSON, shortened to `most_characters` characters."""
+    text = json.dumps(json_value, ensure_ascii=False, default=str)
+    return text if len(text) <= most_characters else text[: most_characters - 1] + "…"
 
 
 def find_schema_problems(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     """Returns one sentence for each schema violation, in the order of the document."""
-    validator = _plan_validator()(schema)
+    validator = _make_plan_validator()(schema)
     errors = sorted(validator.iter_errors(document), key=lambda error: [str(step) for step in error.absolute_path])
     return [_explain_error(error, schema, document) for error in errors]
 
 
 def _explain_error(error: ValidationError, schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    location = format_path(list(error.absolute_path), document)
+    location = format_member_path(list(error.absolute_path), document)
     explain = {
         "additionalProperties": _explain_unknown_member,
         "required": _explain_missing_member,
-        "enum": _explain_enum,
-        "const": _explain_enum,
-        "type": _explain_type,
-        "pattern": _explain_pattern,
-        "anyOf": _explain_alternatives,
-        "minimum": _explain_range,
-        "maximum": _explain_range,
-        "exclusiveMinimum": _explain_range,
-        "minItems": _explain_count,
-        "maxItems": _explain_count,
+        "enum": _explain_enum_error,
+        "const": _explain_enum_error,
+        "type": _explain_type_error,
+        "pattern": _explain_pattern_error,
+        "anyOf": _explain_alternatives_error,
+        "minimum": _explain_range_error,
+        "maximum": _explain_range_error,
+        "exclusiveMinimum": _explain_range_error,
+        "minItems": _explain_count_error,
+        "maxItems": _explain_count_error,
     }.get(str(error.validator))
     if explain is None:
         return f"{location or 'The plan'}: {error.message}."
@@ -93,8 +93,8 @@ def _explain_error(error: ValidationError, schema: Mapping[str, Any], document: 
 
 def _explain_unknown_member(error: ValidationError, location: str, schema: Mapping[str, Any]) -> str:
     allowed = list(error.schema.get("properties", ())) if isinstance(error.schema, Mapping) else []
-    unknown = [name for name in _list_members(error) if name not in allowed]
-    hint = suggest_name(unknown[0], allowed)
+    unknown = [name for name in _list_allowed_members(error) if name not in allowed]
+    hint = suggest_close_name(unknown[0], allowed)
     inside = f"{location} has" if location else "The plan has"
     return (
         f'{inside} no member "{unknown[0]}"{"." + hint if hint else "; allowed are " + _join_names(allowed) + "."}'
@@ -102,22 +102,24 @@ def _explain_unknown_member(error: ValidationError, location: str, schema: Mappi
     )
 
 
-def _suggest_other_location(name: str, location: str, schema: Mapping[str, Any]) -> str:
-    """Suggests the table in which the schema defines member `name`. Most users write it one level too high or low."""
-    tables = [path for path in _find_member_tables(schema, name) if path != location and not path.startswith("phases")]
-    return f' A member of that name is "{tables[0]}.{name}".' if tables else ""
+def _suggest_other_location(member_name: str, location: str, schema: Mapping[str, Any]) -> str:
+    """Suggests the table in which the schema defines member `member_name`. Most users write it one level too high or low."""
+    tables = [
+        path for path in _find_member_tables(schema, member_name) if path != location and not path.startswith("phases")
+    ]
+    return f' A member of that name is "{tables[0]}.{member_name}".' if tables else ""
 
 
-def _find_member_tables(schema: Mapping[str, Any], name: str, path: str = "") -> Iterable[str]:
+def _find_member_tables(schema: Mapping[str, Any], member_name: str, table_path: str = "") -> Iterable[str]:
     for key, child in schema.get("properties", {}).items():
-        if key == name and path:
-            yield path
-        yield from _find_member_tables(child, name, f"{path}.{key}" if path else key)
+        if key == member_name and table_path:
+            yield table_path
+        yield from _find_member_tables(child, member_name, f"{table_path}.{key}" if table_path else key)
 
 
 def _explain_missing_member(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
     required = error.validator_value if isinstance(error.validator_value, list) else []
-    missing = [name for name in required if name not in _list_members(error)]
+    missing = [name for name in required if name not in _list_allowed_members(error)]
     name = f"{location}.{missing[0]}" if location else missing[0]
     hint = {
         "target.path": '; name the directory to measure with --on DIR or path = "DIR" in [target]',
@@ -127,18 +129,18 @@ def _explain_missing_member(error: ValidationError, location: str, _: Mapping[st
     return f'"{name}" is missing{hint}.'
 
 
-def _list_members(error: ValidationError) -> list[str]:
+def _list_allowed_members(error: ValidationError) -> list[str]:
     return list(error.instance) if isinstance(error.instance, Mapping) else []
 
 
-def _explain_enum(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
+def _explain_enum_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
     allowed = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     value = error.instance
-    hint = suggest_name(value, [str(choice) for choice in allowed]) if isinstance(value, str) else ""
-    return f"{location} is {format_value(value)}; allowed is {_join_names([str(choice) for choice in allowed])}.{hint}"
+    hint = suggest_close_name(value, [str(choice) for choice in allowed]) if isinstance(value, str) else ""
+    return f"{location} is {format_json_value(value)}; allowed is {_join_names([str(choice) for choice in allowed])}.{hint}"
 
 
-def _explain_type(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
+def _explain_type_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
     expected = error.validator_value if isinstance(error.validator_value, str) else "object"
     hint = ""
     if expected in ("integer", "number") and isinstance(error.instance, str) and error.instance.strip().isdigit():
@@ -146,47 +148,47 @@ def _explain_type(error: ValidationError, location: str, _: Mapping[str, Any]) -
     if expected == "boolean" and str(error.instance).lower() in ("true", "false", "yes", "no", "on", "off", "0", "1"):
         hint = " Write true or false without quotation marks."
     return (
-        f"{location or 'The plan'} is {format_value(error.instance)}; it must be"
+        f"{location or 'The plan'} is {format_json_value(error.instance)}; it must be"
         f" {_TYPE_NAMES.get(expected, expected)}.{hint}"
     )
 
 
-def _explain_pattern(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
-    return f"{location} is {format_value(error.instance)}; only letters, digits, dot, dash and underscore are allowed."
+def _explain_pattern_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
+    return f"{location} is {format_json_value(error.instance)}; only letters, digits, dot, dash and underscore are allowed."
 
 
-def _explain_alternatives(error: ValidationError, location: str, schema: Mapping[str, Any]) -> str:
+def _explain_alternatives_error(error: ValidationError, location: str, schema: Mapping[str, Any]) -> str:
     for name, parse in _QUANTITY_PARSERS.items():
         if error.schema == schema["$defs"][name]:
-            return _explain_quantity(name, parse, error.instance, location)
+            return _explain_quantity_error(name, parse, error.instance, location)
     if error.schema == schema["$defs"]["amount"]:
         if isinstance(error.instance, Mapping):
             # the other alternative is a plain size; its errors about a table are not helpful
             table_errors = [inner_error for inner_error in error.context or [] if inner_error.schema_path[0] == 1]
             if table_errors:
                 return _explain_error(table_errors[0], schema, {})
-        return _explain_quantity("bytes", parse_bytes, error.instance, location)
-    return f"{location} is {format_value(error.instance)}, which is not allowed here."
+        return _explain_quantity_error("bytes", parse_bytes, error.instance, location)
+    return f"{location} is {format_json_value(error.instance)}, which is not allowed here."
 
 
-def _explain_quantity(name: str, parse: Any, value: object, location: str) -> str:
-    if isinstance(value, str | int | float) and not (name == "bytes" and isinstance(value, float)):
+def _explain_quantity_error(quantity_name: str, parse_quantity: Any, json_value: object, location: str) -> str:
+    if isinstance(json_value, str | int | float) and not (quantity_name == "bytes" and isinstance(json_value, float)):
         try:
-            parse(value)
+            parse_quantity(json_value)
         except UnitError as error:
             return f"{location}: {error}"
-        if isinstance(value, str) and value != value.strip():
-            return f"{location} is {format_value(value)}; remove the spaces around it."
+        if isinstance(json_value, str) and json_value != json_value.strip():
+            return f"{location} is {format_json_value(json_value)}; remove the spaces around it."
     example = {"bytes": '"4KiB", "10MB" or a whole number of bytes', "duration": '"10s" or "500ms"', "rate": '"1GB/s"'}
-    return f"{location} is {format_value(value)}; write {example[name]}."
+    return f"{location} is {format_json_value(json_value)}; write {example[quantity_name]}."
 
 
-def _explain_range(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
+def _explain_range_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
     relation = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "larger than"}[str(error.validator)]
-    return f"{location} is {format_value(error.instance)}; it must be {relation} {error.validator_value}."
+    return f"{location} is {format_json_value(error.instance)}; it must be {relation} {error.validator_value}."
 
 
-def _explain_count(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
+def _explain_count_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
     relation = "at least" if error.validator == "minItems" else "at most"
     count = len(error.instance) if isinstance(error.instance, list) else 0
     return f"{location} has {count} entries; it must have {relation} {error.validator_value}."

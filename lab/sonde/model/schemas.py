@@ -15,15 +15,15 @@ PLAN_SCHEMA = "plan/plan.schema.json"
 
 
 @cache
-def read_schema_text(name: str) -> str:
+def read_schema_text(file_name: str) -> str:
     """Returns the text of a file below ``schema/``, for example ``plan/plan.schema.json``."""
-    packaged = resources.files("sonde").joinpath("schema", *name.split("/"))
+    packaged = resources.files("sonde").joinpath("schema", *file_name.split("/"))
     if packaged.is_file():
         return packaged.read_text(encoding="utf-8")
-    source_path = Path(__file__).resolve().parents[3] / "schema" / name
+    source_path = Path(__file__).resolve().parents[3] / "schema" / file_name
     if source_path.is_file():
         return source_path.read_text(encoding="utf-8")
-    raise MachineError(f"The schema file {name} is missing from this installation; install sonde again.")
+    raise MachineError(f"The schema file {file_name} is missing from this installation; install sonde again.")
 
 
 @cache

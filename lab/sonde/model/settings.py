@@ -15,37 +15,39 @@ from collections.abc import Iterable
 from typing import Any
 
 from sonde.model.documents import DocumentError, parse_json, parse_toml
-from sonde.model.errors import PlanError, suggest_name
-from sonde.model.schema_problems import format_value
+from sonde.model.errors import PlanError, suggest_close_name
+from sonde.model.schema_problems import format_json_value
 
 # Setting one of these removes the other, because a plan may have only one of them.
 _EXCLUSIVE_MEMBERS = {"segments": "volume", "volume": "segments"}
 
 
-def parse_setting(text: str) -> tuple[list[str], Any]:
+def parse_setting(path_and_value: str) -> tuple[list[str], Any]:
     """Splits ``path=value``; raises PlanError when it is not of that form."""
-    path, equals, value = text.partition("=")
+    path, equals, value = path_and_value.partition("=")
     steps = path.strip().split(".")
     if not equals:
-        raise PlanError(f'--set "{text}" has no "="; write it like --set data.access.transfer=4KiB.')
+        raise PlanError(f'--set "{path_and_value}" has no "="; write it like --set data.access.transfer=4KiB.')
     if not all(steps):
-        raise PlanError(f'--set "{text}" has an empty name before the "="; write it like data.access.transfer=4KiB.')
-    return steps, _parse_value(value.strip())
+        raise PlanError(
+            f'--set "{path_and_value}" has an empty name before the "="; write it like data.access.transfer=4KiB.'
+        )
+    return steps, _parse_setting_value(value.strip())
 
 
-def _parse_value(text: str) -> Any:
+def _parse_setting_value(value_text: str) -> Any:
     try:
-        return parse_json(text, parse_constant=lambda name: name)
+        return parse_json(value_text, parse_constant=lambda name: name)
     except DocumentError as error:
-        raise PlanError(f"--set value {format_value(text[:40])}… cannot be used: {error}.") from None
+        raise PlanError(f"--set value {format_json_value(value_text[:40])}… cannot be used: {error}.") from None
     except ValueError:
         pass
-    if text[:1] in ("{", "[", "'"):
+    if value_text[:1] in ("{", "[", "'"):
         try:
-            return parse_toml(f"value = {text}")["value"]
+            return parse_toml(f"value = {value_text}")["value"]
         except ValueError as error:
-            raise PlanError(f"--set value {format_value(text)} is neither JSON nor TOML: {error}.") from None
-    return text
+            raise PlanError(f"--set value {format_json_value(value_text)} is neither JSON nor TOML: {error}.") from None
+    return value_text
 
 
 def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
@@ -54,24 +56,24 @@ def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
         steps, value = parse_setting(setting)
         if steps[-1] == "backend" and value is None:
             value = "null"  # removing the member would select the default backend instead of null
-        _set_at_path(document, steps, value, setting)
+        _set_member_at_steps(document, steps, value, setting)
 
 
-def set_member(document: dict[str, Any], path: str, value: Any) -> None:
+def set_member_at_path(document: dict[str, Any], member_path: str, value: Any) -> None:
     """Sets one member of `document` in place, like ``--set path=value`` with a parsed value."""
     try:
-        _set_at_path(document, path.split("."), copy.deepcopy(value), path)
+        _set_member_at_steps(document, member_path.split("."), copy.deepcopy(value), member_path)
     except PlanError as error:
-        raise PlanError(str(error).removeprefix(f'--set "{path}": ')) from None
+        raise PlanError(str(error).removeprefix(f'--set "{member_path}": ')) from None
 
 
-def _set_at_path(document: dict[str, Any], steps: list[str], value: Any, setting: str) -> None:
+def _set_member_at_steps(document: dict[str, Any], path_steps: list[str], value: Any, setting_text: str) -> None:
     container: Any = document
-    for depth, step in enumerate(steps[:-1]):
-        container = _descend_to_member(container, step, steps[: depth + 1], setting)
-    member = steps[-1]
+    for depth, step in enumerate(path_steps[:-1]):
+        container = _descend_to_member(container, step, path_steps[: depth + 1], setting_text)
+    member = path_steps[-1]
     if isinstance(container, list):
-        position = _find_position(container, member, steps, setting)
+        position = _find_list_position(container, member, path_steps, setting_text)
         if value is None:
             del container[position]
         else:
@@ -79,36 +81,38 @@ def _set_at_path(document: dict[str, Any], steps: list[str], value: Any, setting
         return
     if not isinstance(container, dict):
         raise PlanError(
-            f'--set "{setting}": {".".join(steps[:-1])} is {format_value(container)}, which has no members.'
+            f'--set "{setting_text}": {".".join(path_steps[:-1])} is {format_json_value(container)}, which has no members.'
         )
     if value is None:
         container.pop(member, None)
         return
     container[member] = value
-    if len(steps) > 1 and steps[-2] == "access":
+    if len(path_steps) > 1 and path_steps[-2] == "access":
         container.pop(_EXCLUSIVE_MEMBERS.get(member, ""), None)
 
 
-def _descend_to_member(container: Any, step: str, path: list[str], setting: str) -> Any:
+def _descend_to_member(container: Any, path_step: str, path_so_far: list[str], setting_text: str) -> Any:
     if isinstance(container, dict):
-        return container.setdefault(step, {})
+        return container.setdefault(path_step, {})
     if isinstance(container, list):
-        return container[_find_position(container, step, path, setting)]
-    raise PlanError(f'--set "{setting}": {".".join(path[:-1])} is {format_value(container)}, which has no members.')
+        return container[_find_list_position(container, path_step, path_so_far, setting_text)]
+    raise PlanError(
+        f'--set "{setting_text}": {".".join(path_so_far[:-1])} is {format_json_value(container)}, which has no members.'
+    )
 
 
-def _find_position(entries: list[Any], step: str, path: list[str], setting: str) -> int:
-    ids = [entry.get("id") if isinstance(entry, dict) else None for entry in entries]
-    if step in ids:
-        return ids.index(step)
-    name = ".".join(path[: path.index(step)]) or "the plan"
-    if step.isdigit():
-        if int(step) < len(entries):
-            return int(step)
-        count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-        raise PlanError(f'--set "{setting}": {name} has {count}, counted from 0; there is no {step}.')
+def _find_list_position(list_entries: list[Any], path_step: str, path_so_far: list[str], setting_text: str) -> int:
+    ids = [entry.get("id") if isinstance(entry, dict) else None for entry in list_entries]
+    if path_step in ids:
+        return ids.index(path_step)
+    name = ".".join(path_so_far[: path_so_far.index(path_step)]) or "the plan"
+    if path_step.isdigit():
+        if int(path_step) < len(list_entries):
+            return int(path_step)
+        count = f"{len(list_entries)} {'entry' if len(list_entries) == 1 else 'entries'}"
+        raise PlanError(f'--set "{setting_text}": {name} has {count}, counted from 0; there is no {path_step}.')
     known_ids = [str(entry_id) for entry_id in ids if entry_id]
     raise PlanError(
-        f'--set "{setting}": {name} has no entry "{step}"; it has'
-        f" {', '.join(known_ids) or 'none'}.{suggest_name(step, known_ids)}"
+        f'--set "{setting_text}": {name} has no entry "{path_step}"; it has'
+        f" {', '.join(known_ids) or 'none'}.{suggest_close_name(path_step, known_ids)}"
     )

@@ -37,67 +37,67 @@ class Word:
     pieces: tuple[str | _Expansion, ...]
 
     @property
-    def text(self) -> str:
+    def script_text(self) -> str:
         """The word as it stands in a script. Raises ValueError for a NUL character, which no argument can hold."""
         encoded = []
         for is_value, group in itertools.groupby(self.pieces, key=lambda piece: isinstance(piece, str)):
             text = "".join(piece if isinstance(piece, str) else piece.text for piece in group)
             if "\0" in text:
                 raise ValueError("an argument of a program cannot hold a NUL character")
-            encoded.append(quote(text) if is_value else text)
+            encoded.append(quote_word(text) if is_value else text)
         return "".join(encoded)
 
 
 Argument = str | int | Word
 
 
-def quote(text: object) -> str:
-    """`text` as one word of a shell."""
-    return shlex.quote(str(text))
+def quote_word(argument: object) -> str:
+    """`argument` as one word of a shell."""
+    return shlex.quote(str(argument))
 
 
 def quote_command(arguments: Iterable[object]) -> str:
     """A command line of these arguments, to be printed or written into a script."""
-    return " ".join(quote(argument) for argument in arguments)
+    return " ".join(quote_word(argument) for argument in arguments)
 
 
-def refer_to_variable(name: str) -> Word:
+def refer_to_variable(variable_name: str) -> Word:
     """The value of a shell variable, as one word."""
-    return Word((_Expansion(f'"${check_identifier(name)}"'),))
+    return Word((_Expansion(f'"${check_shell_identifier(variable_name)}"'),))
 
 
-def concatenate(*parts: Argument) -> Word:
+def concatenate_words(*word_parts: Argument) -> Word:
     """One word that consists of several: an option and its value."""
-    pieces = (part.pieces if isinstance(part, Word) else (str(part),) for part in parts)
+    pieces = (part.pieces if isinstance(part, Word) else (str(part),) for part in word_parts)
     return Word(tuple(itertools.chain.from_iterable(pieces)))
 
 
-def substitute(*arguments: Argument) -> Word:
+def substitute_command_output(*command_words: Argument) -> Word:
     """The output of a command, as one word."""
-    return Word((_Expansion(f'"$({_format_command_line(arguments)})"'),))
+    return Word((_Expansion(f'"$({_format_command_line(command_words)})"'),))
 
 
-def accept_user_shell(text: str) -> Word:
+def accept_user_shell(shell_text: str) -> Word:
     """Shell text that the user wrote as such, in a sites file. Raises ValueError for a second line."""
-    if escape_line(text, len(text)) != text:
-        raise ValueError(f"{text!r} is not one line of printable characters")
-    return Word((_Expansion(text),))
+    if escape_line(shell_text, len(shell_text)) != shell_text:
+        raise ValueError(f"{shell_text!r} is not one line of printable characters")
+    return Word((_Expansion(shell_text),))
 
 
-def format_comment(text: object) -> str:
-    """`text` on one line without control characters, as the text after a `#`."""
-    return escape_line(" ".join(str(text).split()), _LONGEST_COMMENT)
+def format_comment(comment: object) -> str:
+    """`comment` on one line without control characters, as the text after a `#`."""
+    return escape_line(" ".join(str(comment).split()), _LONGEST_COMMENT)
 
 
-def check_identifier(name: str) -> str:
-    """Returns `name`. Raises ValueError when a shell cannot have a variable of that name."""
-    if not _IDENTIFIER.fullmatch(name):
-        raise ValueError(f"{name!r} is not the name of a shell variable")
-    return name
+def check_shell_identifier(variable_name: str) -> str:
+    """Returns `variable_name`. Raises ValueError when a shell cannot have a variable of that name."""
+    if not _IDENTIFIER.fullmatch(variable_name):
+        raise ValueError(f"{variable_name!r} is not the name of a shell variable")
+    return variable_name
 
 
 def _encode_argument(argument: Argument) -> str:
-    return concatenate(argument).text
+    return concatenate_words(argument).script_text
 
 
 def _format_command_line(arguments: Sequence[Argument]) -> str:
@@ -114,70 +114,72 @@ class ShellScript:
     def __str__(self) -> str:
         return "\n".join(self._lines) + "\n"
 
-    def _add(self, line: str) -> None:
+    def _add_line(self, line: str) -> None:
         self._lines.append(f"{_INDENTATION * self._depth}{line}" if line else "")
 
-    def append(self, other: ShellScript) -> None:
+    def append_script(self, other: ShellScript) -> None:
         """Adds all lines of another script, without its first line."""
         for line in other._lines[1:]:
-            self._add(line)
+            self._add_line(line)
 
-    def blank(self) -> None:
+    def add_blank_line(self) -> None:
         """Adds an empty line."""
-        self._add("")
+        self._add_line("")
 
-    def comment(self, text: object) -> None:
+    def add_comment(self, comment_text: object) -> None:
         """Adds a comment of one line."""
-        self._add(f"# {format_comment(text)}")
+        self._add_line(f"# {format_comment(comment_text)}")
 
-    def literal(self, text: str) -> None:
+    def add_literal_lines(self, shell_lines: str) -> None:
         """Adds lines of shell that are a constant of our source code: no value is ever part of them."""
-        for line in text.strip("\n").split("\n"):
-            self._add(line)
+        for line in shell_lines.strip("\n").split("\n"):
+            self._add_line(line)
 
-    def command(self, *arguments: Argument, warning: str = "", failure: str = "", quiet: bool = False) -> None:
-        """Adds a command. When it fails, the script prints `warning` and continues, or runs `failure`, a
-        constant of our source code. `quiet` discards the command's error messages and its failure."""
+    def add_command(
+        self, *arguments: Argument, warning_text: str = "", failure_command: str = "", hides_output: bool = False
+    ) -> None:
+        """Adds a command. When it fails, the script prints `warning_text` and continues, or runs `failure_command`, a
+        constant of our source code. `hides_output` discards the command's error messages and its failure."""
         line = _format_command_line(arguments)
-        if warning:
-            line += f" || printf '%s\\n' {quote(escape_line(warning))} >&2"
-        if failure:
-            line += f" || {failure}"
-        if quiet:
+        if warning_text:
+            line += f" || printf '%s\\n' {quote_word(escape_line(warning_text))} >&2"
+        if failure_command:
+            line += f" || {failure_command}"
+        if hides_output:
             line += " 2>/dev/null || :"
-        self._add(line)
+        self._add_line(line)
 
-    def pipeline(self, *commands: Sequence[Argument]) -> None:
+    def add_command_chain(self, *commands: Sequence[Argument]) -> None:
         """Adds commands of which each runs when the one before has succeeded."""
-        self._add(" && ".join(_format_command_line(arguments) for arguments in commands))
+        self._add_line(" && ".join(_format_command_line(arguments) for arguments in commands))
 
     def repeat_until_failure(self, *arguments: Argument) -> None:
         """Adds a loop that repeats a command until it fails."""
-        self._add(f"while {_format_command_line(arguments)} 2>/dev/null; do :; done")
+        self._add_line(f"while {_format_command_line(arguments)} 2>/dev/null; do :; done")
 
-    def assign(self, name: str, value: Argument) -> None:
+    def assign_variable(self, variable_name: str, value: Argument) -> None:
         """Sets a shell variable."""
-        self._add(f"{check_identifier(name)}={_encode_argument(value)}")
+        self._add_line(f"{check_shell_identifier(variable_name)}={_encode_argument(value)}")
 
-    def export(self, name: str, value: Argument) -> None:
+    def export_variable(self, variable_name: str, value: Argument) -> None:
         """Sets an environment variable."""
-        self._add(f"export {check_identifier(name)}={_encode_argument(value)}")
+        self._add_line(f"export {check_shell_identifier(variable_name)}={_encode_argument(value)}")
 
-    def require_variable(self, name: str, meaning: str) -> None:
+    def require_variable(self, variable_name: str, meaning: str) -> None:
         """Ends the script with exit code 2 when its caller has not set a variable."""
-        message = quote(f"{check_identifier(name)}: set it to {escape_line(meaning)}")
-        self._add(f"""[ -n "${{{name}:-}}" ] || {{ printf '%s\\n' {message} >&2; exit 2; }}""")
+        message = quote_word(f"{check_shell_identifier(variable_name)}: set it to {escape_line(meaning)}")
+        self._add_line(f"""[ -n "${{{variable_name}:-}}" ] || {{ printf '%s\\n' {message} >&2; exit 2; }}""")
 
     @contextmanager
-    def function(self, name: str) -> Iterator[None]:
+    def define_function(self, function_name: str) -> Iterator[None]:
         """The lines added inside are the body of a shell function."""
-        self._add(f"{check_identifier(name)}() {{")
+        self._add_line(f"{check_shell_identifier(function_name)}() {{")
         begin = len(self._lines)
         self._depth += 1
         try:
             yield
         finally:
             if len(self._lines) == begin:
-                self._add(":")
+                self._add_line(":")
             self._depth -= 1
-            self._add("}")
+            self._add_line("}")

@@ -31,9 +31,9 @@ def is_simulated_document(document: Mapping[str, Any]) -> bool:
     return bool(document.get("simulated")) or document.get("file_system") == MOUNTED_MODEL_TYPE
 
 
-def name_simulated_system(system: str) -> str:
+def format_simulated_system_name(system_name: str) -> str:
     """The system of a history key, for a simulated system of this name."""
-    return f"{_SYSTEM_PREFIX}{system}"
+    return f"{_SYSTEM_PREFIX}{system_name}"
 
 
 def is_simulated_key(system: str, file_system: str) -> bool:

@@ -8,11 +8,11 @@ from pathlib import Path
 _BUCKET_SCHEME = "s3://"
 
 
-def is_bucket(target: str) -> bool:
+def is_object_store_target(target_name: str) -> bool:
     """True when the target is a bucket of an object store, not a directory."""
-    return target.startswith(_BUCKET_SCHEME)
+    return target_name.startswith(_BUCKET_SCHEME)
 
 
-def make_absolute(target: str) -> str:
+def make_target_absolute(target_name: str) -> str:
     """Returns a name that is valid from any working directory."""
-    return target if is_bucket(target) else str(Path(target).absolute())
+    return target_name if is_object_store_target(target_name) else str(Path(target_name).absolute())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.confined_files import open_file
-from sonde.model.documents import parse_json, read_lines
+from sonde.model.documents import parse_json, read_bounded_lines
 from sonde.model.errors import UserError
 
 TRACE_FORMAT = "sonde-trace/1"
@@ -37,13 +37,15 @@ class TransferCounters:
     highest: int = -1
     sizes: list[int] = field(default_factory=lambda: [0] * 10)
 
-    def add(self, line: Mapping[str, Any]) -> None:
+    def add_counters_line(self, counters_line: Mapping[str, Any]) -> None:
         """Adds the counters of one process."""
         for name in ("calls", "bytes", "s", "consecutive", "sequential", "errors", "short"):
-            setattr(self, name, getattr(self, name) + line.get(name, 0))
-        self.slowest_s = max(self.slowest_s, line.get("slowest_s", 0.0))
-        self.highest = max(self.highest, line.get("highest", -1))
-        self.sizes = [count + added for count, added in zip(self.sizes, line.get("sizes", [0] * 10), strict=True)]
+            setattr(self, name, getattr(self, name) + counters_line.get(name, 0))
+        self.slowest_s = max(self.slowest_s, counters_line.get("slowest_s", 0.0))
+        self.highest = max(self.highest, counters_line.get("highest", -1))
+        self.sizes = [
+            count + added for count, added in zip(self.sizes, counters_line.get("sizes", [0] * 10), strict=True)
+        ]
 
 
 @dataclass
@@ -64,23 +66,23 @@ class TracedFile:
     strides: Counter[int] = field(default_factory=Counter)
 
     @property
-    def seconds(self) -> float:
+    def call_seconds(self) -> float:
         """Time of all processes in calls on this file."""
         return self.read.s + self.write.s + self.meta_s
 
-    def add(self, line: Mapping[str, Any]) -> None:
+    def add_file_line(self, file_line: Mapping[str, Any]) -> None:
         """Adds a ``file`` line."""
         self.processes += 1
-        self.size_bytes = max(self.size_bytes, line.get("size_bytes", 0))
-        self.block_bytes = line.get("block_bytes", 4096)
-        self.meta_s += line.get("meta_s", 0.0)
-        self.switches += line.get("switches", 0)
-        self.file_unaligned += line.get("file_unaligned", 0)
-        self.calls.update(line.get("calls", {}))
-        self.read.add(line.get("read", {}))
-        self.write.add(line.get("write", {}))
-        self.sizes.update(dict(line.get("common_sizes", [])))
-        self.strides.update(dict(line.get("common_strides", [])))
+        self.size_bytes = max(self.size_bytes, file_line.get("size_bytes", 0))
+        self.block_bytes = file_line.get("block_bytes", 4096)
+        self.meta_s += file_line.get("meta_s", 0.0)
+        self.switches += file_line.get("switches", 0)
+        self.file_unaligned += file_line.get("file_unaligned", 0)
+        self.calls.update(file_line.get("calls", {}))
+        self.read.add_counters_line(file_line.get("read", {}))
+        self.write.add_counters_line(file_line.get("write", {}))
+        self.sizes.update(dict(file_line.get("common_sizes", [])))
+        self.strides.update(dict(file_line.get("common_strides", [])))
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Trace:
     damaged_files: list[str] = field(default_factory=list)  # names of incomplete trace files
 
     @property
-    def seconds(self) -> float:
+    def duration_seconds(self) -> float:
         """Time from the start of the first process to the end of the last."""
         starts = [process["started_unix_s"] for process in self.processes]
         ends = [process["started_unix_s"] + process["seconds"] for process in self.processes]
@@ -106,24 +108,26 @@ class Trace:
         return max(0, kernel - counted)
 
 
-def is_trace(path: Path) -> bool:
-    """Returns whether `path` is a trace file or a folder with one."""
-    return any(True for _ in _find_trace_files(path))
+def is_trace(file_or_folder: Path) -> bool:
+    """Returns whether `file_or_folder` is a trace file or a folder with one."""
+    return any(True for _ in _find_trace_files(file_or_folder))
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(file_or_folder: Path) -> Trace:
     """Reads the trace of one process, or all traces in a folder."""
     trace = Trace()
-    for file in _find_trace_files(path):
-        if not _add_process(trace, file):
+    for file in _find_trace_files(file_or_folder):
+        if not _add_process_trace(trace, file):
             trace.damaged_files.append(file.name)
     if not trace.processes:
-        raise UserError(f"{path} holds no trace of Sonde; `sonde trace -- PROGRAM` makes one.")
+        raise UserError(f"{file_or_folder} holds no trace of Sonde; `sonde trace -- PROGRAM` makes one.")
     return trace
 
 
-def _find_trace_files(path: Path) -> Iterator[Path]:
-    candidates: Iterable[Path] = sorted(path.glob(f"*{TRACE_SUFFIX}")) if path.is_dir() else [path.resolve()]
+def _find_trace_files(file_or_folder: Path) -> Iterator[Path]:
+    candidates: Iterable[Path] = (
+        sorted(file_or_folder.glob(f"*{TRACE_SUFFIX}")) if file_or_folder.is_dir() else [file_or_folder.resolve()]
+    )
     for file in candidates:
         try:
             with open_file(file) as stream:
@@ -134,58 +138,60 @@ def _find_trace_files(path: Path) -> Iterator[Path]:
             yield file
 
 
-def _add_process(trace: Trace, file: Path) -> bool:
+def _add_process_trace(trace: Trace, trace_file: Path) -> bool:
     """Adds one process; returns False when the file is damaged. Lines before the damage are added."""
     is_complete = False
-    with open_file(file) as stream:
-        for text in read_lines(stream):
+    with open_file(trace_file) as stream:
+        for text in read_bounded_lines(stream):
             try:
                 if text.startswith(b'{"type":"events"'):  # long, and not used here
                     json.loads(text)
                     continue
                 line = parse_json(text.decode("utf-8", "replace"))
-                _check_line(line)
+                _check_line_types(line)
             except (ValueError, RecursionError):
                 return False
             if line.get("type") == "process":
                 trace.processes.append(line)
             elif line.get("type") == "file":
-                trace.files.setdefault(line["path"], TracedFile(line["path"])).add(line)
+                trace.files.setdefault(line["path"], TracedFile(line["path"])).add_file_line(line)
             is_complete = line.get("type") == "end"
     return is_complete
 
 
-def _check_line(line: Any) -> None:
+def _check_line_types(trace_line: Any) -> None:
     """Raises ValueError when a member that is used here has another type than the format says."""
-    _require(isinstance(line, dict))
-    if line.get("type") == "process":
-        _require(all(_is_number(line.get(name)) for name in ("started_unix_s", "seconds")))
-        _require(all(_is_count(line.get(name, 0)) for name in ("kernel_reads", "kernel_writes")))
-        command = line.setdefault("command", [])
-        _require(isinstance(command, list) and all(isinstance(argument, str) for argument in command))
-    elif line.get("type") == "file":
-        _require(isinstance(line.get("path"), str) and _is_number(line.get("meta_s", 0)))
+    _require_valid(isinstance(trace_line, dict))
+    if trace_line.get("type") == "process":
+        _require_valid(all(_is_number(trace_line.get(name)) for name in ("started_unix_s", "seconds")))
+        _require_valid(all(_is_count(trace_line.get(name, 0)) for name in ("kernel_reads", "kernel_writes")))
+        command = trace_line.setdefault("command", [])
+        _require_valid(isinstance(command, list) and all(isinstance(argument, str) for argument in command))
+    elif trace_line.get("type") == "file":
+        _require_valid(isinstance(trace_line.get("path"), str) and _is_number(trace_line.get("meta_s", 0)))
         counts = ("size_bytes", "block_bytes", "switches", "file_unaligned")
-        _require(all(_is_count(line.get(name, 0)) for name in counts))
-        calls = line.get("calls", {})
-        _require(isinstance(calls, dict) and all(_is_count(count) for count in calls.values()))
+        _require_valid(all(_is_count(trace_line.get(name, 0)) for name in counts))
+        calls = trace_line.get("calls", {})
+        _require_valid(isinstance(calls, dict) and all(_is_count(count) for count in calls.values()))
         for name in ("common_sizes", "common_strides"):
-            pairs = line.get(name, [])
-            _require(isinstance(pairs, list))
-            _require(all(isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair)) for pair in pairs))
+            pairs = trace_line.get(name, [])
+            _require_valid(isinstance(pairs, list))
+            _require_valid(
+                all(isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair)) for pair in pairs)
+            )
         for name in ("read", "write"):
-            _check_transfers(line.get(name, {}))
+            _check_transfers(trace_line.get(name, {}))
 
 
 def _check_transfers(counters: Any) -> None:
-    _require(isinstance(counters, dict))
-    _require(all(_is_count(counters.get(name, 0)) for name in _TRANSFER_COUNTS))
-    _require(all(_is_number(counters.get(name, 0)) for name in ("s", "slowest_s")))
+    _require_valid(isinstance(counters, dict))
+    _require_valid(all(_is_count(counters.get(name, 0)) for name in _TRANSFER_COUNTS))
+    _require_valid(all(_is_number(counters.get(name, 0)) for name in ("s", "slowest_s")))
     sizes = counters.get("sizes", [0] * 10)
-    _require(isinstance(sizes, list) and len(sizes) == len(SIZE_CLASSES) and all(map(_is_count, sizes)))
+    _require_valid(isinstance(sizes, list) and len(sizes) == len(SIZE_CLASSES) and all(map(_is_count, sizes)))
 
 
-def _require(condition: bool) -> None:
+def _require_valid(condition: bool) -> None:
     if not condition:
         raise ValueError("a member of another type")
 

@@ -32,16 +32,16 @@ _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII
 _LARGEST = 2**63 - 1
 
 
-def _split_number_and_unit(text: str, quantity: str, example: str) -> tuple[Decimal, str]:
-    match = _NUMBER_AND_UNIT.fullmatch(text.strip().replace("µ", "u"))
+def _split_number_and_unit(quantity_text: str, quantity: str, example: str) -> tuple[Decimal, str]:
+    match = _NUMBER_AND_UNIT.fullmatch(quantity_text.strip().replace("µ", "u"))
     if match is None:
-        if text.strip().startswith("-"):
-            raise UnitError(f'"{text}" is negative; a {quantity} is written like {example}.')
-        raise UnitError(f'"{text}" is not a {quantity}; write a number and a unit, like {example}.')
+        if quantity_text.strip().startswith("-"):
+            raise UnitError(f'"{quantity_text}" is negative; a {quantity} is written like {example}.')
+        raise UnitError(f'"{quantity_text}" is not a {quantity}; write a number and a unit, like {example}.')
     return Decimal(match[1]), match[2]
 
 
-def _describe_ambiguity(text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
+def _describe_ambiguous_unit(quantity_text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
     """Returns the error text for a bare letter (4k) or wrong case (4kb), or None for any other unit."""
     bare = unit.upper().removesuffix("B").removesuffix("I")
     if bare not in ("K", "M", "G", "T", "P"):
@@ -49,13 +49,13 @@ def _describe_ambiguity(text: str, number: Decimal, unit: str, suffix: str = "")
     decimal_unit = ("k" if bare == "K" else bare) + "B"
     binary_unit = bare + "iB"
     return (
-        f'"{text}" does not say which unit is meant: write {number}{binary_unit}{suffix}'
-        f" ({_format_plain(number * BYTE_UNITS[binary_unit])} bytes) or {number}{decimal_unit}{suffix}"
-        f" ({_format_plain(number * BYTE_UNITS[decimal_unit])} bytes)."
+        f'"{quantity_text}" does not say which unit is meant: write {number}{binary_unit}{suffix}'
+        f" ({_format_without_exponent(number * BYTE_UNITS[binary_unit])} bytes) or {number}{decimal_unit}{suffix}"
+        f" ({_format_without_exponent(number * BYTE_UNITS[decimal_unit])} bytes)."
     )
 
 
-def _format_plain(number: Decimal) -> str:
+def _format_without_exponent(number: Decimal) -> str:
     return f"{number:,.0f}" if number == number.to_integral_value() else f"{number.normalize():,f}"
 
 
@@ -74,7 +74,7 @@ def parse_bytes(value: int | str) -> int:
         if unit == "":
             raise UnitError(f'"{value}" has no unit; write {value.strip()}B, {value.strip()}KiB or {value.strip()}MiB.')
         raise UnitError(
-            _describe_ambiguity(value, number, unit)
+            _describe_ambiguous_unit(value, number, unit)
             or f'"{value}" has the unknown unit "{unit}"; sizes end in one of {", ".join(BYTE_UNITS)}.'
         )
     size = number * BYTE_UNITS[unit]
@@ -118,7 +118,7 @@ def parse_rate(value: float | str) -> float:
     unit = unit.removesuffix("/s")
     if unit not in BYTE_UNITS:
         raise UnitError(
-            _describe_ambiguity(value, number, unit, "/s")
+            _describe_ambiguous_unit(value, number, unit, "/s")
             or f'"{value}" has the unknown unit "{unit}/s"; rates are written like 100MB/s or 1GiB/s.'
         )
     if number == 0:
@@ -174,12 +174,12 @@ def parse_share(value: float | str) -> float:
     return share
 
 
-def format_exact_bytes(size: int) -> str:
-    """Returns the shortest text that `parse_bytes` converts back to `size`: 4096 -> "4KiB", 10**6 -> "1MB"."""
-    best = f"{size}B"
+def format_exact_bytes(byte_count: int) -> str:
+    """Returns the shortest text that `parse_bytes` converts back to `byte_count`: 4096 -> "4KiB", 10**6 -> "1MB"."""
+    best = f"{byte_count}B"
     for unit, factor in BYTE_UNITS.items():
-        if size and size % factor == 0 and len(f"{size // factor}{unit}") < len(best):
-            best = f"{size // factor}{unit}"
+        if byte_count and byte_count % factor == 0 and len(f"{byte_count // factor}{unit}") < len(best):
+            best = f"{byte_count // factor}{unit}"
     return best
 
 
@@ -199,7 +199,7 @@ class FormattedNumber(str):
         return FormattedNumber, (str(self), self.value, self.unit)
 
 
-def _format_scaled(value: float, units: list[tuple[float, str]]) -> str:
+def _format_with_largest_unit(value: float, units: list[tuple[float, str]]) -> str:
     """Formats three significant digits with the largest unit that keeps the number at 1 or above; units ascend."""
     chosen = 0
     for position, (factor, _) in enumerate(units):
@@ -207,15 +207,15 @@ def _format_scaled(value: float, units: list[tuple[float, str]]) -> str:
         if value >= factor * 0.9995:
             chosen = position
     factor, name = units[chosen]
-    return f"{format_significant(value / factor)} {name}"
+    return f"{format_significant_digits(value / factor)} {name}"
 
 
-def format_significant(value: float, digits: int = 3) -> str:
+def format_significant_digits(value: float, significant_digits: int = 3) -> str:
     """Three significant digits, or more, without an exponent: 0.00123, 1.23, 12.3, 123, 1230."""
     if value == 0:
         return "0"
-    if digits != 3:
-        return f"{Decimal(f'{value:.{digits - 1}e}'):f}"
+    if significant_digits != 3:
+        return f"{Decimal(f'{value:.{significant_digits - 1}e}'):f}"
     if abs(value) >= 99.95:
         return f"{value:.0f}"
     if abs(value) >= 9.995:
@@ -229,16 +229,16 @@ _BINARY = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "KiB", "MiB", "GiB"
 _DECIMAL = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "kB", "MB", "GB", "TB", "PB")]
 
 
-def format_bytes(size: float) -> FormattedNumber:
+def format_bytes(byte_count: float) -> FormattedNumber:
     """Formats a size with binary prefixes: "4 KiB", "1.50 GiB"."""
-    return FormattedNumber(_format_bytes(size), size, "bytes")
+    return FormattedNumber(_format_bytes(byte_count), byte_count, "bytes")
 
 
-def _format_bytes(size: float) -> str:
+def _format_bytes(byte_count: float) -> str:
     for factor, unit in reversed(_BINARY):
-        if size >= factor and size % factor == 0 and size / factor < 1024:
-            return f"{size / factor:.0f} {unit}"
-    return f"{size:.0f} B" if size < 1024 else _format_scaled(size, _BINARY)
+        if byte_count >= factor and byte_count % factor == 0 and byte_count / factor < 1024:
+            return f"{byte_count / factor:.0f} {unit}"
+    return f"{byte_count:.0f} B" if byte_count < 1024 else _format_with_largest_unit(byte_count, _BINARY)
 
 
 def format_rate(bytes_per_s: float) -> FormattedNumber:
@@ -247,7 +247,7 @@ def format_rate(bytes_per_s: float) -> FormattedNumber:
 
 
 def _format_rate(bytes_per_s: float) -> str:
-    return _format_scaled(bytes_per_s, _DECIMAL) + "/s"
+    return _format_with_largest_unit(bytes_per_s, _DECIMAL) + "/s"
 
 
 def format_ops(ops_per_s: float) -> FormattedNumber:
@@ -257,11 +257,11 @@ def format_ops(ops_per_s: float) -> FormattedNumber:
 
 def _format_ops(ops_per_s: float) -> str:
     if ops_per_s >= 999_500:
-        return f"{format_significant(ops_per_s / 1e6)} million op/s"
+        return f"{format_significant_digits(ops_per_s / 1e6)} million op/s"
     if ops_per_s >= 1000:
         digits = 10 ** (len(str(int(ops_per_s))) - 3)
         return f"{round(ops_per_s / digits) * digits:,} op/s"
-    return f"{format_significant(ops_per_s)} op/s"
+    return f"{format_significant_digits(ops_per_s)} op/s"
 
 
 def format_latency(nanoseconds: float) -> FormattedNumber:
@@ -270,7 +270,7 @@ def format_latency(nanoseconds: float) -> FormattedNumber:
 
 
 def _format_latency(nanoseconds: float) -> str:
-    return _format_scaled(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
+    return _format_with_largest_unit(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
 
 
 def format_seconds(seconds: float) -> FormattedNumber:
@@ -282,7 +282,7 @@ def _format_seconds(seconds: float) -> str:
     if seconds < 0.9995:
         return format_latency(seconds * 1e9) if seconds > 0 else "0 s"
     if seconds < 59.95:
-        return f"{format_significant(seconds)} s"
+        return f"{format_significant_digits(seconds)} s"
     whole_seconds = round(seconds)
     if whole_seconds < 3600:
         return f"{whole_seconds // 60} min {whole_seconds % 60:02d} s"
@@ -298,9 +298,9 @@ def format_wait(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
 
 
-def counted(number: int, noun: str) -> str:
+def format_count_with_noun(count: int, noun: str) -> str:
     """Formats a number with its noun: 1 run, 2 runs, 1,024 files, 2 histories; "series" has no plural form."""
-    if number == 1 or noun.endswith("series"):
-        return f"{number:,} {noun}"
+    if count == 1 or noun.endswith("series"):
+        return f"{count:,} {noun}"
     ends_in_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
-    return f"{number:,} {noun[:-1]}ies" if ends_in_ies else f"{number:,} {noun}s"
+    return f"{count:,} {noun[:-1]}ies" if ends_in_ies else f"{count:,} {noun}s"

@@ -130,20 +130,22 @@ def _count_bytes(access: Mapping[str, Any], operations: int) -> int:
     return math.floor(operations * mean + 0.5)
 
 
-def _parse_stop_time(stop: Mapping[str, Any], name: str) -> float | None:
-    return parse_duration(stop[name]) if name in stop else None
+def _parse_stop_time(stop_rule: Mapping[str, Any], rule_name: str) -> float | None:
+    return parse_duration(stop_rule[rule_name]) if rule_name in stop_rule else None
 
 
-def _compute_task_volume(amount: Any, tasks: int, nodes: int, memory: int | None, block: int) -> int:
+def _compute_task_volume(
+    amount: Any, task_count: int, node_count: int, memory_bytes: int | None, block_bytes: int
+) -> int:
     if not isinstance(amount, Mapping):
         return parse_bytes(amount)
     if amount["of"] == "bytes":
         total = parse_bytes(amount.get("bytes", 0))
-    elif memory is None:
-        return block
+    elif memory_bytes is None:
+        return block_bytes
     else:
-        total = math.ceil(float(amount.get("x", 1.0)) * memory)
-    divisor = {"task": 1, "node": max(1, tasks // nodes), "total": tasks}[amount.get("per", "task")]
+        total = math.ceil(float(amount.get("x", 1.0)) * memory_bytes)
+    divisor = {"task": 1, "node": max(1, task_count // node_count), "total": task_count}[amount.get("per", "task")]
     return -(-total // divisor)
 
 

@@ -24,7 +24,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.experiment import make_experiment
 from sonde.model.experiment.description import EXPERIMENT_FORMAT
-from sonde.model.plan import read_document
+from sonde.model.plan import read_plan_document
 from sonde.model.system import System, read_system
 from sonde.public.experiment_results import ExecutedExperiment, make_executed_experiment
 from sonde.public.measuring import ArchiveSource, PlanSource, open_folder, show_progress
@@ -88,7 +88,7 @@ def _read_source(source: PlanSource) -> tuple[Mapping[str, Any], str]:
     if isinstance(source, Mapping):
         return dict(source), "document"
     origin = resolve_plan_source(str(source))
-    return read_document(origin), origin
+    return read_plan_document(origin), origin
 
 
 @contextmanager

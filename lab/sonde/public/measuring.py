@@ -27,7 +27,7 @@ from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.experiment.description import EXPERIMENT_FORMAT
-from sonde.model.plan import read_document
+from sonde.model.plan import read_plan_document
 from sonde.model.system import read_system
 from sonde.public.archive import ArchiveReader
 from sonde.public.runs import Run, load_run
@@ -242,7 +242,7 @@ def _read_plan_document(plan: PlanSource) -> tuple[str, dict[str, Any]]:
         name, document = "plan", copy.deepcopy(dict(plan))
     else:
         name = str(plan)
-        document = read_document(resolve_plan_source(name))
+        document = read_plan_document(resolve_plan_source(name))
     if document.get("schema") == EXPERIMENT_FORMAT:
         raise UserError(f"{name} is an experiment, and this runs a plan; `sonde.run_experiment` runs experiments.")
     return name, document

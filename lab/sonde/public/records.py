@@ -13,7 +13,7 @@ from typing import Any
 
 from sonde.model.errors import UserError
 from sonde.model.lines import Finding, HistogramLine, SeriesLine
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.public.tables import Convertible, Rows, make_arrow_table
 from sonde.store.archive import RECORD
 
@@ -132,13 +132,13 @@ def read_recorded_run(folder: Path) -> RecordedRun:
     try:
         changed_ns = (folder / RECORD).stat().st_mtime_ns
     except OSError:
-        return read_run(folder)  # whose error says what is wrong
+        return read_recorded_run_folder(folder)  # whose error says what is wrong
     return _read_run(folder, changed_ns)
 
 
 @lru_cache(maxsize=8)
 def _read_run(folder: Path, changed_ns: int) -> RecordedRun:
-    return read_run(folder)
+    return read_recorded_run_folder(folder)
 
 
 def find_series(folder: Path, phase: str) -> PhaseSeries | None:

@@ -14,7 +14,7 @@ from sonde.findings.assessment import assess_phase_rate
 from sonde.model.errors import RecordError, UserError
 from sonde.model.record import read_record
 from sonde.model.run import RecordedRun as Record
-from sonde.model.run import to_recorded_run
+from sonde.model.run import make_recorded_run
 from sonde.public.records import (
     Histogram,
     PhaseSeries,
@@ -269,7 +269,7 @@ def _to_phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
     )
     if classification is None and (summary.folder / RECORD).exists():
         # kept before the summary said what a number is about: the record still says it
-        run = to_recorded_run(read_record(summary.folder / RECORD), summary.folder)
+        run = make_recorded_run(read_record(summary.folder / RECORD), summary.folder)
         assessment = next(
             (assess_phase_rate(run, phase) for phase in run.phases if phase.id == document.get("phase")), None
         )

@@ -17,7 +17,7 @@ from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import StudySection
 from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError
-from sonde.model.run import read_run
+from sonde.model.run import read_recorded_run_folder
 from sonde.model.system import System
 from sonde.model.system.parents import add_target_parents
 from sonde.report.page import make_report_view
@@ -34,7 +34,7 @@ def render_report(
     """The report as HTML; see `write_report`. Raises ReportError when a folder holds no readable record."""
     if not run_folders:
         raise ReportError("There is no run to report on: name at least one run folder.")
-    read = [read_run(Path(run)) for run in run_folders]
+    read = [read_recorded_run_folder(Path(run)) for run in run_folders]
     view = replace(
         make_report_view([add_target_parents(run, system) for run in read] if system else read, title),
         before=tuple(leading_sections),

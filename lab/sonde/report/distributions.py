@@ -49,7 +49,7 @@ def build_latency_chart(phase: PhaseRecord, histogram_line: HistogramLine, css_c
     summary = f"Latency of {quantities.display_count(histogram_line.count)} {kind} operations: " + ", ".join(
         f"{name} {quantities.display_nanoseconds(value)}" for name, value in quantiles
     )
-    caption = f"{quantities.count_noun(histogram_line.count, 'operation')}. Both axes are logarithmic."
+    caption = f"{quantities.display_count_with_noun(histogram_line.count, 'operation')}. Both axes are logarithmic."
     if histogram_line.overflow:
         caption += f" {quantities.display_count(histogram_line.overflow)} took longer than the histogram reaches."
     return Chart(
@@ -109,7 +109,9 @@ def _make_latency_tooltip(axis: Axis, bar: tuple[float, float, float]) -> ChartT
     start, stop, count = bar
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
     return ChartTooltip(
-        axis.scale_to_share(start), axis.scale_to_share(stop), f"{span}\n{quantities.count_noun(count, 'operation')}"
+        axis.scale_to_share(start),
+        axis.scale_to_share(stop),
+        f"{span}\n{quantities.display_count_with_noun(count, 'operation')}",
     )
 
 
@@ -152,7 +154,7 @@ def build_member_rate_chart(
     panel.tips = _make_member_tips(ordered, counts_operations)
     slowest, median, fastest = (format_phase_rate(rate, counts_operations) for rate in (values[0], middle, values[-1]))
     text = (
-        f"{title}: {quantities.count_noun(len(values), 'value')} from {slowest} to {fastest}, median {median};"
+        f"{title}: {quantities.display_count_with_noun(len(values), 'value')} from {slowest} to {fastest}, median {median};"
         f" slowest is {ordered[0].name}"
     )
     return Chart(

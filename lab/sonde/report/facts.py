@@ -13,9 +13,9 @@ from markupsafe import Markup, escape
 from sonde.findings.classification import get_tested_file_system
 from sonde.model import quantities
 from sonde.model.escaping import escape_line, escape_text
-from sonde.model.json_access import get_items, get_text, to_number
+from sonde.model.json_access import convert_to_finite_number, get_items, get_text
 from sonde.model.run import RecordedRun
-from sonde.model.shell import quote, quote_command
+from sonde.model.shell import quote_command, quote_word
 
 MOST_NODES = 16
 _DOT = quantities.FACT_SEPARATOR
@@ -85,7 +85,7 @@ def _describe_storage(run: RecordedRun) -> str:
         parts.append(f"{kind} on {source}" if source and source != kind else kind)
     if system.total_bytes:
         free = system.available_bytes
-        room = str(quantities.display_volume(system.total_bytes))
+        room = str(quantities.display_transferred_bytes(system.total_bytes))
         parts.append(room if free is None else f"{room}, {quantities.display_percent(free / system.total_bytes)} free")
     return _DOT.join(parts)
 
@@ -98,9 +98,9 @@ def _describe_hosts(run: RecordedRun) -> str:
     parts = [", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")]
     each = " each" if len(names) > 1 else ""
     if first.cpus:
-        parts.append(f"{quantities.count_noun(first.cpus, 'CPU')}{each}")
+        parts.append(f"{quantities.display_count_with_noun(first.cpus, 'CPU')}{each}")
     if first.memory_bytes:
-        parts.append(f"{quantities.display_volume(first.memory_bytes)} memory{each}")
+        parts.append(f"{quantities.display_transferred_bytes(first.memory_bytes)} memory{each}")
     return _DOT.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
 
 
@@ -108,13 +108,11 @@ def _describe_tasks(run: RecordedRun) -> str:
     head = run.run_line
     if head.tasks is None:
         return ""
-    text = quantities.count_noun(run.tasks, "task")
+    text = quantities.display_count_with_noun(run.tasks, "task")
     if head.processes and head.threads:
-        text += (
-            f" ({quantities.count_noun(head.processes, 'process')} × {quantities.count_noun(head.threads, 'thread')})"
-        )
+        text += f" ({quantities.display_count_with_noun(head.processes, 'process')} × {quantities.display_count_with_noun(head.threads, 'thread')})"
     if head.nodes and head.nodes > 1:
-        text += f" on {quantities.count_noun(head.nodes, 'node')}"
+        text += f" on {quantities.display_count_with_noun(head.nodes, 'node')}"
     parts = [text]
     if head.launch and head.launch != "single":
         parts.append(escape_line(head.launch, 80))
@@ -140,7 +138,7 @@ def make_member_label(member_name: str) -> str:
 
 def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
     """A recorded value with the unit that its name tells."""
-    figure = to_number(recorded_value)
+    figure = convert_to_finite_number(recorded_value)
     if figure is None:
         if isinstance(recorded_value, bool):
             return "yes" if recorded_value else "no"
@@ -156,7 +154,7 @@ def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
         return str(quantities.display_operation_rate(figure))
     if member_name.endswith("bytes"):
         exact = f"{quantities.display_count(figure)}{quantities.NO_BREAK_SPACE}B"
-        return exact if figure < 1e5 else f"{quantities.display_volume(figure)} ({exact})"
+        return exact if figure < 1e5 else f"{quantities.display_transferred_bytes(figure)} ({exact})"
     if figure >= 0 and member_name.endswith("_ns"):
         return str(quantities.display_nanoseconds(figure))
     if figure >= 0 and (member_name.endswith("_s") or member_name == "seconds"):
@@ -215,7 +213,7 @@ def format_user_command(run: RecordedRun) -> str:
 
 def format_repeat_command(run: RecordedRun) -> str:
     """The command line that does this run again from the plan in the archive."""
-    return escape_line(f"sonde run {quote(str(run.folder / 'plan.json'))}", _SHELL_SAFE_LIMIT)
+    return escape_line(f"sonde run {quote_word(str(run.folder / 'plan.json'))}", _SHELL_SAFE_LIMIT)
 
 
 def format_plan(run: RecordedRun) -> Markup:

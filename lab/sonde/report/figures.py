@@ -8,7 +8,7 @@ from sonde.findings.sample_source import describe_sample_source
 from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
-from sonde.model.json_access import get_items, get_number, get_text
+from sonde.model.json_access import get_finite_number, get_items, get_text
 from sonde.model.lines import DirectionRates, TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -43,11 +43,15 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     if end is None:
         return ()
     planned = end.bytes.planned
-    of = f" of {quantities.display_volume(planned)} planned" if planned and planned != end.bytes.transferred else ""
+    of = (
+        f" of {quantities.display_transferred_bytes(planned)} planned"
+        if planned and planned != end.bytes.transferred
+        else ""
+    )
     odd = [(end.ops.short, "short"), (end.ops.failed, "failed"), (end.ops.retries, "retried")]
     extra = "".join(f", {quantities.display_count(n)} {name}" for n, name in odd if n)
     result = [
-        ("Transferred", f"{quantities.display_volume(end.bytes.transferred)}{of}"),
+        ("Transferred", f"{quantities.display_transferred_bytes(end.bytes.transferred)}{of}"),
         ("Operations", f"{quantities.display_count(end.ops.done)}{extra}"),
         ("Stopped by", escape_line(end.stopped_by, 40).replace("_", " ")),
         *_describe_cpu_time(phase),
@@ -56,8 +60,8 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     ]
     if end.verify and end.verify.checked_bytes:
         wrong = end.verify.mismatches
-        text = "all correct" if not wrong else quantities.count_noun(wrong, "mismatch")
-        result.append(("Verified", f"{quantities.display_volume(end.verify.checked_bytes)}, {text}"))
+        text = "all correct" if not wrong else quantities.display_count_with_noun(wrong, "mismatch")
+        result.append(("Verified", f"{quantities.display_transferred_bytes(end.verify.checked_bytes)}, {text}"))
     if end.wearout_ratio is not None:
         result.append(("Total over stonewall", f"{end.wearout_ratio:.2f}"))
     result.append(("Labels", ", ".join(escape_line(label, 60) for label in phase.begin.labels)))
@@ -77,7 +81,7 @@ def _describe_cpu_time(phase: PhaseRecord) -> Pairs:
     text = f"user {quantities.display_seconds(cpu.user_s)}, system {quantities.display_seconds(cpu.system_s)}{share}"
     if not cpu.bytes_per_system_s:
         return (("CPU", text),)
-    return (("CPU", text), ("Per system CPU second", str(quantities.display_volume(cpu.bytes_per_system_s))))
+    return (("CPU", text), ("Per system CPU second", str(quantities.display_transferred_bytes(cpu.bytes_per_system_s))))
 
 
 def _describe_balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
@@ -168,7 +172,7 @@ def _list_directions(directions: DirectionRates) -> tuple[FourTexts, ...]:
         (
             name,
             f"{quantities.display_count(rate.ops)} operations",
-            str(quantities.display_volume(rate.bytes)),
+            str(quantities.display_transferred_bytes(rate.bytes)),
             str(quantities.display_byte_rate(rate.bytes_per_s)),
         )
         for name, rate in rates
@@ -187,18 +191,18 @@ def list_streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts,
     rows: list[FourTexts] = []
     for index, stream in enumerate(recorded):
         plan = planned[index] if index < len(planned) else {}
-        rate, moved = get_number(stream, "bytes_per_s"), get_number(stream, "bytes")
+        rate, moved = get_finite_number(stream, "bytes_per_s"), get_finite_number(stream, "bytes")
         rows.append(
             (
                 escape_line(get_text(stream, "id") or get_text(plan, "id") or f"stream {index + 1}", 60),
                 escape_line(get_text(stream, "op") or get_text(plan, "op"), 40),
-                "" if moved is None else str(quantities.display_volume(moved)),
+                "" if moved is None else str(quantities.display_transferred_bytes(moved)),
                 "" if rate is None else str(quantities.display_byte_rate(rate)),
             )
         )
     clauses = []
     for name, phrase in (("overlap_s", "both at work for"), ("efficiency", "efficiency"), ("fairness", "fairness")):
-        value = next((v for holder in (result, *recorded) if (v := get_number(holder, name)) is not None), None)
+        value = next((v for holder in (result, *recorded) if (v := get_finite_number(holder, name)) is not None), None)
         if value is not None:
             clauses.append(f"{phrase} {quantities.display_seconds(value) if name == 'overlap_s' else f'{value:.2f}'}")
     return tuple(rows), ", ".join(clauses)

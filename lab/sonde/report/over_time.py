@@ -165,7 +165,7 @@ def _make_rate_tooltips(timeline: PhaseTimeline, rate_unit: str) -> list[ChartTo
             chosen = timeline.ops_per_s if rate_unit == "op/s" else timeline.bytes_per_s
             moved = sum(chosen[i] * (timeline.edges[i + 1] - timeline.edges[i]) for i in range(index, stop))
             rows.append(format_phase_rate(moved / max(stop_s - start_s, 1e-12), rate_unit == "op/s"))
-        rows.append(f"{quantities.count_noun(timeline.active[middle], 'task')} at work")
+        rows.append(f"{quantities.display_count_with_noun(timeline.active[middle], 'task')} at work")
         tips.append(ChartTooltip(start_s / total, stop_s / total, "\n".join(rows)))
     return tips
 

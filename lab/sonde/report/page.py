@@ -26,7 +26,7 @@ from sonde.findings.explanations import explain_finding
 from sonde.findings.irregularities import describe_irregularities
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary, assess_phase
 from sonde.model import quantities
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.model.escaping import escape_line
 from sonde.model.lines import Finding
 from sonde.model.run import RecordedRun
@@ -218,9 +218,7 @@ def _describe_number_counts(summary_rows: Sequence[SummaryRow]) -> str:
         return ""
     assessments = [row.summary.assessment for row in summary_rows]
     stored = sum(assessment.classification in STORAGE_CLASSIFICATIONS for assessment in assessments)
-    text = (
-        f"Of {quantities.count_noun(len(assessments), 'number')} {stored} {'is' if stored == 1 else 'are'} of storage"
-    )
+    text = f"Of {quantities.display_count_with_noun(len(assessments), 'number')} {stored} {'is' if stored == 1 else 'are'} of storage"
     counts = [
         (sum(assessment.validity == validity for assessment in assessments), validity)
         for validity in ("doubtful", "invalid")
@@ -260,7 +258,7 @@ def _list_alarms(run: RecordedRun) -> Iterable[str]:
     if run.status != "done":
         opening = _STATUS.get(run.status, f"The run ended as “{escape_line(run.status, 40)}”")
         text = escape_line(run.end.text, 600)
-        yield to_sentence(f"{opening}: {text}" if text else opening)
+        yield format_as_sentence(f"{opening}: {text}" if text else opening)
     yield from (escape_line(item, 400) for item in run.damage)
     names = [escape_line(phase.id, 60) for phase in run.phases if is_unfinished(phase)]
     if names:
@@ -268,7 +266,7 @@ def _list_alarms(run: RecordedRun) -> Iterable[str]:
         stored = {0: "", 1: "; the phase before it stands"}.get(finished, f"; the {finished} phases before it stand")
         yield f"Not finished: {', '.join(names)}{stored}."
     if run.end.files_left:
-        files = quantities.count_noun(run.end.files_left, "file")
+        files = quantities.display_count_with_noun(run.end.files_left, "file")
         yield f"{files} left behind: sonde clean on the target removes them."
 
 
@@ -279,7 +277,7 @@ def _make_summary_rows(
         if item.phase.begin.measured:
             css = choose_style_class(item.summary.classification)
             curve = render_sparkline(item.timeline, item.operations, css) if item.timeline else Markup("")
-            tasks = quantities.count_noun(run.tasks, "task")
+            tasks = quantities.display_count_with_noun(run.tasks, "task")
             yield SummaryRow(f"r{run_index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
 
 
@@ -323,8 +321,8 @@ def _make_finding_view(severity: str, phases_and_findings: Sequence[tuple[str, F
     return FindingView(
         severity=severity,
         id=escape_line(first.id, 60),
-        text=to_sentence(escape_line(first.text or first.id, 600)),
-        advice=to_sentence(escape_line(first.advice, 600)),
+        text=format_as_sentence(escape_line(first.text or first.id, 600)),
+        advice=format_as_sentence(escape_line(first.advice, 600)),
         explanation=explain_finding(first.id),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
         evidence=tuple(
@@ -341,7 +339,7 @@ def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, run_index: int, 
         anchor=f"r{run_index}p{phase_position}",
         position=phase_position,
         id=escape_line(phase.id, 80),
-        tasks=quantities.count_noun(run.tasks, "task"),
+        tasks=quantities.display_count_with_noun(run.tasks, "task"),
         summary=assessed.summary,
         tone=choose_style_class(assessed.summary.classification),
         measured=phase.begin.measured,
@@ -356,7 +354,7 @@ def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, run_index: int, 
         errors=tuple(format_error_line(line) for line in phase.errors[:20]),
         findings=(
             *(
-                (finding.severity, to_sentence(escape_line(finding.text or finding.id, 600)))
+                (finding.severity, format_as_sentence(escape_line(finding.text or finding.id, 600)))
                 for finding in phase.findings
             ),
             *(

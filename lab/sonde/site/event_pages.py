@@ -11,7 +11,7 @@ from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
 from sonde.model.event import Event
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.site.site_page import SitePage, get_history_page_path, make_page_link, make_site_page
 from sonde.trends.changes import Change
 from sonde.trends.nearby_events import find_nearby_events
@@ -43,7 +43,7 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
         if others:
             parts.append(Markup('<p class="note">{}</p>').format(Markup(" ").join(others)))
         lead = (
-            f"{counted(len(events), 'event')}: entered by people, from logs, and from differences between runs."
+            f"{format_count_with_noun(len(events), 'event')}: entered by people, from logs, and from differences between runs."
             if events
             else "The archive has no events; `sonde event add` and `sonde event scan` enter some."
         )

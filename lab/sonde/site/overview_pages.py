@@ -13,7 +13,7 @@ from sonde.charts.matrix import Field, render_matrix
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.site.baselines import BaselineRatio
 from sonde.site.site_page import SitePage, get_history_page_path, make_page_link, make_site_page
 from sonde.trends.comparison_text import format_change_percent
@@ -125,7 +125,7 @@ def _describe_baselines(entries: Iterable[HistoryEntry]) -> str:
 
 def _make_matrix_field(history_entry: HistoryEntry) -> Field:
     if history_entry.ratio is None:
-        return Field(0.0, False, counted(len(history_entry.history), "run"), history_entry.page_name)
+        return Field(0.0, False, format_count_with_noun(len(history_entry.history), "run"), history_entry.page_name)
     ratio = history_entry.ratio.rate_ratio
     return Field(ratio - 1, history_entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), history_entry.page_name)
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.escaping import escape_line
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.trends.comparison_text import format_history_rate
 
@@ -75,7 +75,7 @@ def _hash_rows(run_rows: Any) -> str:
 def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
     rows = [_make_table_row(row, reports) for row in reversed(page.rows.to_pylist())]
-    caption = f"{counted(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
+    caption = f"{format_count_with_noun(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
     section = StudySection("List", [f"{caption}."], [render_html_table(_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
     return make_site_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
@@ -129,4 +129,6 @@ def build_run_index(pages: Sequence[RunListPage], complaints: Sequence[str]) -> 
     section = StudySection(
         "Lists", sentences, [render_html_table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)]
     )
-    return make_site_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])
+    return make_site_page(
+        "runs.html", "Runs", f"{format_count_with_noun(total, 'run')} in the archive.", sections=[section]
+    )

@@ -60,9 +60,9 @@ class SiteFolder:
     def open_site(cls, site_root: Path) -> SiteFolder:
         """Opens an absent or empty folder, or a site. Raises UserError for a folder with other files."""
         try:
-            with ConfinedDirectory.open(site_root, create=True) as directory:
-                manifest = directory.read_json(MANIFEST, trusted_only=True)
-                if manifest is None and directory.names():
+            with ConfinedDirectory.open(site_root, create_if_absent=True) as directory:
+                manifest = directory.read_json_file(MANIFEST, trusted_only=True)
+                if manifest is None and directory.list_names():
                     raise UserError(
                         f"{site_root} holds files that are no site of Sonde; name an empty or a new folder."
                     )
@@ -85,7 +85,10 @@ class SiteFolder:
         """Removes pages that were not named since `open`, and writes the manifest."""
         for name in sorted(set(self._old) - set(self._new)):
             folder, _, file = name.rpartition("/")
-            with suppress(OSError, ValueError), ConfinedDirectory.beneath(self.root, self.root / folder) as directory:
+            with (
+                suppress(OSError, ValueError),
+                ConfinedDirectory.open_beneath(self.root, self.root / folder) as directory,
+            ):
                 directory.remove_file(file, missing_ok=True)
             self.removed.append(name)
         self._write_manifest(self._new)
@@ -97,14 +100,14 @@ class SiteFolder:
     def _write_manifest(self, pages: dict[str, str]) -> None:
         try:
             with ConfinedDirectory.open(self.root) as directory:
-                directory.write_json(MANIFEST, {"schema": _FORMAT, "pages": pages})
+                directory.write_json_file(MANIFEST, {"schema": _FORMAT, "pages": pages})
         except OSError as error:
             raise self._make_write_error(error) from None
 
     def _has_file(self, file_name: str) -> bool:
         folder, _, file = file_name.rpartition("/")
         try:
-            with ConfinedDirectory.beneath(self.root, self.root / folder) as directory:
+            with ConfinedDirectory.open_beneath(self.root, self.root / folder) as directory:
                 return directory.has_file(file)
         except (OSError, ValueError):
             return False
@@ -117,7 +120,10 @@ class SiteFolder:
                     with root.replace_file(file) as stream:
                         stream.write(content)
                     return
-                with root.enter(folder, create=True) as directory, directory.replace_file(file) as stream:
+                with (
+                    root.open_subdirectory(folder, create_if_absent=True) as directory,
+                    directory.replace_file(file) as stream,
+                ):
                     stream.write(content)
         except OSError as error:
             raise self._make_write_error(error) from None

@@ -90,11 +90,11 @@ class _SiteHandler(BaseHTTPRequestHandler):
         folder, _, file = page_name.rpartition("/")
         try:
             with ConfinedDirectory.open(self.folder) as directory:
-                manifest = directory.read_json(MANIFEST, trusted_only=True) or {}
+                manifest = directory.read_json_file(MANIFEST, trusted_only=True) or {}
             if page_name not in manifest.get("pages", {}):
                 return None
             with (
-                ConfinedDirectory.beneath(self.folder, self.folder / folder) as directory,
+                ConfinedDirectory.open_beneath(self.folder, self.folder / folder) as directory,
                 directory.open_file(file) as stream,
             ):
                 return stream.read()

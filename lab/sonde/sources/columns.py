@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.documents import parse_toml
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 from sonde.model.units import parse_bytes, parse_duration, parse_rate
 
@@ -64,7 +64,7 @@ class ColumnMap:
                 if column not in header:
                     raise UserError(
                         f'{location} has no column "{column}" for {meaning}; it has {", ".join(header)}.'
-                        f"{suggest_name(column, header)}"
+                        f"{suggest_close_name(column, header)}"
                     )
 
 
@@ -109,7 +109,7 @@ def _build_column_map(
         if meaning not in MEANINGS:
             raise UserError(
                 f'{location}: "{meaning}" is not something a column can mean; known are {", ".join(MEANINGS)}.'
-                f"{suggest_name(meaning, MEANINGS)}"
+                f"{suggest_close_name(meaning, MEANINGS)}"
             )
     for meaning, value in column_settings.items():
         column_names, unit = _parse_column_and_unit(meaning, value, location)

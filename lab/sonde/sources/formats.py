@@ -58,7 +58,7 @@ def identify_format(text: str) -> ResultFormat | None:
 def read_result_text(path: Path) -> str:
     """The text of a result file. Raises UserError when it is too large or cannot be read."""
     try:
-        return read_limited_text(path, MAX_OUTPUT_BYTES, errors="replace")
+        return read_limited_text(path, MAX_OUTPUT_BYTES, decode_errors="replace")
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise UserError(

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.configuration import find_archive_setting
-from sonde.model.confined_files import ConfinedDirectory, is_part, is_trusted
+from sonde.model.confined_files import ConfinedDirectory, is_owned_by_user_or_root, is_unfinished_file
 from sonde.model.errors import MachineError, RecordError
 from sonde.model.history_key import read_site_facts
-from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records, read_record_from
-from sonde.model.units import counted
+from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records, read_record_from_open_file
+from sonde.model.units import format_count_with_noun
 from sonde.store import owner, tables
 from sonde.store.shards import (
     format_month_folder,
@@ -94,7 +94,7 @@ class Draft:
 
     def claim_for_processes(self, *process_ids: int) -> None:
         """Says which processes are at work, so that nobody finishes the run while they are."""
-        with ConfinedDirectory.beneath(self.folder.parent, self.folder) as directory:
+        with ConfinedDirectory.open_beneath(self.folder.parent, self.folder) as directory:
             owner.claim_directory(directory, [os.getpid(), *process_ids])
 
 
@@ -122,10 +122,10 @@ class Archive:
         complete = {"id": run_id, "started": started, "site": read_site_facts(), **read_own_job(), **facts}
         try:
             with (
-                ConfinedDirectory.open(self.root, create=True) as root,
+                ConfinedDirectory.open(self.root, create_if_absent=True) as root,
                 root.create_directory(folder.name) as directory,
             ):
-                directory.write_json(_FACTS, complete)
+                directory.write_json_file(_FACTS, complete)
                 directory.write_text(PLAN, plan_text)
                 owner.claim_directory(directory, [os.getpid()])
         except OSError as reason:
@@ -137,7 +137,7 @@ class Archive:
     def commit_run(self, draft: Draft, reader: RecordReader, exit_code: int | None, stderr_text: str) -> Path:
         """Completes a run and makes it visible. Returns its folder."""
         try:
-            with self._open_root() as root, root.enter(draft.folder.name) as directory:
+            with self._open_root() as root, root.open_subdirectory(draft.folder.name) as directory:
                 self._complete_run(root, directory, draft, reader, exit_code, stderr_text)
         except OSError as reason:
             raise MachineError(
@@ -160,25 +160,25 @@ class Archive:
     ) -> bool:
         """`commit`; false when somebody else found the run complete and made it visible first. Raises OSError."""
         tables.write_tables(run_directory, draft.id, reader, draft.facts)
-        if run_directory.has_file(MESSAGES) and run_directory.read_status_of(MESSAGES).st_size == 0:
+        if run_directory.has_file(MESSAGES) and run_directory.read_entry_status(MESSAGES).st_size == 0:
             run_directory.remove_file(MESSAGES)
-        for name in run_directory.names():
-            if is_part(name):
+        for name in run_directory.list_names():
+            if is_unfinished_file(name):
                 run_directory.remove_file(name, missing_ok=True)
             elif run_directory.has_file(name):
                 run_directory.sync_file(name)
-        run_directory.write_json(
+        run_directory.write_json_file(
             SUMMARY, build_summary_document(reader, draft.facts, exit_code, stderr_text, run_directory.path)
         )
         # From here on the run is complete: whoever finds it without an owner may make it visible.
         for name in (_FACTS, owner.NAME):
             run_directory.remove_file(name, missing_ok=True)
-        run_directory.sync()
+        run_directory.sync_entries()
         return self._make_run_visible(archive_directory, run_directory, draft.id)
 
     def publish_run(self, run_folder: Path, run_id: str) -> Path:
         """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
-        with self._open_root() as root, root.enter(run_folder.name) as directory:
+        with self._open_root() as root, root.open_subdirectory(run_folder.name) as directory:
             self._make_run_visible(root, directory, run_id)
         return locate_run_folder(self.root, run_id)
 
@@ -186,28 +186,28 @@ class Archive:
         self, archive_directory: ConfinedDirectory, run_directory: ConfinedDirectory, run_id: str
     ) -> bool:
         """`publish`; false when somebody found the folder complete and was faster."""
-        with archive_directory.enter(format_month_folder(run_id), create=True) as month:
+        with archive_directory.open_subdirectory(format_month_folder(run_id), create_if_absent=True) as month:
             first = True
-            run_directory.share()
+            run_directory.apply_umask_permissions()
             try:
-                archive_directory.rename(run_directory.path.name, month, run_id)
+                archive_directory.rename_entry(run_directory.path.name, month, run_id)
             except FileNotFoundError:
-                with month.enter(run_id) as run:
+                with month.open_subdirectory(run_id) as run:
                     if not run.has_file(SUMMARY):
                         raise
                 first = False
-            month.sync()
-            archive_directory.sync()
+            month.sync_entries()
+            archive_directory.sync_entries()
         return first
 
     def remove_run(self, run_folder: Path) -> None:
         """Takes a run out of the archive: it disappears at once, then its files go."""
         aside = f"{_REMOVED}{run_folder.name}-{secrets.token_hex(2)}"
         try:
-            with self._open_root() as root, ConfinedDirectory.beneath(self.root, run_folder.parent) as parent:
-                parent.enter(run_folder.name).close()  # refuses a link
-                parent.rename(run_folder.name, root, aside)
-                root.remove_tree(aside, last=(SUMMARY,))
+            with self._open_root() as root, ConfinedDirectory.open_beneath(self.root, run_folder.parent) as parent:
+                parent.open_subdirectory(run_folder.name).close()  # refuses a link
+                parent.rename_entry(run_folder.name, root, aside)
+                root.remove_tree(aside, files_removed_last=(SUMMARY,))
         except FileNotFoundError:
             return  # somebody else has removed it at the same time
         except (OSError, ValueError) as reason:
@@ -229,12 +229,12 @@ class Archive:
         recovered: list[Path] = []
         foreign = 0
         with suppress(OSError), self._open_root() as root:
-            for name in root.names():
+            for name in root.list_names():
                 if not name.startswith((_INCOMING, _REMOVED, IMPORTING)):
                     continue
                 # Somebody else recovers it, or nobody may: it stays where it is.
-                with suppress(OSError, MachineError), root.enter(name) as directory:
-                    if not is_trusted(directory.status()):
+                with suppress(OSError, MachineError), root.open_subdirectory(name) as directory:
+                    if not is_owned_by_user_or_root(directory.read_own_status()):
                         foreign += not owner.is_recent(directory)
                     elif name.startswith(_INCOMING):
                         recovered += self._recover_run(root, directory, name)
@@ -242,7 +242,7 @@ class Archive:
                         _finish_removal(root, directory, name)
         if foreign:
             self.report(
-                f"The archive {self.root} has {counted(foreign, 'unfinished run')} of other users, which were left"
+                f"The archive {self.root} has {format_count_with_noun(foreign, 'unfinished run')} of other users, which were left"
                 " alone; a command of their owner finishes them."
             )
         return recovered
@@ -251,7 +251,7 @@ class Archive:
         self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
     ) -> list[Path]:
         run_id = parse_run_id(folder_name)
-        if draft_directory.has_file(SUMMARY, trusted_only=True) and not draft_directory.has(owner.NAME):
+        if draft_directory.has_file(SUMMARY, trusted_only=True) and not draft_directory.has_entry(owner.NAME):
             return (
                 [locate_run_folder(self.root, run_id)]
                 if self._make_run_visible(archive_directory, draft_directory, run_id)
@@ -271,9 +271,9 @@ class Archive:
         under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
         new_name = f"{_INCOMING}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
         owner.claim_directory(draft_directory, [os.getpid()])
-        archive_directory.rename(folder_name, archive_directory, new_name)
-        ours = archive_directory.enter(new_name)
-        if not os.path.samestat(ours.status(), draft_directory.status()):
+        archive_directory.rename_entry(folder_name, archive_directory, new_name)
+        ours = archive_directory.open_subdirectory(new_name)
+        if not os.path.samestat(ours.read_own_status(), draft_directory.read_own_status()):
             ours.close()
             raise FileNotFoundError(folder_name)  # another user put another directory there
         owner.claim_directory(ours, [os.getpid()])
@@ -282,24 +282,24 @@ class Archive:
     def _recover_incoming_run(
         self, archive_directory: ConfinedDirectory, incoming_directory: ConfinedDirectory, run_id: str
     ) -> list[Path]:
-        stages = [name for name in incoming_directory.names() if _STAGE.fullmatch(name)]
-        if stages and not incoming_directory.has(RECORD):
+        stages = [name for name in incoming_directory.list_names() if _STAGE.fullmatch(name)]
+        if stages and not incoming_directory.has_entry(RECORD):
             records = []
             for name in stages:
                 with incoming_directory.open_file(name, trusted_only=True) as file:
                     records.append(file.read())
             incoming_directory.write_bytes(RECORD, merge_stage_records(records, [0.0] * len(records)))
-        facts = incoming_directory.read_json(_FACTS, trusted_only=True)
+        facts = incoming_directory.read_json_file(_FACTS, trusted_only=True)
         draft = Draft(run_id, incoming_directory.path, facts or {"id": run_id})
-        if not incoming_directory.has(RECORD):
-            archive_directory.remove_tree(incoming_directory.path.name, last=(owner.NAME,))
+        if not incoming_directory.has_entry(RECORD):
+            archive_directory.remove_tree(incoming_directory.path.name, files_removed_last=(owner.NAME,))
             return []
         with incoming_directory.open_file(RECORD, trusted_only=True) as file:
-            reader = read_record_from(file)
+            reader = read_record_from_open_file(file)
         code = reader.end.exit_code if reader.end else None
         text = reader.end.text if reader.end else "The run was lost: its processes were killed before it ended."
         # Its writer died between the summary and the end.
-        if summary := incoming_directory.read_json(SUMMARY, trusted_only=True):
+        if summary := incoming_directory.read_json_file(SUMMARY, trusted_only=True):
             draft = replace(draft, facts=summary)
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
         completed = self._complete_run(archive_directory, incoming_directory, draft, reader, code, text)
@@ -309,10 +309,10 @@ class Archive:
         """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
         folders = []
         with suppress(OSError), self._open_root() as root:
-            for name in root.names():
+            for name in root.list_names():
                 if name.startswith(_INCOMING):
-                    with suppress(OSError), root.enter(name) as directory:
-                        facts = directory.read_json(_FACTS, trusted_only=True) or {}
+                    with suppress(OSError), root.open_subdirectory(name) as directory:
+                        facts = directory.read_json_file(_FACTS, trusted_only=True) or {}
                         if facts.get("group") == run_group and owner.has_live_writer_here(directory):
                             folders.append(self.root / name)
         return folders
@@ -367,7 +367,7 @@ def _is_ours(
     return (
         archive_directory.is_protected_from_others()
         or any(parent_directory.has_file(name, trusted_only=True) for name in mark_files)
-        or not parent_directory.names()
+        or not parent_directory.list_names()
     )
 
 
@@ -379,4 +379,4 @@ def _finish_removal(
     if folder_name.startswith(IMPORTING) and owner.may_have_live_writer(parent_directory):
         return
     if _is_ours(archive_directory, parent_directory, (last,)):
-        archive_directory.remove_tree(folder_name, last=(last,))
+        archive_directory.remove_tree(folder_name, files_removed_last=(last,))

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import append_file, open_file
+from sonde.model.confined_files import open_file, open_file_to_append
 from sonde.model.errors import EventError, MachineError
 from sonde.model.event import Event
-from sonde.model.event.event import MAX_EVENTS_BYTES, parse_event_lines, sort_events
+from sonde.model.event.event import MAX_EVENTS_BYTES, parse_event_lines, sort_events_by_time
 
 EVENTS_FILE = "events.ndjson"
 _MAX_ID = 60
@@ -26,7 +26,7 @@ def read_archive_events(archive_root: Path) -> list[Event]:
             content = file.read(MAX_EVENTS_BYTES + 1)
         if len(content) > MAX_EVENTS_BYTES:
             raise EventError(f"{path} is larger than {MAX_EVENTS_BYTES >> 20} MiB; that cannot be a file of events.")
-        return sort_events(parse_event_lines(content.decode("utf-8"), path), path)
+        return sort_events_by_time(parse_event_lines(content.decode("utf-8"), path), path)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as reason:
@@ -46,7 +46,7 @@ def add_archive_events(archive_root: Path, event_documents: Iterable[Mapping[str
             raise EventError(f'{path} has an event with the id "{event.id}" already; give this one another with --id.')
         ids.add(event.id)
     try:
-        with append_file(path) as file:
+        with open_file_to_append(path) as file:
             file.write("".join(lines).encode())
     except OSError as error:
         raise MachineError(f"{path} cannot be written: {error.strerror}.") from None

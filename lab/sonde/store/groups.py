@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import ConfinedDirectory, read_json
-from sonde.model.errors import MachineError, UserError, suggest_name
+from sonde.model.confined_files import ConfinedDirectory, read_json_file
+from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.store.shards import EXPERIMENTS
 
 SCHEMA = "sonde-group/1"
@@ -42,12 +42,12 @@ def write_group_request(archive_root: Path, group_name: str, request_document: M
     folder = locate_group_folder(archive_root, check_group_name(group_name))
     try:
         with (
-            ConfinedDirectory.open(archive_root, create=True) as archive,
-            archive.enter(EXPERIMENTS, create=True) as experiments,
-            experiments.enter(group_name, create=True) as directory,
+            ConfinedDirectory.open(archive_root, create_if_absent=True) as archive,
+            archive.open_subdirectory(EXPERIMENTS, create_if_absent=True) as experiments,
+            experiments.open_subdirectory(group_name, create_if_absent=True) as directory,
         ):
-            directory.write_json(NAME, {"schema": SCHEMA, "group": group_name, **request_document})
-            experiments.sync()
+            directory.write_json_file(NAME, {"schema": SCHEMA, "group": group_name, **request_document})
+            experiments.sync_entries()
     except OSError as reason:
         raise MachineError(
             f"The archive {archive_root} cannot be written: {reason.strerror}; name another with --archive DIR."
@@ -72,13 +72,13 @@ def read_group_request(archive_root: Path, group_reference: str) -> dict[str, An
         )
     if not matching:
         raise UserError(
-            f'There is no experiment "{group_reference}" in the archive {archive_root}.{suggest_name(group_reference, group_names)}'
+            f'There is no experiment "{group_reference}" in the archive {archive_root}.{suggest_close_name(group_reference, group_names)}'
         )
     if len(matching) > 1:
         raise UserError(
             f'"{group_reference}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of the name.'
         )
-    document = read_json(locate_group_folder(archive_root, matching[0]) / NAME)
+    document = read_json_file(locate_group_folder(archive_root, matching[0]) / NAME)
     if document is None or document.get("schema") != SCHEMA:
         raise UserError(
             f"{locate_group_folder(archive_root, matching[0]) / NAME} cannot be read as an experiment that was run."
@@ -103,7 +103,7 @@ def remove_empty_groups(archive_root: Path) -> None:
             with (
                 suppress(OSError),
                 ConfinedDirectory.open(archive_root) as archive,
-                archive.enter(EXPERIMENTS) as experiments,
+                archive.open_subdirectory(EXPERIMENTS) as experiments,
             ):
                 experiments.remove_tree(group)
 

@@ -55,7 +55,7 @@ def add_imported_runs(
     try:
         for run in imported_runs:
             done += 1
-            run_id = run.id()
+            run_id = run.make_run_id()
             if run_id in run_ids or locate_run_folder(archive.root, run_id).exists():
                 added.duplicates += 1
             else:
@@ -82,11 +82,11 @@ def _publish_runs(
         return []
     # One folder with an owner holds all of them: when we are killed it is found by its name and taken away.
     aside = f"{IMPORTING}{secrets.token_hex(6)}"
-    with ConfinedDirectory.open(archive.root, create=True) as root, root.create_directory(aside) as directory:
+    with ConfinedDirectory.open(archive.root, create_if_absent=True) as root, root.create_directory(aside) as directory:
         try:
             owner.claim_directory(directory, [os.getpid()])
             for run in imported_runs:
-                with directory.create_directory(run.id()) as folder:
+                with directory.create_directory(run.make_run_id()) as folder:
                     with folder.create_file(SUMMARY) as file:
                         file.write(format_json_file(_make_summary_of_imported_run(run, source_facts)).encode())
                     if original_file is not None:
@@ -97,26 +97,28 @@ def _publish_runs(
                             shutil.copyfileobj(content, file, 1 << 20)
             _sync_file_system(directory)
             return [
-                _move_run_to_month(root, directory, run.id(), locate_run_folder(archive.root, run.id()))
+                _move_run_to_month(
+                    root, directory, run.make_run_id(), locate_run_folder(archive.root, run.make_run_id())
+                )
                 for run in imported_runs
             ]
         finally:
             with suppress(OSError):
-                root.remove_tree(aside, last=(owner.NAME,))
+                root.remove_tree(aside, files_removed_last=(owner.NAME,))
 
 
 def _move_run_to_month(
     archive_directory: ConfinedDirectory, staging_directory: ConfinedDirectory, run_id: str, final_folder: Path
 ) -> Path:
     with (
-        archive_directory.enter(final_folder.parent.name, create=True) as month,
-        staging_directory.enter(run_id) as folder,
+        archive_directory.open_subdirectory(final_folder.parent.name, create_if_absent=True) as month,
+        staging_directory.open_subdirectory(run_id) as folder,
     ):
-        folder.share()
+        folder.apply_umask_permissions()
         try:
-            staging_directory.rename(run_id, month, final_folder.name)
+            staging_directory.rename_entry(run_id, month, final_folder.name)
         except OSError:
-            with month.enter(final_folder.name) as run:
+            with month.open_subdirectory(final_folder.name) as run:
                 if not run.has_file(SUMMARY):  # else somebody imported the same at the same time
                     raise
     return final_folder
@@ -132,7 +134,7 @@ def _make_summary_of_imported_run(imported_run: ImportedRun, source_facts: Mappi
     """The run.json of an imported run: that of a measurement, with `source_facts` and without a record."""
     return {
         "schema": SCHEMA,
-        "id": imported_run.id(),
+        "id": imported_run.make_run_id(),
         "source": {"tool": imported_run.tool, **source_facts},
         "started": imported_run.started.astimezone(UTC).isoformat(),
         "plan": {"id": imported_run.name, "title": imported_run.title or imported_run.name},
@@ -147,7 +149,7 @@ def _make_summary_of_imported_run(imported_run: ImportedRun, source_facts: Mappi
         "tasks": imported_run.tasks,
         "nodes": imported_run.nodes,
         "command": imported_run.command,
-        "history": {"version": HASH_VERSION, **imported_run.key()},
+        "history": {"version": HASH_VERSION, **imported_run.make_shared_key()},
         "experiment": dict(imported_run.experiment),
         "context": dict(imported_run.context),
         "phases": [_phase_to_json(phase) for phase in imported_run.phases],

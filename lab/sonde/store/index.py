@@ -122,7 +122,7 @@ class Index:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
         with suppress(OSError), self._enter_index_folder(index_folder) as folder:
-            for name in folder.names() if folder.is_protected_from_others() else ():
+            for name in folder.list_names() if folder.is_protected_from_others() else ():
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
                 part = kind.removesuffix(".parquet")
@@ -176,7 +176,7 @@ class Index:
             for part, name in written.items():
                 with folder.replace_file(name) as file:
                     parquet.write_table(tables[part], file, **WRITING)
-            for old in folder.names():
+            for old in folder.list_names():
                 if old.startswith(f"{shard_name}~") and old.endswith(".parquet") and old not in written.values():
                     folder.remove_file(old, missing_ok=True)
 
@@ -192,7 +192,7 @@ class Index:
         name = f".{secrets.token_hex(6)}.clock"
         with suppress(OSError), self._open_index_folder() as folder:
             folder.create_file(name).close()
-            now = folder.read_status_of(name).st_mtime_ns
+            now = folder.read_entry_status(name).st_mtime_ns
             folder.remove_file(name, missing_ok=True)
             return now
         return time.time_ns()
@@ -208,7 +208,7 @@ class Index:
         if self._folder is None:
             for path in self._list_index_folders():
                 with suppress(OSError), self._enter_index_folder(path, create_if_absent=True) as folder:
-                    folder.close_to_others()
+                    folder.remove_write_permission_of_others()
                     if folder.is_protected_from_others() and os.access(path, os.W_OK | os.X_OK):
                         self._folder = path
                         break
@@ -232,10 +232,10 @@ class Index:
         folder = ConfinedDirectory.open(base, create_if_absent and base != self._root)
         for name in parts:
             with folder:
-                if create_if_absent and not folder.has(name):
+                if create_if_absent and not folder.has_entry(name):
                     with suppress(FileExistsError):
                         folder.create_directory(name).close()
-                folder = folder.enter(name)
+                folder = folder.open_subdirectory(name)
         return folder
 
 

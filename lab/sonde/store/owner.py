@@ -24,12 +24,12 @@ _SILENCE_S = 6 * 3600.0
 def claim_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
     """Says that these processes of this machine are at work in the directory."""
     processes = [{"pid": pid, "start": _start_of(pid)} for pid in process_ids]
-    run_directory.write_json(NAME, {"host": socket.gethostname(), "processes": processes})
+    run_directory.write_json_file(NAME, {"host": socket.gethostname(), "processes": processes})
 
 
 def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
     """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
-    owner: Any = run_directory.read_json(NAME, trusted_only=True)
+    owner: Any = run_directory.read_json_file(NAME, trusted_only=True)
     try:
         host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]
     except (ValueError, KeyError, TypeError):
@@ -41,7 +41,7 @@ def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
 
 def has_live_writer_here(directory: ConfinedDirectory) -> bool:
     """True when processes of this machine are still writing there, for certain."""
-    owner: Any = directory.read_json(NAME, trusted_only=True)
+    owner: Any = directory.read_json_file(NAME, trusted_only=True)
     try:
         return owner["host"] == socket.gethostname() and any(
             process["start"] is not None and _start_of(int(process["pid"])) == process["start"]
@@ -54,10 +54,10 @@ def has_live_writer_here(directory: ConfinedDirectory) -> bool:
 
 def is_recent(directory: ConfinedDirectory) -> bool:
     """Whether the directory or a file in it changed within the last six hours."""
-    latest = directory.status().st_mtime
-    for name in directory.names():
+    latest = directory.read_own_status().st_mtime
+    for name in directory.list_names():
         with suppress(FileNotFoundError):
-            latest = max(latest, directory.read_status_of(name).st_mtime)
+            latest = max(latest, directory.read_entry_status(name).st_mtime)
     return time.time() - latest < _SILENCE_S
 
 

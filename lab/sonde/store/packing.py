@@ -63,7 +63,7 @@ def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: Step) -
     file that could not be read or is no regular file. Raises MachineError when `pack_file` cannot be written."""
     complaints: list[str] = []
     try:
-        with replace_file(pack_file, create=True) as file, _open_pack_writer(pack_file, file) as add:
+        with replace_file(pack_file, create_directory=True) as file, _open_pack_writer(pack_file, file) as add:
             for done, folder in enumerate(run_folders):
                 for name, content in _iterate_run_files(folder, complaints):
                     add(f"{folder.name}/{name}", content)
@@ -78,9 +78,9 @@ def _iterate_run_files(
 ) -> Iterator[tuple[str, BinaryIO]]:
     """Name and content of the regular files of a run; links are not followed. `complaint_end` ends each complaint."""
     try:
-        with open_shard_of_run(run_folder) as shard, shard.enter(run_folder.name) as directory:
-            for name in directory.names():
-                if name.startswith(".") or stat.S_ISDIR(directory.read_status_of(name).st_mode):
+        with open_shard_of_run(run_folder) as shard, shard.open_subdirectory(run_folder.name) as directory:
+            for name in directory.list_names():
+                if name.startswith(".") or stat.S_ISDIR(directory.read_entry_status(name).st_mode):
                     continue
                 try:
                     content = directory.open_file(name)
@@ -89,7 +89,7 @@ def _iterate_run_files(
                     continue
                 with content:
                     status = os.fstat(content.fileno())
-                    if status.st_nlink > 1 and status.st_uid != directory.status().st_uid:
+                    if status.st_nlink > 1 and status.st_uid != directory.read_own_status().st_uid:
                         complaints.append(f"{run_folder / name} is a link to a file of another user; {complaint_end}.")
                         continue
                     yield name, content
@@ -192,7 +192,7 @@ class _IncomingRuns:
     def _begin_run(self, run: str) -> None:
         self._run = run
         try:
-            with ConfinedDirectory.open(self._archive.root, create=True) as root:
+            with ConfinedDirectory.open(self._archive.root, create_if_absent=True) as root:
                 self._directory = root.create_directory(f".incoming-{run}~{secrets.token_hex(3)}")
             owner.claim_directory(self._directory, [os.getpid()])
         except OSError as reason:
@@ -224,10 +224,10 @@ class _IncomingRuns:
                 )
             self.discard_current_run()
             return
-        for name in directory.names():
+        for name in directory.list_names():
             directory.sync_file(name)
         directory.remove_file(owner.NAME)
-        directory.sync()
+        directory.sync_entries()
         self._brought.added.append(self._archive.publish_run(folder, run))
         self._close_run()
 
@@ -235,7 +235,7 @@ class _IncomingRuns:
         """What there is of the current run is not wanted."""
         if self._directory is not None:
             with suppress(OSError), ConfinedDirectory.open(self._archive.root) as root:
-                root.remove_tree(self._directory.path.name, last=(owner.NAME,))
+                root.remove_tree(self._directory.path.name, files_removed_last=(owner.NAME,))
         self._close_run()
 
     def _close_run(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.model.confined_files import ConfinedDirectory, is_trusted
+from sonde.model.confined_files import ConfinedDirectory, is_owned_by_user_or_root
 
 REPORTS = "reports"
 EXPERIMENTS = "experiments"  # a folder for each experiment that was run, see `groups`
@@ -54,7 +54,7 @@ def open_shard_of_run(run_folder: Path) -> ConfinedDirectory:
     if not _MONTH.fullmatch(run_folder.parent.name):
         return ConfinedDirectory.open(run_folder.parent)
     with ConfinedDirectory.open(run_folder.parent.parent) as root:
-        return root.enter(run_folder.parent.name)
+        return root.open_subdirectory(run_folder.parent.name)
 
 
 def read_shard_stamps(archive_root: Path) -> dict[str, int]:
@@ -91,7 +91,7 @@ def _is_directory(directory_entry: os.DirEntry[str]) -> bool:
     does not count: it could lead to runs that only the caller may read."""
     return directory_entry.is_dir(follow_symlinks=False) or (
         directory_entry.is_symlink()
-        and is_trusted(directory_entry.stat(follow_symlinks=False))
+        and is_owned_by_user_or_root(directory_entry.stat(follow_symlinks=False))
         and directory_entry.is_dir()
     )
 

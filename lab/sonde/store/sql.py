@@ -23,7 +23,7 @@ import pyarrow.parquet as parquet
 
 from sonde.model.confined_files import open_file
 from sonde.model.errors import UserError
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store import index, tables
 from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
@@ -171,7 +171,9 @@ def _define_tables(
                 continue
             if not files:
                 raise UserError(f"There is no run, or none like that, so no table {name} either; `sonde list` shows.")
-            raise UserError(f"None of the {counted(len(files), 'run')} that are meant has a table {name}.")
+            raise UserError(
+                f"None of the {format_count_with_noun(len(files), 'run')} that are meant has a table {name}."
+            )
         source = f"read_parquet([{', '.join(map(_quote_sql, present))}], union_by_name = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # nosec B608 # names of _FILES
         opened += present

@@ -14,14 +14,14 @@ from sonde.findings.read_source import find_all_disagreements
 from sonde.findings.target_operations import read_target_operations
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
-from sonde.model.errors import RecordError, to_sentence
+from sonde.model.errors import RecordError, format_as_sentence
 from sonde.model.history_key import compute_run_key
 from sonde.model.lines import Rate
 from sonde.model.parents import TargetParents
 from sonde.model.plan_hash import HASH_VERSION
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.simulation import is_simulated_document
 
 SCHEMA = "sonde-run/2"
@@ -59,7 +59,7 @@ def build_summary_document(
 ) -> dict[str, Any]:
     """The document run.json. `facts` are what the lab knows next to the record; they come first. `run_folder` has the
     telemetry of the run."""
-    run, end, recorded_run = reader.run, reader.end, to_recorded_run(reader, run_folder, facts)
+    run, end, recorded_run = reader.run, reader.end, make_recorded_run(reader, run_folder, facts)
     host = reader.nodes[0].host if reader.nodes else ""
     kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
@@ -106,7 +106,7 @@ def classify_for_tables(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
     return {
         "classification": classification.value,
         **({"modeled_classification": classify_in_model(run, phase)[0].value} if is_simulated else {}),
-        "classification_text": to_plain_spaces(to_sentence(because)),
+        "classification_text": replace_no_break_spaces(format_as_sentence(because)),
         "validity": determine_phase_validity(run, phase),
     }
 
@@ -114,7 +114,9 @@ def classify_for_tables(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
 def _select_used_parents(run: RecordedRun) -> TargetParents:
     """Those of the targets that the record names."""
     lines = [phase.targets for phase in run.phases if phase.targets]
-    return run.parents.restrict_to({operation.target for line in lines for operation in read_target_operations(line)})
+    return run.parents.restrict_to_targets(
+        {operation.target for line in lines for operation in read_target_operations(line)}
+    )
 
 
 def _find_last_time(reader: RecordReader) -> float | None:

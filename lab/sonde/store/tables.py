@@ -13,7 +13,7 @@ from sonde.findings.target_operations import read_target_operations
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.store.summary import classify_for_tables
 
 PHASES, SERIES, TASKS, TARGETS = "phases.parquet", "series.parquet", "tasks.parquet", "targets.parquet"
@@ -35,7 +35,7 @@ def write_tables(
     directory: ConfinedDirectory, run_id: str, reader: RecordReader, facts: Mapping[str, Any] | None = None
 ) -> None:
     """Writes the files into `directory`; that of targets only where the record knows any. `facts`: of run.json."""
-    run = to_recorded_run(reader, directory.path, facts)
+    run = make_recorded_run(reader, directory.path, facts)
     phases = run.phases
     rows = ([{**_make_phase_row(run_id, phase), **classify_for_tables(run, phase)}] for phase in phases)
     _write_parquet_table(directory, PHASES, _define_phase_columns(), rows)
@@ -219,7 +219,10 @@ def _make_target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list
     rows = []
     for operation in read_target_operations(phase.targets) if phase.targets else ():
         row: dict[str, Any] = {"run": run_id, "phase": phase.id, **vars(operation)}
-        row |= {"server": run.parents.find_server(operation.target), "unit": run.parents.find_unit(operation.target)}
+        row |= {
+            "server": run.parents.find_server_of_target(operation.target),
+            "unit": run.parents.find_unit_of_target(operation.target),
+        }
         rows.append(row | {"bytes_per_s": operation.bytes / seconds if seconds else None})
     return rows
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import format_json_file, read_json
+from sonde.model.confined_files import format_json_file, read_json_file
 from sonde.model.errors import MachineError, UserError
 from sonde.store.shards import open_shard_of_run
 
@@ -35,15 +35,15 @@ def check_tag(tag: str) -> str:
 
 def read_tags(run_folder: Path) -> list[str]:
     """The tags of a run; none when the file is absent or is not ours."""
-    return _read_tags(read_json(run_folder / NAME))
+    return _read_tags(read_json_file(run_folder / NAME))
 
 
 def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: Iterable[str] = ()) -> list[str]:
     """Adds and takes away tags. Returns those the run has then. Two who change one run at once: the last wins."""
     part = f".tags-{secrets.token_hex(6)}.part"
     try:
-        with open_shard_of_run(run_folder) as month, month.enter(run_folder.name) as run:
-            before = _read_tags(run.read_json(NAME))
+        with open_shard_of_run(run_folder) as month, month.open_subdirectory(run_folder.name) as run:
+            before = _read_tags(run.read_json_file(NAME))
             after = sorted((set(before) - set(removed_tags)) | {check_tag(tag) for tag in added_tags})
             if after == before:
                 return after
@@ -52,12 +52,12 @@ def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: 
                     file.write(format_json_file({"tags": after}).encode())
                     file.flush()
                     os.fsync(file.fileno())
-                month.rename(part, run, NAME)
+                month.rename_entry(part, run, NAME)
             except BaseException:
                 with suppress(OSError):
                     month.remove_file(part, missing_ok=True)
                 raise
-            run.sync()
+            run.sync_entries()
     except OSError as reason:
         raise MachineError(f"The tags of {run_folder} cannot be written: {reason.strerror}.") from None
     return after

@@ -58,7 +58,7 @@ def add_telemetry_to_run(
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", telemetry_file.name)[:80]
     name = f"{SAMPLED_FILE.removesuffix('.ndjson')}-{plain}.ndjson"
     try:
-        with ConfinedDirectory.beneath(run_folder.parent, run_folder) as directory:
+        with ConfinedDirectory.open_beneath(run_folder.parent, run_folder) as directory:
             directory.write_bytes(name, b"".join(encode_telemetry_lines(cut[0])))
     except OSError as error:
         raise MachineError(f"The run {run_folder.name} cannot be written: {error.strerror}.") from None

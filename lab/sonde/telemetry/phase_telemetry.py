@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sonde.model.errors import UserError
 from sonde.model.json_access import get_object, get_text
-from sonde.model.quantities import count_noun, display_percent, display_volume
+from sonde.model.quantities import display_count_with_noun, display_percent, display_transferred_bytes
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.telemetry.data import TelemetryData
@@ -100,13 +100,13 @@ class PhaseTelemetry:
         ratio = moved / self.transferred_bytes
         if ratio >= _OTHER_TRAFFIC:
             return [
-                f"{name} moved {display_volume(moved)}, {ratio:.1f} times the {display_volume(self.transferred_bytes)}"
+                f"{name} moved {display_transferred_bytes(moved)}, {ratio:.1f} times the {display_transferred_bytes(self.transferred_bytes)}"
                 " of this phase: other programs used it, or the file system moved more than it was asked for."
             ]
         if ratio <= _MOSTLY_MEMORY:
             direction = "came from memory" if self.moves_reads and not self.moves_writes else "stayed in memory"
             return [
-                f"{name} moved {display_volume(moved)} of the {display_volume(self.transferred_bytes)} of this phase:"
+                f"{name} moved {display_transferred_bytes(moved)} of the {display_transferred_bytes(self.transferred_bytes)} of this phase:"
                 f" the rest {direction}."
             ]
         return []
@@ -124,7 +124,7 @@ class PhaseTelemetry:
             and self.retransmitted_fraction >= _RETRANSMITTED_FRACTION
         ):
             sentences.append(
-                f"TCP on {self.host} sent {count_noun(self.retransmitted_segments, 'segment')} again"
+                f"TCP on {self.host} sent {display_count_with_noun(self.retransmitted_segments, 'segment')} again"
                 f" ({display_percent(self.retransmitted_fraction)}): the network lost packets."
             )
         return sentences
@@ -276,6 +276,6 @@ def _list_hosts(hosts: Sequence[str]) -> str:
 def format_device(device: DeviceTelemetry) -> str:
     """One line on a device during a phase."""
     return (
-        f"{device.device}: read {display_volume(device.read_bytes)}, wrote {display_volume(device.written_bytes)},"
+        f"{device.device}: read {display_transferred_bytes(device.read_bytes)}, wrote {display_transferred_bytes(device.written_bytes)},"
         f" busy {display_percent(device.busy_fraction)}, {device.queue:.1f} requests outstanding"
     )

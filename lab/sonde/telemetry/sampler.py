@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from sonde.model.confined_files import append_file
+from sonde.model.confined_files import open_file_to_append
 from sonde.telemetry.file_format import FORMAT
 from sonde.telemetry.list import LOCAL_SOURCES
 from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError
@@ -68,7 +68,7 @@ class Sampler:
             "unavailable": unavailable,
         }
         try:
-            self._file = append_file(self._path)
+            self._file = open_file_to_append(self._path)
         except OSError:
             return self
         self._append_line(header)

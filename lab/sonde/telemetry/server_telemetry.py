@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.model.quantities import count_noun, display_percent, display_volume
+from sonde.model.quantities import display_count_with_noun, display_percent, display_transferred_bytes
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.telemetry.data import TelemetryData
@@ -52,7 +52,9 @@ class ServerTelemetry:
     def describe_in_sentences(self) -> list[str]:
         """Sentences on traffic of others, cached data and slow targets; the first is always there."""
         total = self.read_bytes + self.written_bytes
-        sentences = [f"{count_noun(self.targets, 'storage target')} moved {display_volume(total)} during this phase."]
+        sentences = [
+            f"{display_count_with_noun(self.targets, 'storage target')} moved {display_transferred_bytes(total)} during this phase."
+        ]
         if self.coverage is not None and self.run_bytes and self.coverage <= 1 / _OTHER_TRAFFIC:
             sentences.append(
                 f"That is {total / self.run_bytes:.1f} times what this phase asked for: others used the storage, or it"
@@ -60,7 +62,7 @@ class ServerTelemetry:
             )
         elif self.coverage is not None and self.coverage >= 1 / _MOSTLY_CACHED:
             sentences.append(
-                f"This phase asked for {display_volume(self.run_bytes)}: the rest stayed in, or came from, memory of"
+                f"This phase asked for {display_transferred_bytes(self.run_bytes)}: the rest stayed in, or came from, memory of"
                 " clients."
             )
         for target, ratio in sorted(self.slow_targets.items(), key=lambda entry: -entry[1]):

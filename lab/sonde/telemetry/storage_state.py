@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sonde.model.errors import UserError
-from sonde.model.quantities import count_noun, display_percent, display_volume
+from sonde.model.quantities import display_count_with_noun, display_percent, display_transferred_bytes
 from sonde.model.run import RecordedRun
 from sonde.telemetry.data import SeriesKey, TelemetryData
 from sonde.telemetry.phase_telemetry import find_run_interval
@@ -42,14 +42,14 @@ class _StorageState:
     def describe_arrays(self) -> Iterator[str]:
         for key, failed in self._find_largest("raid_failed_disks"):
             if failed:
-                disks = count_noun(failed, "disk")
+                disks = display_count_with_noun(failed, "disk")
                 yield f"{key.part} on {key.host} lacked {disks}: reads may rebuild data from parity."
         for key, rate in self._find_largest("raid_sync_rate"):
             if rate:
                 fraction = self._find_extreme_value(replace(key, metric="raid_sync_fraction"), finds_largest=False)
                 done = "" if fraction is None else f", {display_percent(fraction)} done"
                 yield (
-                    f"{key.part} on {key.host} was checked or rebuilt at up to {display_volume(rate)}/s during this run"
+                    f"{key.part} on {key.host} was checked or rebuilt at up to {display_transferred_bytes(rate)}/s during this run"
                     f"{done}: its disks were shared with that."
                 )
 

@@ -91,7 +91,7 @@ class MetricsDisplay(Display):
         directory.remove_file(part, missing_ok=True)
         with directory.create_file(part) as file:
             file.write(self._render().encode())
-        directory.rename(part, directory, self._path.name)
+        directory.rename_entry(part, directory, self._path.name)
         self._written_s = time.monotonic()
 
     def _render(self) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from sonde.findings.sample_source import describe_sample_source
 from sonde.model.lines import PhaseEndLine
-from sonde.model.quantities import to_plain_spaces
-from sonde.model.units import counted, format_bytes, format_ops, format_rate, format_seconds
+from sonde.model.quantities import replace_no_break_spaces
+from sonde.model.units import format_bytes, format_count_with_noun, format_ops, format_rate, format_seconds
 
 # Below this transfer size people think in operations, not in bytes.
 _SMALL_TRANSFER = 64 << 10
@@ -54,7 +54,7 @@ def describe_phase_end(phase_end: PhaseEndLine) -> str:
     """What was moved, in which time, and what of it deserves a word."""
     elapsed = phase_end.seconds.elapsed
     moved = (
-        counted(phase_end.ops.done, "operation")
+        format_count_with_noun(phase_end.ops.done, "operation")
         if phase_end.ops.done and not phase_end.bytes.transferred
         else format_bytes(phase_end.bytes.transferred)
     )
@@ -72,7 +72,7 @@ def describe_phase_end(phase_end: PhaseEndLine) -> str:
     sentences += _describe_read_and_write_rates(phase_end)
     sentences += _describe_training(phase_end)
     if phase_end.ops.failed:
-        sentences.append(f"{counted(phase_end.ops.failed, 'operation')} failed")
+        sentences.append(f"{format_count_with_noun(phase_end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(phase_end.stopped_by):
         sentences.append(_ENDINGS[phase_end.stopped_by])
     return ", ".join(sentences)
@@ -94,7 +94,7 @@ def _describe_training(phase_end: PhaseEndLine) -> list[str]:
     return [
         f"accelerators computed {100 * training.utilization:.1f} % of the time",
         f"{training.samples_per_s or 0.0:,.1f} samples/s",
-        to_plain_spaces(describe_sample_source(training)),
+        replace_no_break_spaces(describe_sample_source(training)),
     ]
 
 

@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.model.lines import (
     EndLine,
     ErrorLine,
@@ -204,7 +204,7 @@ class PlainDisplay(Display):
             case ErrorLine():
                 self.print_message(f"  error: {line.text}")
             case Finding() if line.id == _EARLY_FINDING:
-                self.print_message(f"  {to_sentence(line.text)} {to_sentence(line.advice)}")
+                self.print_message(f"  {format_as_sentence(line.text)} {format_as_sentence(line.advice)}")
             case ProgressLine() if time.monotonic() - self._shown >= _PLAIN_EVERY_S:
                 self._shown = time.monotonic()
                 self.print_message(f"  {line.phase}: {', '.join(_describe_progress(self._progress))}")
@@ -264,7 +264,9 @@ class LiveDisplay(Display):
             case ErrorLine():
                 self._print_above_view(Text(f"  {line.text}", style="red"))
             case Finding() if line.id == _EARLY_FINDING:
-                self._print_above_view(Text(f"  {to_sentence(line.text)} {to_sentence(line.advice)}", style="yellow"))
+                self._print_above_view(
+                    Text(f"  {format_as_sentence(line.text)} {format_as_sentence(line.advice)}", style="yellow")
+                )
             case NodeLine() if line.node == 0 and not self._preparing and not self._placed:
                 self._placed = True
                 self._print_above_view(Text(_describe_location(line), style="dim"))

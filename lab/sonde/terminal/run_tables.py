@@ -13,13 +13,20 @@ from rich.text import Text
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.explanations import list_help_commands
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.lines import Finding, PhaseEndLine, Rate
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
-from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_seconds
+from sonde.model.run import RecordedRun, make_recorded_run
+from sonde.model.units import (
+    format_bytes,
+    format_count_with_noun,
+    format_latency,
+    format_ops,
+    format_rate,
+    format_seconds,
+)
 from sonde.terminal.phase_text import describe_phase_end
 from sonde.terminal.screen import make_plain_table
 from sonde.terminal.target_tables import print_targets
@@ -45,7 +52,7 @@ def print_run_tables(
     console: Console, run_folder: Path, record: RecordReader, summary_document: Mapping[str, Any] | None = None
 ) -> None:
     """Everything about a run that fits on a screen; `summary_document` is its run.json."""
-    run = to_recorded_run(record, run_folder, summary_document)
+    run = make_recorded_run(record, run_folder, summary_document)
     _print_run_facts(console, run_folder, record)
     ended = [phase for phase in record.phases.values() if phase.end is not None]
     if ended:
@@ -73,7 +80,9 @@ def _print_run_facts(console: Console, run_folder: Path, record: RecordReader) -
     if end and end.seconds is not None:
         sentences.append(format_seconds(end.seconds))
     if run and run.tasks:
-        sentences.append(f"{counted(run.tasks, 'task')} on {counted(run.nodes or 1, 'node')}")
+        sentences.append(
+            f"{format_count_with_noun(run.tasks, 'task')} on {format_count_with_noun(run.nodes or 1, 'node')}"
+        )
     console.print(Text("  ".join(sentences), style="dim"), soft_wrap=True)
     if run and run.simulated:
         faults = ", ".join(map(str, run.simulated.get("faults", []))) or "nothing wrong with it"
@@ -148,10 +157,13 @@ def _print_assessments(console: Console, run: RecordedRun) -> None:
     for phase in run.phases:
         if phase.begin.measured:
             assessment = assess_phase_rate(run, phase)
-            text = Text(to_plain_spaces(assessment.classification_text), style=STYLES[assessment.classification])
+            text = Text(
+                replace_no_break_spaces(assessment.classification_text), style=STYLES[assessment.classification]
+            )
             for remark in assessment.detail_sentences:
                 text.append(
-                    f" {to_plain_spaces(remark)}", style="yellow" if remark == assessment.caveat_sentence else "default"
+                    f" {replace_no_break_spaces(remark)}",
+                    style="yellow" if remark == assessment.caveat_sentence else "default",
                 )
             table.add_row(phase.id, text)
     if table.row_count:
@@ -229,9 +241,9 @@ def _print_finding(alike: list[Finding]) -> Text:
     phases = ", ".join(dict.fromkeys(finding.phase for finding in alike if finding.phase))
     if phases:
         text.append(f"{phases}: ", style="default")
-    text.append(to_sentence(finding.text), style="default")
+    text.append(format_as_sentence(finding.text), style="default")
     if finding.advice:
-        text.append(f" {to_sentence(finding.advice)}", style="dim")
+        text.append(f" {format_as_sentence(finding.advice)}", style="dim")
     return text
 
 

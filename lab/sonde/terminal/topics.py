@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 from sonde.findings.explanations import PAGE as FINDINGS_PAGE
 from sonde.findings.explanations import read_explanations
 from sonde.model.bundled_files import find_bundled_folder
-from sonde.model.errors import MachineError, UserError, suggest_name
+from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.terminal.screen import get_results_console, make_plain_table
 
 _MAX_WIDTH = 100  # columns of a page
@@ -69,7 +69,7 @@ def find_topic(topic_name: str) -> Topic:
     if topic_name.strip() and mentions:
         commands = ", ".join(f"`sonde help {topic}`" for topic in mentions[:6])
         raise UserError(f'There is no page "{topic_name}". Pages that mention it: {commands}.')
-    hint = suggest_name(topic_name, {topic.partition("/")[2] or topic for topic in topics})
+    hint = suggest_close_name(topic_name, {topic.partition("/")[2] or topic for topic in topics})
     raise UserError(f'There is no verb and no page "{topic_name}".{hint} `sonde help topics` lists the pages.')
 
 

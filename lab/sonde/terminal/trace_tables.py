@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.model.trace import Trace, TracedFile, TransferCounters
-from sonde.model.units import counted, format_bytes, format_seconds
+from sonde.model.units import format_bytes, format_count_with_noun, format_seconds
 from sonde.terminal.screen import make_plain_table
 
 _MOST_FILES = 20
@@ -23,10 +23,10 @@ def print_trace(console: Console, trace: Trace) -> None:
     """Processes in one line, the files that cost most time in a table."""
     names = sorted({" ".join(process["command"])[:60] for process in trace.processes})
     console.print(Text(names[0] if len(names) == 1 else f"{names[0]} and others", style="bold"))
-    inside = sum(file.seconds for file in trace.files.values())
+    inside = sum(file.call_seconds for file in trace.files.values())
     console.print(
-        f"Processes  {len(trace.processes)}, {format_seconds(trace.seconds)};"
-        f" {format_seconds(inside)} in calls on {counted(len(trace.files), 'file')}"
+        f"Processes  {len(trace.processes)}, {format_seconds(trace.duration_seconds)};"
+        f" {format_seconds(inside)} in calls on {format_count_with_noun(len(trace.files), 'file')}"
     )
     if trace.untraced_calls:
         console.print(
@@ -36,7 +36,7 @@ def print_trace(console: Console, trace: Trace) -> None:
     for name in trace.damaged_files:
         console.print(f"{name} ends in the middle: its process was killed while it wrote.", style="yellow")
     console.print()
-    ordered = sorted(trace.files.values(), key=lambda file: -file.seconds)
+    ordered = sorted(trace.files.values(), key=lambda file: -file.call_seconds)
     table = make_plain_table()
     for title in ("file", "time", "reads", "bytes", "mean", "in sequence", "writes", "bytes", "mean", "in sequence"):
         table.add_column(title, justify="left" if title == "file" else "right", overflow="fold")
@@ -44,13 +44,13 @@ def print_trace(console: Console, trace: Trace) -> None:
     for file in ordered[:displayed]:
         table.add_row(
             Text(file.path),
-            format_seconds(file.seconds),
+            format_seconds(file.call_seconds),
             *_format_transfer_cells(file.read),
             *_format_transfer_cells(file.write),
         )
     console.print(table)
     if len(ordered) > displayed:
-        remaining = sum(file.seconds for file in ordered[displayed:])
+        remaining = sum(file.call_seconds for file in ordered[displayed:])
         console.print(
             f"and {len(ordered) - displayed} more, which took {format_seconds(remaining)} together", style="dim"
         )
@@ -61,11 +61,11 @@ def print_trace(console: Console, trace: Trace) -> None:
 
 def _count_listed_files(ordered: Sequence[TracedFile]) -> int:
     """How many of the files, the dearest first, make up the time that counts; one at least, where there is one."""
-    wanted, reported = _MOST_TIME * sum(file.seconds for file in ordered), 0.0
+    wanted, reported = _MOST_TIME * sum(file.call_seconds for file in ordered), 0.0
     for count, file in enumerate(ordered[:_MOST_FILES]):
         if count and reported >= wanted:
             return count
-        reported += file.seconds
+        reported += file.call_seconds
     return min(len(ordered), _MOST_FILES)
 
 
@@ -109,16 +109,16 @@ def build_trace_document(trace: Trace) -> dict[str, Any]:
         {
             **vars(file),
             "calls": dict(file.calls),
-            "seconds": file.seconds,
+            "seconds": file.call_seconds,
             "read": asdict(file.read),
             "write": asdict(file.write),
             "sizes": file.sizes.most_common(),
             "strides": file.strides.most_common(),
         }
-        for file in sorted(trace.files.values(), key=lambda file: -file.seconds)
+        for file in sorted(trace.files.values(), key=lambda file: -file.call_seconds)
     ]
     return {
-        "seconds": trace.seconds,
+        "seconds": trace.duration_seconds,
         "unseen_calls": trace.untraced_calls,
         "broken": trace.damaged_files,
         "processes": trace.processes,

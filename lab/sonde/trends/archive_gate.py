@@ -12,7 +12,7 @@ from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.session import LineObserver
 from sonde.model.errors import EXIT_OK, UserError
-from sonde.model.plan import Plan, read_document
+from sonde.model.plan import Plan, read_plan_document
 from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN, Summary, read_summary
@@ -105,7 +105,7 @@ def repeat_run(
     """Runs the plan of `run` once more, with its launcher, and stores the run as a retest. Raises UserError if it
     fails."""
     plan_file = str(run.folder / PLAN)
-    plan = Plan.from_document(read_document(plan_file), plan_file)
+    plan = Plan.from_document(read_plan_document(plan_file), plan_file)
     name = str(run.document.get("launcher") or LOCAL)
     ranks = run.document.get("processes")
     launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _get_launcher_args(run))

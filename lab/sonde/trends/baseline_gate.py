@@ -11,7 +11,7 @@ import numpy as np
 
 from sonde.model.errors import NothingComparedError, UserError
 from sonde.model.history_key import HistoryKey
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
@@ -78,7 +78,7 @@ def check_against_baseline(
     few = [old for old, _ in both if len(old.values) < LEAST]
     if few:
         raise UserError(
-            f"{baseline.name} holds {counted(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
+            f"{baseline.name} holds {format_count_with_noun(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
             " at least, and ten are better: add runs with `sonde baseline set`."
         )
     return sorted((_check_number_against_baseline(old, new, settings) for old, new in both), key=lambda item: item.key)
@@ -93,7 +93,7 @@ def _check_number_against_baseline(
     if not after.values:
         reason = f"not a storage number ({candidate.classification_text})"
     elif len(before.values) < LEAST:
-        reason = f"{len(before.values)} of {counted(len(baseline.values), 'baseline run')} have a storage number ({baseline.classification_text})"
+        reason = f"{len(before.values)} of {format_count_with_noun(len(baseline.values), 'baseline run')} have a storage number ({baseline.classification_text})"
     if reason:
         before, after = baseline, candidate
     usual, limit = compute_median_and_limit(before.values, settings)

@@ -17,7 +17,7 @@ from sonde.charts.plot import render_html_table
 from sonde.charts.profile_chart import Overlay, build_profile_chart
 from sonde.charts.study import Study, StudySection
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.stats.imbalance import describe_stragglers
 from sonde.trends.comparison import Comparison, NumberComparison
 from sonde.trends.comparison_text import (
@@ -81,7 +81,7 @@ def build_comparison_page(
 def _describe_side(side: ComparedSide) -> str:
     dates = format_date_span(side.runs[0].started[:10], side.runs[-1].started[:10])
     origin = describe_simulated_runs(side)
-    return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}" + (f", {origin}" if origin else "")
+    return f"{side.name}: {format_count_with_noun(len(side.runs), 'run')}, {dates}" + (f", {origin}" if origin else "")
 
 
 def _list_changed_numbers(numbers: Sequence[NumberComparison]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sonde.model.history_key import OPS_PER_S, HistoryKey
-from sonde.model.units import counted, format_ops, format_rate
+from sonde.model.units import format_count_with_noun, format_ops, format_rate
 from sonde.stats.ratio import RateRatio
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ def format_change_verdict(number: NumberComparison, is_doubtful: bool = False) -
 def describe_simulated_runs(side: ComparedSide) -> str:
     """What is special about the runs of a side: they are simulated, or simulated ones were left out; else empty."""
     if side.left_out:
-        return f"{counted(side.left_out, 'simulated run')} left out"
+        return f"{format_count_with_noun(side.left_out, 'simulated run')} left out"
     return "simulated, not measured" if side.is_simulated else ""
 
 
 def describe_shared_runs(comparison: Comparison) -> str:
     """A sentence on runs that make the sides alike; "" where there are none."""
     count = comparison.shared_run_count
-    return f"{counted(count, 'run')} on both sides: a run does not differ from itself." if count else ""
+    return f"{format_count_with_noun(count, 'run')} on both sides: a run does not differ from itself." if count else ""
 
 
 def list_common_members(keys: Sequence[HistoryKey]) -> list[tuple[str, str]]:

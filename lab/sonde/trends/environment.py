@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import open_file, read_json
-from sonde.model.documents import read_lines
+from sonde.model.confined_files import open_file, read_json_file
+from sonde.model.documents import read_bounded_lines
 from sonde.store.archive import RECORD
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import PLAN, Summary
@@ -50,7 +50,7 @@ def read_environment(run_folder: Path) -> dict[str, str]:
         chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
         for name, value in _flatten_facts(chosen):
             result.setdefault(name, set()).add(value)
-    modules = (read_json(run_folder / SUMMARY) or {}).get("modules")
+    modules = (read_json_file(run_folder / SUMMARY) or {}).get("modules")
     if isinstance(modules, list) and modules:
         result["modules"] = {", ".join(str(name) for name in modules)}
     return {name: ", ".join(sorted(values)) for name, values in result.items()}
@@ -60,7 +60,7 @@ def _read_record_head(record_file: Path) -> Iterator[Mapping[str, Any]]:
     """The lines about the run and its machines, which come before the first phase."""
     try:
         with open_file(record_file) as file:
-            for text in read_lines(file):
+            for text in read_bounded_lines(file):
                 if not text.strip():
                     continue
                 try:
@@ -122,7 +122,7 @@ def list_plan_differences(folder_before: Path, folder_after: Path) -> list[tuple
 
 
 def _read_plan_members(plan_file: Path) -> dict[str, str]:
-    return dict(_make_dotted_names(read_json(plan_file) or {}))
+    return dict(_make_dotted_names(read_json_file(plan_file) or {}))
 
 
 def _make_dotted_names(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

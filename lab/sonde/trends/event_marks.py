@@ -13,7 +13,7 @@ from sonde.charts.history_chart import EventLine
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event, Interval
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 
 # More lines in one chart cannot be told apart.
 _MOST_LINES = 30
@@ -41,7 +41,11 @@ class EventMarks:
             (str(number), f"{event.when.first:%Y-%m-%d %H:%M}", event.kind, event.title, ", ".join(event.parts))
             for number, event in enumerate(self.events, 1)
         ]
-        text = [f"{counted(self.omitted, 'more event')} in this time without a line."] if self.omitted else []
+        text = (
+            [f"{format_count_with_noun(self.omitted, 'more event')} in this time without a line."]
+            if self.omitted
+            else []
+        )
         columns = ["Line", "When (UTC)", "Kind", "Event", "Parts"]
         return [
             StudySection(
@@ -59,7 +63,7 @@ def select_event_marks(
     the times in `change_times`.
     """
     span = Interval(datetime.fromtimestamp(begin_time, UTC), datetime.fromtimestamp(max(begin_time, end_time), UTC))
-    inside = [event for event in events if event.when.overlaps(span)]
+    inside = [event for event in events if event.when.overlaps_interval(span)]
 
     def rank_event(event: Event) -> tuple[bool, bool, float, str]:
         time = _compute_middle_time(event.when).timestamp()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from xml.etree import ElementTree  # nosec B405: writes XML, parses none
 
 from sonde.model.escaping import escape_line
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.terminal.encoding import encode_json
 from sonde.trends.baseline_gate import GateCheck
 from sonde.trends.comparison_text import format_change_percent, format_history_rate, format_number_name
@@ -115,7 +115,7 @@ def format_gitlab_report(gate_cases: Sequence[GateCase], caveats: Sequence[str] 
 
 
 def _build_gitlab_issue(gate_case: GateCase, caveats: Sequence[str]) -> Mapping[str, Any]:
-    doubt = f" ({counted(len(caveats), 'caveat')}: {' '.join(caveats)})" if caveats else ""
+    doubt = f" ({format_count_with_noun(len(caveats), 'caveat')}: {' '.join(caveats)})" if caveats else ""
     # GitLab matches issues of two pipelines by fingerprint, so the measured values are not part of it.
     identity = f"{gate_case.id}\n{gate_case.verdict}".encode("utf-8", "surrogateescape")
     return {

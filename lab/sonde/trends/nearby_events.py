@@ -60,6 +60,6 @@ def _format_distance(distance: timedelta) -> str:
 
 
 def _compute_distance(event: Interval, during: Interval) -> timedelta:
-    if event.overlaps(during):
+    if event.overlaps_interval(during):
         return timedelta(0)
     return event.last - during.first if event.last < during.first else event.first - during.last

@@ -10,7 +10,7 @@ from typing import Any
 
 from sonde.findings.caveats import get_stored_classification, select_phase_caveats
 from sonde.findings.classification import is_judged_classification, label_classification
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.summary import Summary
 
 
@@ -33,7 +33,7 @@ class CaveatCount:
     def text_with_count(self) -> str:
         """How often and why: ``other processes used 1.9 cores … (in 3 of 5 runs)``."""
         latest = "; the text is that of the last of them" * self.varies
-        often = "" if self.of == 1 else f" (in {self.runs} of {counted(self.of, 'run')}{latest})"
+        often = "" if self.of == 1 else f" (in {self.runs} of {format_count_with_noun(self.of, 'run')}{latest})"
         return f"{self.text.rstrip('.') or self.id}{often}"
 
     def as_json(self) -> dict[str, Any]:

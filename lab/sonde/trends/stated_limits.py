@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sonde.findings.classification import Classification, is_judged_classification, label_classification
-from sonde.model.errors import UnitError, UserError, suggest_name
+from sonde.model.errors import UnitError, UserError, suggest_close_name
 from sonde.model.units import format_ops, format_rate, parse_op_rate, parse_rate
 from sonde.store.rows import read_classification
 from sonde.store.summary import Summary
@@ -78,6 +78,6 @@ def check_limit_against_runs(limit: Limit, runs: Sequence[Summary]) -> LimitChec
         names_text = ", ".join(names) or "none"
         raise UserError(
             f"--at-least {limit.phase}: there is no finished phase of that name; there are {names_text}."
-            f"{suggest_name(limit.phase, names)}"
+            f"{suggest_close_name(limit.phase, names)}"
         )
     return LimitCheck(limit.phase, limit.least, limit.operations, tuple(rates))

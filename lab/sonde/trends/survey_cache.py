@@ -130,10 +130,10 @@ class SurveyCache:
             return
         body = json.dumps(document).encode()
         # No space, or a folder of another user: the next survey is computed again.
-        with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create=True) as folder:
+        with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create_if_absent=True) as folder:
             folder.write_bytes(f"{file_key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
-            names = [name for name in folder.names() if name.endswith(_ENDING)]
-            for old in sorted(names, key=lambda name: folder.read_status_of(name).st_mtime_ns)[:-_MOST_KEPT]:
+            names = [name for name in folder.list_names() if name.endswith(_ENDING)]
+            for old in sorted(names, key=lambda name: folder.read_entry_status(name).st_mtime_ns)[:-_MOST_KEPT]:
                 folder.remove_file(old, missing_ok=True)
 
     def _read_file_content(self, file_key: str) -> bytes:

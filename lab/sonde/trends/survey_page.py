@@ -14,7 +14,7 @@ from sonde.charts.plot import render_html_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import Study, StudySection
 from sonde.model.event import Event
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.trends.changes import JointChange
 from sonde.trends.comparison_text import format_change_percent
 from sonde.trends.event_marks import EVENT_KEY, EventMarks, select_event_marks
@@ -52,7 +52,7 @@ def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event]
     end = max(float(analysis.history.times[-1]) for analysis in survey.analyses)
     changes = [change.first_after for joint in survey.joint for change in joint.changes]
     marks = select_event_marks(events, begin, end, changes)
-    probes = counted(sum(len(analysis.history) for analysis in survey.analyses), "probe")
+    probes = format_count_with_noun(sum(len(analysis.history) for analysis in survey.analyses), "probe")
     facts = [
         (
             "Histories",

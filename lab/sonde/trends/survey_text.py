@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_percent, format_history_rate
 from sonde.trends.history import History, convert_run_time_to_utc
@@ -34,11 +34,11 @@ def summarize_survey(survey: Survey) -> str:
     """The first sentences: whether anything is slower now, what speaks against its runs, what could not be judged."""
     short = describe_caveats(survey)
     if survey.simulated:
-        short += (
-            f" {counted(survey.simulated, 'simulated history')} {'is' if survey.simulated == 1 else 'are'} left out."
-        )
+        short += f" {format_count_with_noun(survey.simulated, 'simulated history')} {'is' if survey.simulated == 1 else 'are'} left out."
     if survey.short:
-        short += f" {counted(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
+        short += (
+            f" {format_count_with_noun(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
+        )
     if not survey.analyses:
         return f"Nothing can be said: no history has {SHORTEST} runs yet.{short}"
     slower = [analysis for analysis in survey.analyses if analysis.is_newly_slower]
@@ -46,7 +46,7 @@ def summarize_survey(survey: Survey) -> str:
     if not slower:
         blind = sum(analysis.visible is None for analysis in survey.analyses)
         unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
-        none = f"None of {counted(remaining, 'history')} became slower within its last ten runs."
+        none = f"None of {format_count_with_noun(remaining, 'history')} became slower within its last ten runs."
         return f"{none}{_describe_still_slower(survey)}{unseen}{short}"
     names = [
         f"{make_history_name(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
@@ -55,7 +55,7 @@ def summarize_survey(survey: Survey) -> str:
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
     return (
-        f"Slower now: {'; '.join(names)}{more}. {counted(remaining, 'other history')} did not become slower."
+        f"Slower now: {'; '.join(names)}{more}. {format_count_with_noun(remaining, 'other history')} did not become slower."
         f"{_describe_still_slower(survey)}{short}"
     )
 
@@ -70,7 +70,7 @@ def _describe_still_slower(survey: Survey) -> str:
         for item in still[:_MAX_NAMED]
     ]
     more = f"; and {len(still) - _MAX_NAMED} more" * (len(still) > _MAX_NAMED)
-    return f" {counted(len(still), 'history')} did not recover from an earlier drop: {'; '.join(names)}{more}."
+    return f" {format_count_with_noun(len(still), 'history')} did not recover from an earlier drop: {'; '.join(names)}{more}."
 
 
 def format_utc_day(unix_time: float) -> str:
@@ -102,7 +102,7 @@ def describe_caveats(survey: Survey) -> str:
             if len(caveats) == 1
             else (f"in up to {most.runs} of their last {most.of} runs")
         )
-        which = f"{len(caveats)} of {counted(of, 'slower history' if slower else 'history')}"
+        which = f"{len(caveats)} of {format_count_with_noun(of, 'slower history' if slower else 'history')}"
         text += f" Doubtful, {which}: {most.text.rstrip('.') or kind} ({often})."
     return text
 
@@ -136,15 +136,19 @@ def _describe_changed_part(survey: Survey, changed_part: Part) -> str:
     why = changed_part.explanation
     scope_text = " and ".join(_describe_scope(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
-    exact = f" {counted(spared, 'other history')} with the same labels did not change." if spared else ""
-    loose = f" {counted(why.uncovered, 'history')} of these changes have no common cause." if why.uncovered else ""
+    exact = f" {format_count_with_noun(spared, 'other history')} with the same labels did not change." if spared else ""
+    loose = (
+        f" {format_count_with_noun(why.uncovered, 'history')} of these changes have no common cause."
+        if why.uncovered
+        else ""
+    )
     if others:
         share = "has" if len(others) == 1 else "have"
-        loose = f" {counted(len(others), 'other history')} {_describe_sizes(others)} and {share} no common cause."
+        loose = f" {format_count_with_noun(len(others), 'other history')} {_describe_sizes(others)} and {share} no common cause."
     stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
         why.unjudged > 0
     )
-    count = counted(len(covered or changed_part.changes), "history")
+    count = format_count_with_noun(len(covered or changed_part.changes), "history")
     return (
         f"{_capitalize_own_phrase(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_describe_certainty(why)})."
@@ -194,7 +198,7 @@ def describe_alarm_budget(survey: Survey) -> str:
     if not calibration.from_site_noise:
         return f"False alarms: settings for independent runs, until a history has 60 runs; the budget is {rate}."
     expected = (calibration.per_100_runs or 0.0) * survey.budget.runs_per_year / 100
-    learned = f"learned from {counted(calibration.runs, 'run')}"
+    learned = f"learned from {format_count_with_noun(calibration.runs, 'run')}"
     text = f"False alarms: {expected:.2g} a year and history expected (budget {rate}), {learned}"
     return (
         f"{text}."

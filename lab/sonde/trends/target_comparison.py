@@ -13,11 +13,11 @@ from typing import Any
 
 from sonde.findings.target_changes import PhaseChanges, compare_phase_targets
 from sonde.model.confined_files import open_file
-from sonde.model.documents import read_lines
+from sonde.model.documents import read_bounded_lines
 from sonde.model.lines import PhaseBeginLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader, read_record
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.system import System
 from sonde.model.system.parents import add_target_parents
 from sonde.store.archive import RECORD
@@ -45,7 +45,7 @@ class TargetComparison:
     def as_json(self) -> dict[str, Any]:
         """The machine form."""
         levels = [level.as_json() for level in self.changes.levels]
-        return {"levels": levels, "sentences": [to_plain_spaces(text) for text in self.sentences]}
+        return {"levels": levels, "sentences": [replace_no_break_spaces(text) for text in self.sentences]}
 
 
 def compare_targets(comparison: Comparison, machine: System | None = None) -> list[TargetComparison]:
@@ -80,7 +80,7 @@ def _iterate_phases_of_runs(
     for summary, run in target_runs:
         if summary.id in run_ids:
             phase_record = run.record.phases.get(phase_id) if run else None
-            yield run or to_recorded_run(RecordReader()), phase_record or PhaseRecord(PhaseBeginLine(phase=phase_id))
+            yield run or make_recorded_run(RecordReader()), phase_record or PhaseRecord(PhaseBeginLine(phase=phase_id))
 
 
 def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterator[tuple[Summary, RecordedRun | None]]:
@@ -89,11 +89,11 @@ def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterat
         path = summary.folder / RECORD
         try:
             with open_file(path) as file:
-                has_targets = any(_TARGET_LINE.search(line) for line in read_lines(file))
+                has_targets = any(_TARGET_LINE.search(line) for line in read_bounded_lines(file))
         except OSError:
             has_targets = False
         if not has_targets:
             yield summary, None
             continue
-        run = to_recorded_run(read_record(path), summary.folder, summary.document)
+        run = make_recorded_run(read_record(path), summary.folder, summary.document)
         yield summary, add_target_parents(run, machine) if machine else run

@@ -15,8 +15,8 @@ from sonde.charts.study import StudySection
 from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import HistoryKey
-from sonde.model.quantities import to_plain_spaces
-from sonde.model.units import counted, format_latency
+from sonde.model.quantities import replace_no_break_spaces
+from sonde.model.units import format_count_with_noun, format_latency
 from sonde.terminal.screen import make_plain_table
 from sonde.trends.comparison_text import VERDICT_STYLES, format_number_name, format_ratio_interval
 from sonde.trends.target_comparison import TargetComparison
@@ -45,7 +45,7 @@ def print_target_tables(
                     displayed.add_row(escape_line(part.name, 40), *_make_part_cells(part), verdict)
                 console.print(displayed)
         for text in comparison.sentences:
-            console.print(to_plain_spaces(text), soft_wrap=True)
+            console.print(replace_no_break_spaces(text), soft_wrap=True)
 
 
 def build_target_sections(target_comparisons: Sequence[TargetComparison]) -> list[StudySection]:
@@ -82,7 +82,7 @@ def _draw_level_changes(level_changes: LevelChanges) -> Markup:
     if level_changes.level != TARGET:
         text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
     if len(chosen) < len(level_changes.parts):
-        text += f"; of {counted(len(level_changes.parts), name)} the {_ON_PAGE} that changed most"
+        text += f"; of {format_count_with_noun(len(level_changes.parts), name)} the {_ON_PAGE} that changed most"
     return render_html_table((name, "", *_HEAD[:-1]), rows, text, 2)
 
 

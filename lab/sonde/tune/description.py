@@ -9,10 +9,10 @@ from importlib import resources
 from pathlib import Path
 
 from sonde.model.documents import parse_toml
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.file_trust import require_unshared_file
-from sonde.model.tables.members import choice, plain_number, tables, text, texts
+from sonde.model.tables.members import declare_choice, declare_plain_number, declare_tables, declare_text, declare_texts
 from sonde.model.tables.table_reader import ReadContext, read_table
 
 TUNABLES_FORMAT = "sonde-tunables/1"
@@ -25,33 +25,36 @@ KINDS = (*SYSTEM_KINDS, "plan", "environment")
 class Tunable:
     """One setting: how to read, set and undo it, and which values are safe to try."""
 
-    id: str = text("name of the tunable, used once", required=True, pattern=r"[a-z0-9][a-z0-9-]*")
-    title: str = text("what the setting does", required=True)
-    kind: str = choice(
+    id: str = declare_text("name of the tunable, used once", required=True, pattern=r"[a-z0-9][a-z0-9-]*")
+    title: str = declare_text("what the setting does", required=True)
+    kind: str = declare_choice(
         "file: a file of the kernel below /proc or /sys; command: `read` prints it and `write` sets it; remount: an "
         "option of the mount that `mount -o remount` changes; mount: an option that needs unmounting; plan: a member "
         "of the plan; environment: a variable of the measuring program",
         KINDS,
         required=True,
     )
-    name: str = text(
+    name: str = declare_text(
         "file: its path, with {device} (like sda) or {number} (like 8:0) of the target's storage; remount and mount: "
         "the option; plan: the path of the member; environment: the variable"
     )
-    read: tuple[str, ...] = texts("command: arguments of a command that prints lines of KEY=VALUE")
-    write: tuple[str, ...] = texts("command: arguments of a command that sets {key} to {value}; it also undoes")
-    related: tuple[str, ...] = texts("file: further files that the kernel changes with this one; they are restored too")
-    privilege: str = choice("who may set it", ("root", "user"), default="root")
-    values: tuple[str, ...] = texts("values to try")
-    least: float | None = plain_number("number", "smallest safe value; without `least` and `most`: only `values`")
-    most: float | None = plain_number("number", "largest safe value")
-    model: str = text(
+    read: tuple[str, ...] = declare_texts("command: arguments of a command that prints lines of KEY=VALUE")
+    write: tuple[str, ...] = declare_texts("command: arguments of a command that sets {key} to {value}; it also undoes")
+    related: tuple[str, ...] = declare_texts(
+        "file: further files that the kernel changes with this one; they are restored too"
+    )
+    privilege: str = declare_choice("who may set it", ("root", "user"), default="root")
+    values: tuple[str, ...] = declare_texts("values to try")
+    least: float | None = declare_plain_number(
+        "number", "smallest safe value; without `least` and `most`: only `values`"
+    )
+    most: float | None = declare_plain_number("number", "largest safe value")
+    model: str = declare_text(
         "parameter of simulated machines that this setting is: node.NAME (of the nodes that make calls) or "
         "file_system.NAME"
     )
-    model_unit: str = text("unit of the value there, like KiB; a multiple of bytes is written like 4096 B")
-    permanent: str = text("how to keep a value beyond the next boot")
-    caution: str = text("what a value can do besides changing rates, in one sentence, with its source")
+    model_unit: str = declare_text("unit of the value there, like KiB; a multiple of bytes is written like 4096 B")
+    permanent: str = declare_text("how to keep a value beyond the next boot")
 
     @property
     def changes_system(self) -> bool:
@@ -63,9 +66,9 @@ class Tunable:
 class TunablesFile:
     """Settings that `sonde tune` can try."""
 
-    schema: str = choice("version of this format", (TUNABLES_FORMAT,), required=True)
-    title: str = text("what the settings are about", required=True)
-    tunables: tuple[Tunable, ...] = tables("the settings", Tunable, required=True)
+    schema: str = declare_choice("version of this format", (TUNABLES_FORMAT,), required=True)
+    title: str = declare_text("what the settings are about", required=True)
+    tunables: tuple[Tunable, ...] = declare_tables("the settings", Tunable, required=True)
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def parse_request(text_written: str, tunables: dict[str, Tunable]) -> TuneReques
     name, equals, values_text = text_written.partition("=")
     tunable = tunables.get(name)
     if tunable is None:
-        hint = suggest_name(name, tunables) or " `sonde tune --list` lists them."
+        hint = suggest_close_name(name, tunables) or " `sonde tune --list` lists them."
         raise UserError(f'There is no tunable "{name}".{hint}')
     values = tuple(dict.fromkeys(value.strip() for value in values_text.split(","))) if equals else tunable.values
     if not all(values):

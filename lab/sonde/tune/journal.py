@@ -18,7 +18,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sonde.model.confined_files import ConfinedDirectory, append_file
+from sonde.model.confined_files import ConfinedDirectory, open_file_to_append
 from sonde.model.errors import MachineError, UserError
 from sonde.model.escaping import escape_line
 from sonde.tune.system_settings import BoundSetting, SettingError
@@ -91,7 +91,7 @@ class ChangeJournal:
         """Replaces the file, on storage, or removes it when nothing is changed."""
         if not self.pending and not self.applied:
             self.directory.remove_file(self.name, missing_ok=True)
-            self.directory.sync()
+            self.directory.sync_entries()
             return
         document = {
             "schema": _SCHEMA,
@@ -99,7 +99,7 @@ class ChangeJournal:
             "pending": [entry.to_json() for entry in self.pending],
             "applied": [entry.to_json() for entry in self.applied],
         }
-        self.directory.write_json(self.name, document)
+        self.directory.write_json_file(self.name, document)
 
 
 @contextmanager
@@ -124,8 +124,8 @@ def open_journal() -> Iterator[ChangeJournal]:
     or read."""
     path = find_journal_file()
     try:
-        with ConfinedDirectory.open(path.parent, create=True) as directory, _open_lock_file(path) as lock:
-            directory.close_to_others()
+        with ConfinedDirectory.open(path.parent, create_if_absent=True) as directory, _open_lock_file(path) as lock:
+            directory.remove_write_permission_of_others()
             _wait_for_lock(lock, path)
             # Commands that set values inherit the lock: one that outlives a killed tuning must end before a restore.
             os.set_inheritable(lock.fileno(), True)
@@ -151,14 +151,14 @@ def _wait_for_lock(lock_file: BinaryIO, lock_path: Path) -> None:
 
 
 def _open_lock_file(lock_path: Path) -> BinaryIO:
-    return append_file(lock_path.with_suffix(".lock"), trusted_only=True)
+    return open_file_to_append(lock_path.with_suffix(".lock"), trusted_only=True)
 
 
 def _read_journal(directory: ConfinedDirectory, journal_path: Path) -> ChangeJournal:
     journal = ChangeJournal(directory, journal_path.name)
-    if not directory.has(journal_path.name):
+    if not directory.has_entry(journal_path.name):
         return journal
-    document = directory.read_json(journal_path.name, trusted_only=True) or {}
+    document = directory.read_json_file(journal_path.name, trusted_only=True) or {}
     try:
         if document["schema"] != _SCHEMA:
             raise KeyError("schema")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import MachineError, to_sentence
-from sonde.model.mounts import MountEntry, find_mount
+from sonde.model.errors import MachineError, format_as_sentence
+from sonde.model.mounts import MountEntry, find_mount_of_path
 from sonde.tune.description import Tunable
 
 _COMMAND_TIMEOUT_S = 60
@@ -150,7 +150,7 @@ def require_setting_can_be_undone(setting: BoundSetting, values_by_key: Mapping[
     except SettingError as reason:
         hint = "" if os.geteuid() == 0 else " Settings of the machine need root."
         raise MachineError(
-            f"{to_sentence(f'the setting could not be undone, so it is not tried: {reason}')}{hint}"
+            f"{format_as_sentence(f'the setting could not be undone, so it is not tried: {reason}')}{hint}"
         ) from (None)
 
 
@@ -193,7 +193,7 @@ def _normalize_value(value_text: str) -> str:
 
 def _require_mount(directory: Path) -> MountEntry:
     """The mount that holds `directory`. Raises SettingError."""
-    mount = find_mount(str(directory))
+    mount = find_mount_of_path(str(directory))
     if mount is None:
         raise SettingError(f"no mount holds {directory}")
     return mount

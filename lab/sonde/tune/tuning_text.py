@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.stats.ratio import RateRatio
 from sonde.terminal.screen import make_plain_table
 from sonde.tune.description import Tunable
@@ -124,7 +124,7 @@ def _make_result_document(search_result: SearchResult) -> dict[str, Any]:
         "median_rates": {value: statistics.median(rates) for value, rates in search_result.rates.items()},
         "present_rates": list(search_result.present),
         "changed_rates": list(search_result.changed),
-        "rejected": {value: to_sentence(reason) for value, reason in search_result.rejected.items()},
+        "rejected": {value: format_as_sentence(reason) for value, reason in search_result.rejected.items()},
     }
 
 

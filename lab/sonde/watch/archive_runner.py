@@ -14,10 +14,10 @@ from sonde.launch.session import LineObserver
 from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
 from sonde.model.errors import EXIT_OK, EventError, UserError
 from sonde.model.file_trust import require_unshared_file
-from sonde.model.plan import Plan, read_document
-from sonde.model.quantities import to_plain_spaces
-from sonde.model.run import read_run
-from sonde.model.target_names import make_absolute
+from sonde.model.plan import Plan, read_plan_document
+from sonde.model.quantities import replace_no_break_spaces
+from sonde.model.run import read_recorded_run_folder
+from sonde.model.target_names import make_target_absolute
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, read_archive_events, select_new_events
 from sonde.store.rows import parse_epoch_seconds
@@ -39,12 +39,12 @@ def load_probe_plan(probe: ProbeEntry, plan_name: str) -> Plan:
     bundled = find_bundled_toml_files("experiments")
     if is_file_reference(plan_name, bundled) or plan_name not in bundled:
         require_unshared_file(Path(plan_name), "plan")
-        document = read_document(plan_name)
+        document = read_plan_document(plan_name)
     else:
-        document = read_document(str(bundled[plan_name]))
+        document = read_plan_document(str(bundled[plan_name]))
     target = document.setdefault("target", {})
     if isinstance(target, dict):
-        target["path"] = make_absolute(str(probe.on))
+        target["path"] = make_target_absolute(str(probe.on))
     return Plan.from_document(document, plan_name, probe.set)
 
 
@@ -75,13 +75,13 @@ class ArchiveRunner:
     def localize_slow_part(self, probe: ProbeEntry, run_group: str) -> str:
         """See `ProbeRunner`. Sentences about slow storage targets, servers, nodes and tasks of each phase."""
         summary = self._conduct_plan(probe, probe.localize, run_group)
-        run = read_run(summary.folder)
+        run = read_recorded_run_folder(summary.folder)
         assessments = [assess_phase_rate(run, phase) for phase in run.phases if phase.begin.measured]
         texts = [
             text for a in assessments for text in (a.slow_targets, a.slow_units, a.slow_nodes, a.stragglers) if text
         ]
         sentences = " ".join(dict.fromkeys(texts)) or "It names no slow target or node."
-        return f"Localizing run {summary.id}: {to_plain_spaces(sentences)}"
+        return f"Localizing run {summary.id}: {replace_no_break_spaces(sentences)}"
 
     def _conduct_plan(self, probe: ProbeEntry, plan_name: str, run_group: str) -> Summary:
         plan = load_probe_plan(probe, plan_name)

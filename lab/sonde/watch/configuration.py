@@ -11,7 +11,7 @@ from sonde.logs.log_file import has_rotation_suffix
 from sonde.logs.sec_rules import SEC_SUFFIXES
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UserError
-from sonde.model.event.times import EventTimeError, parse_zone
+from sonde.model.event.times import EventTimeError, parse_time_zone
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.file_trust import require_unshared_file
 from sonde.model.tables.table_reader import ReadContext, read_table
@@ -39,7 +39,7 @@ def read_watch_file(watch_file: Path) -> WatchFile:
         return WatchFileError(f"{watch_file}: {problem}")
 
     try:
-        parse_zone(watch.zone)
+        parse_time_zone(watch.zone)
     except EventTimeError as error:
         raise make_watch_file_error(f"zone: {error}") from None
     if not 0 < watch.budget <= 1:

@@ -18,9 +18,9 @@ from sonde.logs.log_follow import LogState, follow_log
 from sonde.logs.rule_files import CompiledRule, compile_rules, compile_shipped_rules
 from sonde.logs.scan import LogDefaults
 from sonde.model.errors import UserError
-from sonde.model.event.times import parse_zone
+from sonde.model.event.times import parse_time_zone
 from sonde.model.file_trust import require_unshared_file
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.events import add_archive_events, select_new_events
 from sonde.watch.description import LogEntry, WatchFile
 from sonde.watch.watch_state import Notice, StateStore, WatchState
@@ -65,7 +65,7 @@ def _read_new_log_lines(
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """New events of one log and its problems."""
     path, earlier = Path(log_entry.path), watch_state.logs.get(log_entry.id)
-    defaults = LogDefaults(parse_zone(watch.zone), host=host, now=datetime.fromtimestamp(now, UTC))
+    defaults = LogDefaults(parse_time_zone(watch.zone), host=host, now=datetime.fromtimestamp(now, UTC))
     new = follow_log(path, earlier or LogState(), load_log_rules(log_entry), defaults)
     if documents := select_new_events(archive_root, new.documents):
         add_archive_events(archive_root, documents)
@@ -107,5 +107,5 @@ def _add_log_notice(
     text = "; ".join(titles) + (f"; and {more} more, see `sonde event list`." if more else ".")
     channels = [channel.id for channel in watch.channels if channel.to != "metrics"]
     notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{log_entry.id}-{watch_state.log_notice_count}"
-    title = f"{counted(len(severe), 'event')} in {log_entry.path}"
+    title = f"{format_count_with_noun(len(severe), 'event')} in {log_entry.path}"
     watch_state.notices.append(Notice(notice_id, "log", "", now, title, text, channels))

@@ -18,7 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import append_file, open_file
+from sonde.model.confined_files import open_file, open_file_to_append
 from sonde.watch.description import ChannelEntry, WatchFile
 from sonde.watch.watch_state import Notice, StateStore, WatchState
 
@@ -155,7 +155,7 @@ def _send_to_file(channel: ChannelEntry, notice: Notice, host: str) -> None:
             return
     text = json.dumps(make_notice_document(notice, host), ensure_ascii=False) + "\n"
     separator = "\n" if content and not content.endswith(b"\n") else ""
-    with append_file(path, trusted_only=True) as file:
+    with open_file_to_append(path, trusted_only=True) as file:
         file.write(f"{separator}{text}".encode())
 
 

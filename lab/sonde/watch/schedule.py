@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from statistics import median
 
-from sonde.model.event.times import parse_zone
+from sonde.model.event.times import parse_time_zone
 from sonde.watch.configuration import parse_quiet_hours
 from sonde.watch.description import ProbeEntry, WatchFile
 
@@ -30,7 +30,7 @@ class ProbeDecision:
 def compute_slot(probe: ProbeEntry, watch: WatchFile, now: float, host: str) -> int:
     """The number of the current interval of the probe: it is due once in each slot."""
     hour, minute = (int(part) for part in (probe.start_time or "00:00").split(":"))
-    anchor = datetime(1970, 1, 1, hour, minute, tzinfo=parse_zone(watch.zone)).timestamp()
+    anchor = datetime(1970, 1, 1, hour, minute, tzinfo=parse_time_zone(watch.zone)).timestamp()
     digest = hashlib.sha256(f"{host}\0{probe.id}".encode()).digest()
     offset = int.from_bytes(digest[:4], "big") / 2**32 * probe.spread
     return int((now - anchor - offset) // probe.every)
@@ -80,7 +80,7 @@ def find_due_probes(
 
 def find_quiet_reason(watch: WatchFile, now: float) -> str:
     """Why no probe may run at this time of day; empty when it may."""
-    clock = datetime.fromtimestamp(now, UTC).astimezone(parse_zone(watch.zone)).time()
+    clock = datetime.fromtimestamp(now, UTC).astimezone(parse_time_zone(watch.zone)).time()
     for text in watch.quiet:
         begin, end = parse_quiet_hours(text)
         if _is_within_hours(clock, begin, end):

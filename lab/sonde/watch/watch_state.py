@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
 
 from sonde.logs.log_follow import LogState
-from sonde.model.confined_files import ConfinedDirectory, append_file, is_trusted
+from sonde.model.confined_files import ConfinedDirectory, is_owned_by_user_or_root, open_file_to_append
 from sonde.model.errors import MachineError, UserError
 
 STATE_FILE = "state.json"
@@ -200,11 +200,11 @@ class StateStore:
         path = self.folder / STATE_FILE
         try:
             with ConfinedDirectory.open(self.folder) as directory:
-                if trusted_only and not is_trusted(directory.status()):
+                if trusted_only and not is_owned_by_user_or_root(directory.read_own_status()):
                     raise MachineError(f"{self.folder} belongs to another user; use an archive of your own: --archive.")
-                if not directory.has(STATE_FILE):
+                if not directory.has_entry(STATE_FILE):
                     return WatchState()
-                document = directory.read_json(STATE_FILE, trusted_only)
+                document = directory.read_json_file(STATE_FILE, trusted_only)
         except FileNotFoundError:
             return WatchState()
         except OSError as error:
@@ -221,8 +221,8 @@ class StateStore:
     def save_state(self, state: WatchState) -> None:
         """Replaces the state; it is on storage afterwards. Raises MachineError."""
         try:
-            with ConfinedDirectory.open(self.folder, create=True) as directory:
-                directory.write_json(STATE_FILE, state.to_json())
+            with ConfinedDirectory.open(self.folder, create_if_absent=True) as directory:
+                directory.write_json_file(STATE_FILE, state.to_json())
         except OSError as error:
             raise MachineError(f"{self.folder / STATE_FILE} cannot be written: {error.strerror}.") from None
 
@@ -239,9 +239,9 @@ class StateStore:
     def _open_lock_file(self) -> BinaryIO:
         path = self.folder / _LOCK_FILE
         try:
-            with ConfinedDirectory.open(self.folder, create=True) as directory:
-                directory.close_to_others()
-            file = append_file(path, trusted_only=True)
+            with ConfinedDirectory.open(self.folder, create_if_absent=True) as directory:
+                directory.remove_write_permission_of_others()
+            file = open_file_to_append(path, trusted_only=True)
         except OSError as error:
             raise MachineError(f"{path} cannot be used: {error.strerror}.") from None
         if os.fstat(file.fileno()).st_uid == os.geteuid():

@@ -99,7 +99,7 @@ def test_words_that_are_none_of_ffio(text: str) -> None:
 
 def make_file_counts(path: str, size: int, calls: int, consecutive: int) -> TracedFile:
     file = TracedFile(path, processes=1)
-    file.read.add({"calls": calls, "bytes": calls * size, "s": 1.0, "consecutive": consecutive})
+    file.read.add_counters_line({"calls": calls, "bytes": calls * size, "s": 1.0, "consecutive": consecutive})
     return file
 
 

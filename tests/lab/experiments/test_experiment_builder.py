@@ -22,7 +22,7 @@ def test_experiment_from_plan_has_same_plan() -> None:
     experiment = make_experiment(build_experiment_from_plan(PLAN), "p.toml")
     (cell,) = experiment.cells
     assert cell.id == "base"
-    document_built = experiment.build_plan(cell).document
+    document_built = experiment.build_plan_of_cell(cell).document
     assert {**document_built, "title": "A plan"} == dict(PLAN.document)
 
 
@@ -40,7 +40,7 @@ def test_every_option_sets_its_member() -> None:
     assert (experiment.file.repeat.min, experiment.file.repeat.warmup) == (5, 2)
     assert experiment.file.treatments[0].command == "make clean"
     assert experiment.file.treatments[0].need == "required"
-    plan = experiment.build_plan(experiment.cells[-1]).document
+    plan = experiment.build_plan_of_cell(experiment.cells[-1]).document
     assert (plan["data"]["access"]["transfer"], plan["tasks"]["threads"]) == ("64KiB", 8)
 
 

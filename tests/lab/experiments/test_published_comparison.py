@@ -18,7 +18,7 @@ from sonde.experiments.page.published_comparison import (
 )
 from sonde.experiments.shipped_experiments import list_shipped_experiments, resolve_plan_source
 from sonde.model.experiment import Experiment, read_experiment
-from sonde.model.experiment.claims import find_unit, parse_claim_value, parse_published_number
+from sonde.model.experiment.claims import find_unit_of_value, parse_claim_value, parse_published_number
 
 SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
 PLAN = {
@@ -153,10 +153,10 @@ PRINTED = sorted(
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_published_numbers_name_a_source_of_experiment(name: str) -> None:
-    experiment = read_experiment(list_shipped_experiments()[name], "published", finder=resolve_plan_source)
+    experiment = read_experiment(list_shipped_experiments()[name], "published", find_plan=resolve_plan_source)
     for number in experiment.file.published:
         assert number.source in experiment.file.source
-        assert parse_published_number(number.value, find_unit(parse_claim_value(number.of))) >= 0
+        assert parse_published_number(number.value, find_unit_of_value(parse_claim_value(number.of))) >= 0
 
 
 def test_every_document_with_results_has_numbers() -> None:

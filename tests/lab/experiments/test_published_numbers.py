@@ -87,7 +87,7 @@ def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data: str, segm
 
 def test_stripes_of_the_described_x1_are_those_of_its_table() -> None:
     x1 = system("cray-x1")
-    stripes = {x1.compute_full_stripe(group.id) for group in x1.items("raid_groups")}
+    stripes = {x1.compute_full_stripe(group.id) for group in x1.list_parts("raid_groups")}
     assert stripes <= {None, *(kib * 1024 for kib in (256, 512, 1024, 1664, 2048))}
     assert {1024 * 1024, 2048 * 1024} <= stripes
 
@@ -296,7 +296,7 @@ def test_demonstration_pools_have_four_clients_per_target() -> None:
         assert len(demo.find_targets(name, "ost")) == targets == 8 * units
         assert clients / targets == 4
     experiment = ready("hpcs-07")
-    assert [experiment.build_plan(cell).processes for cell in experiment.cells] == [
+    assert [experiment.build_plan_of_cell(cell).processes for cell in experiment.cells] == [
         clients for _, _, clients, _ in POOLS.values()
     ]
 

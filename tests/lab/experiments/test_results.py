@@ -52,7 +52,7 @@ def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm
         1,
         number,
     )
-    plan = experiment.build_plan(grid_cell, "/fake")
+    plan = experiment.build_plan_of_cell(grid_cell, "/fake")
     role = "calibration" if warm_up else "run"
     conduct_run(
         plan,
@@ -87,7 +87,7 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
         1,
     ]
     assert results.refusals == {"transfer=1MiB": "No space."}
-    plan = results.experiment.build_plan(results.experiment.cells[0], "/x")
+    plan = results.experiment.build_plan_of_cell(results.experiment.cells[0], "/x")
     assert plan.document["data"]["access"]["volume"] == "128KiB"  # the setting comes after the profile
     assert results.profile == "ci"
 

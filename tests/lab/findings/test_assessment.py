@@ -14,7 +14,7 @@ from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.findings.variation import RateVariation
 from sonde.model.lines import ByteCounts, Finding, IntervalSeconds, PhaseRates, Rate, SeriesLine, TreeShape
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 
 WARNING = Finding(id="noisy", severity="warning", text="others were busy.", advice="Ask them.")
@@ -55,10 +55,10 @@ def test_bare_number_reports_only_its_classification() -> None:
 
 
 def test_a_rate_is_told_in_the_unit_of_the_phase() -> None:
-    assert to_plain_spaces(format_phase_rate(2e6, is_operation_rate=False)) == "2.00 MB/s"
-    assert to_plain_spaces(format_phase_rate(2000.0, is_operation_rate=True)) == "2,000 op/s"
+    assert replace_no_break_spaces(format_phase_rate(2e6, is_operation_rate=False)) == "2.00 MB/s"
+    assert replace_no_break_spaces(format_phase_rate(2000.0, is_operation_rate=True)) == "2,000 op/s"
     moved = RateVariation("drift", 1.0, 1.0, before=100.0, after=200.0)
-    assert to_plain_spaces(describe_variation(moved, True, 9.0)) == "rose gradually from 100 op/s to 200 op/s"
+    assert replace_no_break_spaces(describe_variation(moved, True, 9.0)) == "rose gradually from 100 op/s to 200 op/s"
 
 
 def with_series(
@@ -72,7 +72,7 @@ def with_series(
 
 
 def moved_of(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
-    return to_plain_spaces(assess_phase_rate(run_with(phase, **plan), phase, interval).variation)
+    return replace_no_break_spaces(assess_phase_rate(run_with(phase, **plan), phase, interval).variation)
 
 
 def test_variation_of_less_than_half_a_second_is_not_described() -> None:
@@ -111,7 +111,7 @@ def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
     phase = make_phase("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
     phase.tasks.append(table(("task", "ops_per_s"), *((index, 100.0) for index in range(20)), (20, 50.0)))
     judged = assess_phase_rate(run_with(phase), phase)
-    assert to_plain_spaces(judged.stragglers) == "Task 20 reached 50.0 files/s, the median task 100 files/s."
+    assert replace_no_break_spaces(judged.stragglers) == "Task 20 reached 50.0 files/s, the median task 100 files/s."
 
 
 @pytest.mark.parametrize(
@@ -133,17 +133,17 @@ def test_page_cache_rate_is_named_only_with_a_separate_flush_time(change: dict[s
     phase.end = replace(phase.end, **change)
     judged = assess_phase_rate(run_with(phase, **planned(io={"fsync": "end"})), phase)
     text = "The page cache took it at 1.00 GB/s, which is not a storage number."
-    assert to_plain_spaces(judged.cache_rate) == (text if is_printed else "")
+    assert replace_no_break_spaces(judged.cache_rate) == (text if is_printed else "")
     transfer_assessment = assess_phase_rate(run_with(phase), phase, "transfer")
     assert transfer_assessment.cache_rate == "", "beside the transfer alone it is the number itself"
 
 
 def test_fall_to_nothing_is_the_fsync_when_there_was_one() -> None:
     variation = RateVariation("steps", parts=((0.0, 4e8), (2.0, 0.0)))
-    assert to_plain_spaces(describe_variation(variation, False, 3.0, 1.0)) == (
+    assert replace_no_break_spaces(describe_variation(variation, False, 3.0, 1.0)) == (
         "transferred at 400 MB/s; after 2.00 s only the fsync was left, for 1.00 s"
     )
-    assert "fell from 400 MB/s" in to_plain_spaces(describe_variation(variation, False, 3.0))
+    assert "fell from 400 MB/s" in replace_no_break_spaces(describe_variation(variation, False, 3.0))
 
 
 def test_range_beside_a_rate_contains_that_rate() -> None:

@@ -21,7 +21,7 @@ from sonde.findings.best_numbers import (
 )
 from sonde.findings.classification import Classification
 from sonde.model.lines import Finding, PhaseRates, TreeShape
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 
 READS, WRITES, REWRITES = WorkKind("reads"), WorkKind("writes"), WorkKind("rewrites")
 SMALL: dict[str, Any] = {"moved": 100 * 4096, "done": 100}
@@ -84,7 +84,7 @@ def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str,
     ],
 )  # fmt: skip
 def test_the_best_in_one_sentence(numbers: list[BestCandidate], text: str) -> None:
-    assert to_plain_spaces(describe_best(numbers)) == text
+    assert replace_no_break_spaces(describe_best(numbers)) == text
 
 
 def test_caveats_precede_the_numbers_once_per_kind() -> None:
@@ -93,10 +93,10 @@ def test_caveats_precede_the_numbers_once_per_kind() -> None:
     noisy_only = BestCandidate(READS, 1e9, Classification.STORAGE, (replace(noisy, text="others were busy, too"),))
     text = "Best from storage, sustained: writes 1.00 GB/s, reads 1.00 GB/s."
     assert (
-        to_plain_spaces(describe_best([both, noisy_only]))
+        replace_no_break_spaces(describe_best([both, noisy_only]))
         == f"Doubtful: others were busy; clocks differ (1 of 2 numbers). {text}"
     )
-    assert to_plain_spaces(describe_best([replace(both, caveats=()), replace(noisy_only, caveats=())])) == text
+    assert replace_no_break_spaces(describe_best([replace(both, caveats=()), replace(noisy_only, caveats=())])) == text
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from target_load import phase_of, run_with
 
 from sonde.findings.target_changes import LevelChanges, PartChange, compare_phase_targets
 from sonde.model.lines import LayoutLine, PhaseBeginLine, TableLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import to_recorded_run
+from sonde.model.run import make_recorded_run
 
-NOBODY = to_recorded_run(RecordReader())
+NOBODY = make_recorded_run(RecordReader())
 
 
 def part(name: str, relative_rate: float | None, **more: Any) -> PartChange:
@@ -33,7 +33,7 @@ def level(*parts: PartChange, **more: Any) -> LevelChanges:
 
 
 def print_sentences(changes: LevelChanges) -> list[str]:
-    return [to_plain_spaces(sentence) for sentence in changes.change_sentences]
+    return [replace_no_break_spaces(sentence) for sentence in changes.change_sentences]
 
 
 def test_the_strongest_change_comes_first_whichever_way_it_went() -> None:
@@ -191,7 +191,7 @@ def test_unattributed_share_is_that_of_the_worst_run() -> None:
 
     side = [(NOBODY, partly(known_bytes)) for known_bytes in (90, 40, 100)]
     comparison = compare_phase_targets(side, [(NOBODY, partly(100)), (NOBODY, PhaseRecord(PhaseBeginLine(phase="p")))])
-    assert [to_plain_spaces(sentence) for sentence in comparison.unknown] == [
+    assert [replace_no_break_spaces(sentence) for sentence in comparison.unknown] == [
         "Of 1 of 2 runs after no figures of targets are known.",
         "Before, 60 % of the bytes belong to no known target.",
     ]

@@ -22,9 +22,9 @@ from sonde.model.lines import (
     Rate,
     TreatmentLine,
 )
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
 GIB = 1 << 30
 
@@ -59,14 +59,14 @@ def run(phase_record: PhaseRecord, file_system: FileSystemFacts | None = None) -
         NodeLine(host="n", memory_bytes=16 * GIB, file_system=file_system or FileSystemFacts(type="ext4"))
     )
     record.phases["p"] = phase_record
-    return to_recorded_run(record)
+    return make_recorded_run(record)
 
 
 def classify_phase(
     phase_record: PhaseRecord, interval: str = "total", file_system: FileSystemFacts | None = None
 ) -> tuple[Classification, str]:
     classification, because = classify_number(run(phase_record, file_system), phase_record, interval)
-    return classification, to_plain_spaces(because)
+    return classification, replace_no_break_spaces(because)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ from sonde.model.lines import (
     Rate,
     TreeShape,
 )
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
 NETWORK = FileSystemFacts("nfs", network=True)
 
@@ -44,7 +44,7 @@ def classify_phase(
     phase: PhaseRecord, interval: str = "total", run: RecordedRun | None = None
 ) -> tuple[Classification, str]:
     classification, because = classify_number(run or run_with(phase), phase, interval)
-    return classification, to_plain_spaces(because)
+    return classification, replace_no_break_spaces(because)
 
 
 def ended(phase: PhaseRecord, **end: Any) -> PhaseRecord:
@@ -125,7 +125,7 @@ def test_rereads_that_fit_into_memory_count_as_cache(
     phase = ended(make_phase(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
     record = RecordReader()
     record.nodes = [NodeLine(node=index, memory_bytes=memory_bytes) for index, memory_bytes in enumerate(memory)]
-    classification, text = classify_phase(phase, run=to_recorded_run(record))
+    classification, text = classify_phase(phase, run=make_recorded_run(record))
     assert (classification is Classification.CACHE) == again
     assert again == (text == "read more than once, so partly from page cache: not a storage number")
 
@@ -234,7 +234,7 @@ def test_what_is_graver_is_said_first() -> None:
 
 
 def test_a_run_without_nodes_has_no_file_system_and_is_not_in_memory() -> None:
-    run = to_recorded_run(RecordReader())
+    run = make_recorded_run(RecordReader())
     assert get_tested_file_system(run) == FileSystemFacts()
     assert not is_memory_backed(run)
     phase = make_phase()
@@ -253,10 +253,14 @@ def test_a_phase_is_unfinished_that_an_error_or_a_signal_ended(stopped_by: str, 
 def test_the_first_error_tells_why_a_phase_stopped_and_the_run_how() -> None:
     phase = ended(make_phase(moved=10**9), stopped_by="error")
     assert (
-        to_plain_spaces(describe_interruption(run_with(phase), phase)) == "it did not end; last heard of after 1.00 GB"
+        replace_no_break_spaces(describe_interruption(run_with(phase), phase))
+        == "it did not end; last heard of after 1.00 GB"
     )
     phase.errors += [ErrorLine(text="first."), ErrorLine(text="second.")]
-    assert to_plain_spaces(describe_interruption(run_with(phase), phase)) == "stopped by an error after 1.00 GB: first"
+    assert (
+        replace_no_break_spaces(describe_interruption(run_with(phase), phase))
+        == "stopped by an error after 1.00 GB: first"
+    )
     silent = PhaseRecord(PhaseBeginLine(phase="p", op="read"), errors=[ErrorLine(operation="open")])
     assert describe_interruption(run_with(silent), silent) == "stopped by an error: open failed: no reason recorded"
     silent.errors.clear()

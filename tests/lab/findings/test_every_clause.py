@@ -49,7 +49,7 @@ from sonde.model.lines import (
     TreatmentLine,
     TreeShape,
 )
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 
 NETWORK = FileSystemFacts("nfs", network=True)
@@ -110,7 +110,7 @@ def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name
     ],
 )
 def test_how_it_was_done_is_one_line(phase: PhaseRecord, plan: dict[str, Any], detail: str) -> None:
-    assert to_plain_spaces(describe_access(run_with(phase, **plan), phase)) == detail
+    assert replace_no_break_spaces(describe_access(run_with(phase, **plan), phase)) == detail
 
 
 def test_a_transfer_that_is_no_size_is_none() -> None:
@@ -123,9 +123,9 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
     def headline(phase: PhaseRecord) -> tuple[str, str, str]:
         summary = assess_phase(run_with(phase), phase).summary
         return (
-            to_plain_spaces(str(summary.rate)),
-            to_plain_spaces(summary.secondary_rate),
-            to_plain_spaces(summary.rate_terms),
+            replace_no_break_spaces(str(summary.rate)),
+            replace_no_break_spaces(summary.secondary_rate),
+            replace_no_break_spaces(summary.rate_terms),
         )
 
     large = make_phase(moved=3 * 10**9, done=300)
@@ -144,7 +144,7 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
     none.end = replace(none.end, rates=PhaseRates()) if none.end else None
     summary = assess_phase(run_with(none), none).summary
     assert (summary.rate, summary.secondary_rate, summary.rate_terms) == (None, "", "")
-    assert to_plain_spaces(format_rate_terms(Rate(1 << 30, 7, 1.302), False)) == "1,073,741,824 B / 1.3020 s"
+    assert replace_no_break_spaces(format_rate_terms(Rate(1 << 30, 7, 1.302), False)) == "1,073,741,824 B / 1.3020 s"
 
 
 @pytest.mark.parametrize(("size", "operations"), [(65535, True), (65536, False)])
@@ -175,7 +175,7 @@ def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
     phase = make_phase(op, moved=0)
     classification, because = classify_number(run_with(phase, NETWORK), phase)
     assert classification is Classification.BURST
-    assert to_plain_spaces(because) == "at the servers, which changed the names; a burst of 3.00 s"
+    assert replace_no_break_spaces(because) == "at the servers, which changed the names; a burst of 3.00 s"
 
 
 @pytest.mark.parametrize("op", ["stat", "open_close", "readdir", "walk"])
@@ -195,7 +195,10 @@ def test_names_of_network_file_systems_are_unknown_until_dropped(op: str) -> Non
     )
     classification, because = classify_number(run_with(phase, NETWORK), phase)
     assert classification is Classification.BURST
-    assert to_plain_spaces(because) == "from the servers: this node had dropped its metadata cache; a burst of 3.00 s"
+    assert (
+        replace_no_break_spaces(because)
+        == "from the servers: this node had dropped its metadata cache; a burst of 3.00 s"
+    )
 
 
 def test_classification_values_match_names_in_archives() -> None:
@@ -241,15 +244,15 @@ def test_why_a_phase_has_no_result() -> None:
     assert classify_number(run_with(phase), phase) == (Classification.FAILED, "it did not end")
     phase.progress = ProgressLine(phase="p", bytes=5 * 10**9, phase_s=3.0)
     assert (
-        to_plain_spaces(describe_interruption(run_with(phase), phase))
+        replace_no_break_spaces(describe_interruption(run_with(phase), phase))
         == "it did not end; last heard of after 5.00 GB in 3.00 s"
     )
     assert (
-        to_plain_spaces(describe_interruption(run_with(phase, status="interrupted"), phase))
+        replace_no_break_spaces(describe_interruption(run_with(phase, status="interrupted"), phase))
         == "interrupted after 5.00 GB in 3.00 s"
     )
     phase.errors.append(ErrorLine(phase="p", text="no space left."))
-    assert to_plain_spaces(describe_interruption(run_with(phase), phase)) == (
+    assert replace_no_break_spaces(describe_interruption(run_with(phase), phase)) == (
         "stopped by an error after 5.00 GB in 3.00 s: no space left"
     )
     for stopped in ("error", "interrupt"):
@@ -258,7 +261,7 @@ def test_why_a_phase_has_no_result() -> None:
         ended.end = replace(ended.end, stopped_by=stopped)
         assert classify_number(run_with(ended, status="interrupted"), ended)[0] is Classification.FAILED
         assert (
-            to_plain_spaces(describe_interruption(run_with(ended, status="interrupted"), ended))
+            replace_no_break_spaces(describe_interruption(run_with(ended, status="interrupted"), ended))
             == "interrupted after 1.00 GB"
         )
 
@@ -312,7 +315,7 @@ def test_an_fsync_that_was_timed_was_done_though_no_plan_says_so() -> None:
     ],
 )  # fmt: skip
 def test_each_movement_in_words(moved: RateVariation, text: str) -> None:
-    assert to_plain_spaces(describe_variation(moved, False, 12.0)) == text
+    assert replace_no_break_spaces(describe_variation(moved, False, 12.0)) == text
 
 
 def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:
@@ -384,7 +387,7 @@ def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
         phase = make_phase(moved=10**9, done=10)
         rows = [(index, 0, rate) for index, rate in enumerate(rates)]
         phase.tasks.append(table(("task", "node", "bytes_per_s"), *rows))
-        return to_plain_spaces(assess_phase_rate(run_with(phase), phase).stragglers)
+        return replace_no_break_spaces(assess_phase_rate(run_with(phase), phase).stragglers)
 
     even = [1e9] * 20
     assert slow(*even) == ""
@@ -406,7 +409,7 @@ def test_what_the_page_cache_took_is_said_apart() -> None:
             rates=PhaseRates(total=total, transfer=transfer),
             seconds=IntervalSeconds(fsync=fsync),
         )
-        return to_plain_spaces(assess_phase_rate(run_with(phase), phase).cache_rate)
+        return replace_no_break_spaces(assess_phase_rate(run_with(phase), phase).cache_rate)
 
     assert describe_cache_rate(4.0) == "The page cache took it at 1.00 GB/s, which is not a storage number."
     assert describe_cache_rate(1.25) != ""

@@ -12,9 +12,9 @@ import pytest
 from sonde.findings.irregularities import describe_irregularities, describe_late_tasks, describe_periodic_dips
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, SeriesLine, TableLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import to_recorded_run
+from sonde.model.run import make_recorded_run
 
 
 def timeline(rates: np.ndarray) -> PhaseTimeline:
@@ -59,11 +59,11 @@ def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 1
     record = RecordReader()
     record.nodes = [NodeLine(node=number, host=f"nid{number}") for number in range(5)]
     record.phases["p"] = phase
-    run = to_recorded_run(record)
+    run = make_recorded_run(record)
     assert describe_irregularities(run, phase, None, operations=False) == [
         text for text in [describe_late_tasks(run, phase)] if text
     ]
-    return to_plain_spaces(describe_late_tasks(run, phase))
+    return replace_no_break_spaces(describe_late_tasks(run, phase))
 
 
 def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
@@ -95,9 +95,9 @@ def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
     ops = tuple(int(rate) for rate in rates)
     line = SeriesLine(phase="read", slice_s=0.1, scope="all", bytes=(10**8,) * 200, ops=ops, active=(2,) * 200)
     phase = replace(PhaseRecord(PhaseBeginLine(phase="read")), series=[line])
-    timeline, run = build_timeline(phase), to_recorded_run(RecordReader())
+    timeline, run = build_timeline(phase), make_recorded_run(RecordReader())
     assert describe_periodic_dips(timeline, operations=False) == ""
     text = describe_periodic_dips(timeline, operations=True)
-    assert to_plain_spaces(text) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
+    assert replace_no_break_spaces(text) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
     assert describe_irregularities(run, phase, timeline, operations=True) == [text]
     assert describe_irregularities(run, phase, timeline, operations=False) == []

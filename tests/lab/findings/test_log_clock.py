@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sonde.findings.log_clock import correct_clock
 from sonde.findings.run_marks import DROPPED_CACHES, TROUBLE, list_run_marks
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 
 STARTED = datetime(2026, 11, 21, 20, 45, 1, tzinfo=UTC)
 DIPS = (5.0, 17.0, 26.0, 44.0)
@@ -30,7 +30,7 @@ def dipping(times: NDArray[np.float64]) -> NDArray[np.float64]:
 def run(tmp_path: Path) -> RecordedRun:
     drop = {"kind": "drop_page_cache", "outcome": "done", "seconds": 0.5, "text": ""}
     work = Work(curve=dipping, seconds=60, slice_s=0.5, noise=0.0, treatments=[drop])
-    return read_run(write_run(tmp_path / "run", Scene(works=(work,))))
+    return read_recorded_run_folder(write_run(tmp_path / "run", Scene(works=(work,))))
 
 
 def make_events(offset_s: float, dropped_at: float, dips: tuple[float, ...]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from made_phase import MIB, make_phase, planned, run_with
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, make_phase_heading
 from sonde.model.lines import Finding, PhaseBeginLine, Rate, SeriesLine, TreeShape
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 
 TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
@@ -53,7 +53,7 @@ def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan:
 )  # fmt: skip
 def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict[str, Any], detail: str) -> None:
     phase = make_phase("write", **begin)
-    assert to_plain_spaces(describe_access(run_with(phase, **plan), phase)) == detail
+    assert replace_no_break_spaces(describe_access(run_with(phase, **plan), phase)) == detail
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_a_rate_stands_beside_the_same_in_the_other_unit(
 ) -> None:
     phase = make_phase(op, moved=moved, done=300, **begin)
     assessed = assess_phase(run_with(phase), phase)
-    assert to_plain_spaces(str(assessed.summary.rate)) == rate
-    assert to_plain_spaces(assessed.summary.secondary_rate) == second
+    assert replace_no_break_spaces(str(assessed.summary.rate)) == rate
+    assert replace_no_break_spaces(assessed.summary.secondary_rate) == second
     assert assessed.operations == (rate != "105 MB/s")
 
 
@@ -90,8 +90,8 @@ def test_a_phase_without_an_end_has_no_rate() -> None:
 
 def test_what_was_divided_by_what_can_be_divided_again() -> None:
     rate = Rate(bytes=1_234_567, ops=8_901, seconds=0.25)
-    assert to_plain_spaces(format_rate_terms(rate, operations=False)) == "1,234,567 B / 0.250000 s"
-    assert to_plain_spaces(format_rate_terms(rate, operations=True)) == "8,901 operations / 0.250000 s"
+    assert replace_no_break_spaces(format_rate_terms(rate, operations=False)) == "1,234,567 B / 0.250000 s"
+    assert replace_no_break_spaces(format_rate_terms(rate, operations=True)) == "8,901 operations / 0.250000 s"
     assert " " not in format_rate_terms(rate, operations=True).split(" / ")[0], "a number stays with its unit"
 
 
@@ -101,10 +101,10 @@ def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:
     phase.series.append(SeriesLine(phase="p", slice_s=0.1, bytes=(10 * MIB,) * 30, ops=(1,) * 30, active=(1,) * 30))
     assessed = assess_phase(run_with(phase), phase)
     summary = assessed.summary
-    assert (summary.name, to_plain_spaces(summary.access)) == ("Sequential read, direct", "direct")
-    assert to_plain_spaces(summary.classification_text) == "From storage: direct I/O; a burst of 3.00 s."
-    assert to_plain_spaces(summary.detail_text) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
-    assert to_plain_spaces(summary.rate_terms) == "314,572,800 B / 3.0000 s, first open to last close"
+    assert (summary.name, replace_no_break_spaces(summary.access)) == ("Sequential read, direct", "direct")
+    assert replace_no_break_spaces(summary.classification_text) == "From storage: direct I/O; a burst of 3.00 s."
+    assert replace_no_break_spaces(summary.detail_text) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
+    assert replace_no_break_spaces(summary.rate_terms) == "314,572,800 B / 3.0000 s, first open to last close"
     assert assessed.phase is phase
     assert assessed.timeline is not None
     assert assessed.timeline.edges[-1] == pytest.approx(3.0)

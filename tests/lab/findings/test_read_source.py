@@ -12,8 +12,8 @@ import pytest
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.read_source import find_disagreement
-from sonde.model.quantities import to_plain_spaces
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.quantities import replace_no_break_spaces
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.file_format import FORMAT
 
 MIB = 1 << 20
@@ -63,12 +63,12 @@ def make_run(
             {"type": "sample", "time": EPOCH + second, source: {part: [value]}} for second, value in values.items()
         ]
         (folder / "telemetry.ndjson").write_text("".join(json.dumps(line) + "\n" for line in (header, *samples)))
-    return read_run(folder)
+    return read_recorded_run_folder(folder)
 
 
 def classify_only_phase(run: RecordedRun) -> tuple[Classification, str]:
     assessment = assess_phase_rate(run, next(phase for phase in run.phases if phase.id == "p"))
-    return assessment.classification, to_plain_spaces(assessment.classification_clause)
+    return assessment.classification, replace_no_break_spaces(assessment.classification_clause)
 
 
 @pytest.mark.parametrize(

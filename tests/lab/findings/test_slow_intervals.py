@@ -24,7 +24,7 @@ from sonde.model.lines import (
     RateSpread,
     SeriesLine,
 )
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun
 
@@ -118,7 +118,7 @@ def test_a_node_slow_all_through_and_one_that_stood_still_are_said_so() -> None:
     moved[4] = np.round(moved[4] / 4)
     moved[9, 80:130] = 0
     phase = phase_of(moved)
-    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
     first, second = text.split(". ", 1)
     match = re.fullmatch(r"Node nid004 was (\d\.\d) times slower than the middle node all through", first)
     assert match
@@ -141,7 +141,7 @@ def test_phase_assessment_names_slow_interval() -> None:
     judged = assess_phase_rate(run_of(phase), phase)
     assert judged.slow_nodes.startswith("Node nid004 was ")
     assert judged.slow_nodes in judged.detail_sentences
-    assert judged.as_json()["slow_nodes"] == to_plain_spaces(judged.slow_nodes)
+    assert judged.as_json()["slow_nodes"] == replace_no_break_spaces(judged.slow_nodes)
 
 
 def test_two_nodes_and_a_phase_of_few_operations_are_not_judged() -> None:
@@ -224,11 +224,11 @@ def test_slowdown_beyond_1000_times_is_a_standstill() -> None:
     moved = even(5, 64, 1200)
     moved[2, 10:20] = 2
     phase = phase_of(moved)
-    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
     assert text == "Node nid002 was 600.0 times slower than the middle node from 1.00 s to 2.00 s."
     moved[2, 10:20] = 1
     phase = phase_of(moved)
-    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
     assert text == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
 
 
@@ -237,7 +237,7 @@ def test_three_are_named_and_the_others_counted() -> None:
     for node in range(5):
         moved[node, 10 : 20 + node] = 20
     phase = phase_of(moved)
-    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
     assert [text.index(f"nid00{node}") for node in (4, 3, 2)] == sorted(
         text.index(f"nid00{node}") for node in (4, 3, 2)
     )
@@ -302,7 +302,7 @@ def test_standstill_without_any_operation_counts_as_factor_2000() -> None:
     moved = even(5, 64, 1000)
     moved[2, 10:20] = 1
     phase = phase_of(moved)
-    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
     assert text == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
     moved[2, 10:20] = 0
     (interval,) = find_slow_intervals(phase_of(moved), operations=False)
@@ -315,7 +315,7 @@ def test_unnamed_node_has_its_number_and_a_fourth_is_counted() -> None:
         moved[node, 10 : 20 + node] = 20
     phase = phase_of(moved)
     nobody = RecordReader()
-    text = to_plain_spaces(
+    text = replace_no_break_spaces(
         describe_slow_intervals(RecordedRun(Path("r"), nobody, (), {}, {}, ()), phase, operations=False)
     )
     assert text == (

@@ -22,9 +22,9 @@ from sonde.findings.storage_units import (
 )
 from sonde.findings.target_operations import compute_busy_rate, select_target_series
 from sonde.model.lines import PhaseBeginLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import to_recorded_run
+from sonde.model.run import make_recorded_run
 from sonde.report.sections.target_heat_map import SECTION, render_unit_heat_map
 from sonde.terminal.target_tables import build_targets_document
 
@@ -69,7 +69,7 @@ def test_rate_of_a_slow_target_is_below_the_others() -> None:
 def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
     phase, run = phase_of(np.full((8, 20), 20), np.full((8, 20), 20_000_000)), run_with(4, 2)
     assert [unit.targets for unit in sum_unit_operations(run, phase, "SSU")] == [2, 2]
-    nobody = to_recorded_run(RecordReader())
+    nobody = make_recorded_run(RecordReader())
     assert list_storage_levels(nobody, phase) == []
     assert describe_slow_units(nobody, phase) == ""
     assert "units" not in build_targets_document(nobody, phase)
@@ -113,13 +113,13 @@ def test_slow_unit_sentence_is_complete_on_every_surface() -> None:
     ns = np.full((24, 32), 20 * 5_000_000)
     ns[8:12] *= 2
     phase, run = phase_of(np.full((24, 32), 20), ns), run_with(24, 4)
-    text = to_plain_spaces(describe_slow_units(run, phase))
+    text = replace_no_break_spaces(describe_slow_units(run, phase))
     assert text.endswith(
         "SSU ssu2 answered writes at 0.50 of the rate of the others (99.5 % interval over all of them: 0.50 to 0.50)."
     )
     assessment = assess_phase_rate(run, phase)
     assert assessment.as_json()["slow_units"] == text
-    assert to_plain_spaces(assessment.detail_sentences[-1]) == text
+    assert replace_no_break_spaces(assessment.detail_sentences[-1]) == text
     drawing = str(render_unit_heat_map(run, phase, "SSU"))
     assert drawing.count('class="slow"') == 1
     assert all(f"ssu{index}" in drawing for index in range(6))
@@ -192,8 +192,8 @@ def test_slowest_unit_of_each_level_has_shortened_names() -> None:
         ("r" * 41, "u" * 61, f"{'r' * 40}… {'u' * 60}…"),
     ):
         parts = {f"{part}" if index == 8 else f"p{index}": name for index, name in enumerate(names)}
-        run = to_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": {level: parts}}})
-        text = to_plain_spaces(describe_slow_units(run, phase))
+        run = make_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": {level: parts}}})
+        text = replace_no_break_spaces(describe_slow_units(run, phase))
         assert text == (
             f"{name_text} answered reads at 0.25 of the rate of the others (99.5 % interval over all of them: 0.25 to"
             " 0.25)."

@@ -17,9 +17,9 @@ from sonde.findings.stragglers import (
     read_task_rates,
 )
 from sonde.model.lines import NodeLine, PhaseBeginLine, RunLine, TableLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
 
 def members(rates: list[float]) -> list[MemberRate]:
@@ -75,7 +75,7 @@ def in_run(phase: PhaseRecord) -> RecordedRun:
     record = RecordReader()
     record.nodes = [NodeLine(node=0, host="alpha")]
     record.phases["p"] = phase
-    return to_recorded_run(record)
+    return make_recorded_run(record)
 
 
 def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
@@ -136,7 +136,7 @@ def test_only_node_slow_in_three_runs_is_reported() -> None:
     assert judged.hosts[judged.slow[0][0]] == "n9"
     assert [count for _, count in judged.slow] == [3]
     assert (
-        to_plain_spaces(describe_repeated_stragglers(judged))
+        replace_no_break_spaces(describe_repeated_stragglers(judged))
         == "Slower than the middle node again and again: n9 (40 %, in 3 of 3 runs)."
     )
 

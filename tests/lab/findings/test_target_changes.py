@@ -13,11 +13,11 @@ from target_load import drawn_answers, phase_of, run_with
 from sonde.findings.target_changes import LevelChanges, PhaseChanges, compare_phase_targets
 from sonde.findings.target_operations import find_slow_targets_by_latency
 from sonde.model.lines import LayoutLine, PhaseBeginLine, TableLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
-NOBODY = to_recorded_run(RecordReader())
+NOBODY = make_recorded_run(RecordReader())
 
 
 def changes(before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: RecordedRun = NOBODY) -> PhaseChanges:
@@ -30,7 +30,7 @@ def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.nd
 
 
 def print_sentences(level: LevelChanges) -> list[str]:
-    return [to_plain_spaces(sentence) for sentence in level.change_sentences]
+    return [replace_no_break_spaces(sentence) for sentence in level.change_sentences]
 
 
 def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
@@ -156,7 +156,7 @@ def test_what_the_records_do_not_say_is_said() -> None:
     assert changes([silent], [silent]) == PhaseChanges((), ())
     assert changes([silent], [usable]) == PhaseChanges((), ("Of the run before no figures of targets are known.",))
     phase_changes = changes([usable, silent], [usable])
-    assert [to_plain_spaces(sentence) for sentence in phase_changes.unknown] == [
+    assert [replace_no_break_spaces(sentence) for sentence in phase_changes.unknown] == [
         "Of 1 of 2 runs before no figures of targets are known."
     ]
     assert len(phase_changes.levels) == 1

@@ -28,7 +28,7 @@ from sonde.findings.target_operations import (
 )
 from sonde.findings.targets import SlowTarget, TargetRates
 from sonde.model.lines import LayoutLine, PhaseBeginLine, SeriesLine, TargetsLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 from sonde.report.sections.target_heat_map import _sum_amounts_by_column, render_target_heat_map
 
@@ -99,7 +99,7 @@ def test_split_operations_alone_say_nothing() -> None:
 def test_the_words_name_the_target_its_factor_and_the_interval() -> None:
     ns = np.full((6, 32), 20 * 5_000_000)
     ns[4] *= 3
-    text = to_plain_spaces(describe_slow_operations(phase_of(np.full((6, 32), 20), ns, "read")))
+    text = replace_no_break_spaces(describe_slow_operations(phase_of(np.full((6, 32), 20), ns, "read")))
     assert text == (
         "Reads from target OST0004 took 3.0 times as long as those on the others (99.5 % interval over all targets:"
         " 3.0 to 3.0)."
@@ -299,7 +299,7 @@ def test_three_slow_targets_are_named_and_the_others_counted(slow: int, more: st
     ns = np.full((30, 32), 20 * 5_000_000)
     for index in range(slow):
         ns[index] *= 3 + index
-    text = to_plain_spaces(describe_slow_operations(phase_of(np.full((30, 32), 20), ns)))
+    text = replace_no_break_spaces(describe_slow_operations(phase_of(np.full((30, 32), 20), ns)))
     sentences = [
         f"Writes to target OST000{target} took {3 + target}.0 times as long as those on the others (99.5 % interval"
         f" over all targets: {3 + target}.0 to {3 + target}.0)."

@@ -27,9 +27,9 @@ from sonde.findings.targets import (
     find_slow_targets,
 )
 from sonde.model.lines import Finding, LayoutLine, PhaseBeginLine, TableLine
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
-from sonde.model.run import read_run
+from sonde.model.run import read_recorded_run_folder
 from sonde.report import write_report
 from sonde.stats.ratio import MIN_RUNS_PER_SIDE
 
@@ -147,12 +147,12 @@ def test_only_files_of_one_task_on_one_target_are_taken() -> None:
 def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> None:
     slow = {task: 2.5 for task in range(24) if task % 4 == 1}
     folder = write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), slow=slow, fsync=0)], tasks=24))
-    run = read_run(folder)
+    run = read_recorded_run_folder(folder)
     phase = run.phases[0]
     phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
-    text = to_plain_spaces(assess_phase_rate(run, phase).slow_targets)
+    text = replace_no_break_spaces(assess_phase_rate(run, phase).slow_targets)
     assert text.startswith("Files on target OST0001 (6 files) were 2.")
-    assert text in to_plain_spaces(" ".join(assess_phase_rate(run, phase).detail_sentences))
+    assert text in replace_no_break_spaces(" ".join(assess_phase_rate(run, phase).detail_sentences))
     assert assess_phase_rate(run, phase).as_json()["slow_targets"] == text
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -167,7 +167,9 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("finding_id", ["layout_unreadable", "placement_unknown"])
 def test_why_nobody_knows_the_targets_is_said_beside_the_number(finding_id: str, tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4)))
+    run = read_recorded_run_folder(
+        write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4))
+    )
     phase = run.phases[0]
     phase.findings.append(Finding(id="other", text="nothing of that kind"))
     assert assess_phase_rate(run, phase).slow_targets == ""
@@ -205,11 +207,11 @@ def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
 def test_pool_description_counts_disks_and_servers() -> None:
     members = ["nsd1@ec01,ec02", "nsd2@ec02,ec01", "nsd3"]
     shape = [{"pattern": "whole", "start": 0, "stripe_count": 1, "pool": "nlsas", "members": members}]
-    assert to_plain_spaces(describe_pools(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
+    assert replace_no_break_spaces(describe_pools(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
         "pool nlsas is 3 disks of 2 servers: which of them holds which byte nobody tells"
     )
     alone = [{"pattern": "whole", "pool": "system", "members": ["nsd1"]}]
-    assert to_plain_spaces(describe_pools(LayoutLine(shapes=(alone,)))) == (
+    assert replace_no_break_spaces(describe_pools(LayoutLine(shapes=(alone,)))) == (
         "pool system is 1 disk: which of them holds which byte nobody tells"
     )
     # A volume below a local file system has members and is no pool; a pool without members says nothing.
@@ -251,7 +253,7 @@ def test_three_slowest_targets_are_named_and_others_counted(count: int, ending: 
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
     phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
     phase.layout = layout([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
-    text = to_plain_spaces(describe_slow_targets(phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_targets(phase, operations=False))
     worst = count - 1
     assert text.startswith(
         f"Files on target t{worst} (12 files) were {worst + 2:.1f} times slower than those on the others (95 % interval"
@@ -269,7 +271,7 @@ def test_names_of_pools_and_reasons_are_cut() -> None:
     assert pool("p" * 40).startswith(f"pool {'p' * 40} is")
     assert pool("p" * 41).startswith(f"pool {'p' * 40}… is")
     two = LayoutLine(shapes=(({"pool": "a", "members": ("d@s1", "e@s1,s2,")}, {"pool": "b", "members": ["f@s3"]}),))
-    assert to_plain_spaces(describe_pools(two)) == (
+    assert replace_no_break_spaces(describe_pools(two)) == (
         "pool a is 2 disks of 2 servers; pool b is 1 disk of 1 server: which of them holds which byte nobody tells"
     )
     phase = PhaseRecord(PhaseBeginLine(phase="p"))

@@ -20,9 +20,9 @@ from sonde.model.lines import (
     Rate,
     SeriesLine,
 )
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import to_recorded_run
+from sonde.model.run import make_recorded_run
 
 SLICE_S = 0.1
 
@@ -43,7 +43,7 @@ def moved(rates: list[float], number: float | None = None, interval: str = "tota
     line = SeriesLine(phase="p", slice_s=SLICE_S, bytes=slices, ops=slices, active=(1,) * len(slices))
     record = RecordReader()
     record.phases["p"] = PhaseRecord(PhaseBeginLine(phase="p", op="read", direct=True), end, series=[line])
-    return to_plain_spaces(assess_phase_rate(to_recorded_run(record), record.phases["p"], interval).variation)
+    return replace_no_break_spaces(assess_phase_rate(make_recorded_run(record), record.phases["p"], interval).variation)
 
 
 def test_a_rate_that_fell_is_said_with_the_time() -> None:

@@ -19,7 +19,7 @@ from sonde.findings.phase_summary import assess_phase
 from sonde.findings.phase_timeline import build_timeline
 from sonde.findings.variation import RateVariation, analyze_rate_variation
 from sonde.model.escaping import escape_line, escape_text
-from sonde.model.run import read_run
+from sonde.model.run import read_recorded_run_folder
 
 
 @given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "L", "N", "P", "S", "Zs", "Zl", "Zp"])))
@@ -116,7 +116,7 @@ def test_a_step_line_has_a_gap_where_nothing_is_known() -> None:
 @pytest.mark.parametrize("slice_s", [0.001, 0.01, 0.1])
 def test_joined_slices_keep_every_byte_and_every_task(tmp_path: Path, slice_s: float) -> None:
     scene = Scene(works=[Work(seconds=3.0, slice_s=slice_s, noise=0.2)], tasks=8)
-    phase = read_run(write_run(tmp_path / "run", scene)).phases[0]
+    phase = read_recorded_run_folder(write_run(tmp_path / "run", scene)).phases[0]
     assert phase.end is not None
     timeline = build_timeline(phase)
     assert timeline is not None
@@ -154,7 +154,7 @@ def test_joined_slices_keep_every_byte_and_every_task(tmp_path: Path, slice_s: f
     ],
 )
 def test_classification_follows_from_what_was_measured(tmp_path: Path, work: Work, expected: Classification) -> None:
-    run = read_run(write_run(tmp_path / "run", Scene(works=[work])))
+    run = read_recorded_run_folder(write_run(tmp_path / "run", Scene(works=[work])))
     assert assess_phase(run, run.phases[0]).summary.classification is expected
 
 
@@ -164,14 +164,16 @@ def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
     slow = Work("r", "read", steady(50e3), seconds=60.0, slice_s=0.1, cache="warm", residency=1.0, transfer=4096)
     classifications = []
     for name, work in (("fast", fast), ("slow", slow)):
-        run = read_run(write_run(tmp_path / name, Scene(works=[work])))
+        run = read_recorded_run_folder(write_run(tmp_path / name, Scene(works=[work])))
         classifications.append(assess_phase(run, run.phases[0]).summary.classification)
     assert classifications == [Classification.STORAGE, Classification.CACHE]
 
 
 def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
     for rate in (0.0, 1e-3, 1e15):
-        run = read_run(write_run(tmp_path / f"{rate}", Scene(works=[Work(curve=steady(rate), transfer=1 << 40)])))
+        run = read_recorded_run_folder(
+            write_run(tmp_path / f"{rate}", Scene(works=[Work(curve=steady(rate), transfer=1 << 40)]))
+        )
         timeline = build_timeline(run.phases[0])
         if timeline is not None:
             assert all(math.isfinite(value) for value in timeline.bytes_per_s)
@@ -182,7 +184,7 @@ def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Pat
     folder = write_run(tmp_path / "run", Scene(works=[Work(seconds=2.0)]))
     record = folder / "record.ndjson"
     record.write_text(record.read_text().replace('"stopped_by": "volume"', f'"stopped_by": "{reason}"'))
-    run = read_run(folder)
+    run = read_recorded_run_folder(folder)
     assessment = assess_phase(run, run.phases[0]).summary
     assert assessment.classification is Classification.FAILED
     assert assessment.rate is not None  # what was done until then is told all the same

@@ -16,7 +16,7 @@ from sonde.logs.event_scan import scan_log_files
 from sonde.logs.rule_files import list_shipped_rule_files
 from sonde.logs.scan import LogDefaults
 from sonde.model.errors import UserError
-from sonde.model.event import read_events
+from sonde.model.event import read_events_file
 from sonde.store.events import read_archive_events
 from sonde.telemetry.foreign_files import read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults
@@ -74,7 +74,7 @@ def read_event_file(text: str | bytes) -> Callable[[Path], list[str]]:
         events = path.with_name("events.ndjson")
         events.write_bytes(text if isinstance(text, bytes) else text.encode())
         read_archive_events(path.parent)
-        read_events(events)
+        read_events_file(events)
         return []
 
     return check

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sonde.model.errors import ExperimentError, SystemFileError
 from sonde.model.experiment import find_contradictions, make_experiment
 from sonde.model.system import make_system, read_system
-from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.dependencies import find_all_dependencies
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEM: dict[str, Any] = tomllib.loads((ROOT / "systems" / "cray-x1.toml").read_text(encoding="utf-8"))
@@ -114,9 +114,9 @@ def test_any_system_is_right_or_one_sentence(data: st.DataObject, document: dict
         check_sentence(str(reason))
         return
     full = system.resolve()
-    for name in system.list_ids("file_systems"):
-        assert name not in find_dependencies(system, name)
-    assert len(full["drives"]) == len(system.list_ids("drives"))
+    for name in system.list_part_ids("file_systems"):
+        assert name not in find_all_dependencies(system, name)
+    assert len(full["drives"]) == len(system.list_part_ids("drives"))
 
 
 @settings(max_examples=150, deadline=None)

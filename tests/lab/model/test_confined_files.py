@@ -14,7 +14,7 @@ import pytest
 from other_user import NEIGHBOR, as_neighbor, needs_two_users
 
 from sonde.model import confined_files
-from sonde.model.confined_files import ConfinedDirectory, append_file, create_file, open_file, write_file
+from sonde.model.confined_files import ConfinedDirectory, create_file, open_file, open_file_to_append, write_file
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def test_growing_file_replaces_a_link(shared: Path, victim: Path) -> None:
 
 def test_link_is_not_appended_to_and_not_read(shared: Path, victim: Path) -> None:
     (shared / "out").symlink_to(victim)
-    for operation in (append_file, open_file):
+    for operation in (open_file_to_append, open_file):
         with pytest.raises(OSError, match="symbolic link"):
             operation(shared / "out")
 
 
 def test_pipe_does_not_block(shared: Path) -> None:
     os.mkfifo(shared / "pipe")
-    for operation in (append_file, open_file):
+    for operation in (open_file_to_append, open_file):
         with pytest.raises(OSError, match=r"not a regular file|No such device"):
             operation(shared / "pipe")
 
@@ -83,7 +83,12 @@ def test_failed_replacement_leaves_the_old_file_and_nothing_else(shared: Path) -
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0b"])
 def test_name_of_several_components_is_refused(shared: Path, name: str) -> None:
     with ConfinedDirectory.open(shared) as directory:
-        for operation in (directory.enter, directory.open_file, directory.create_file, directory.remove_file):
+        for operation in (
+            directory.open_subdirectory,
+            directory.open_file,
+            directory.create_file,
+            directory.remove_file,
+        ):
             with pytest.raises(OSError, match="not the name of a file"):
                 operation(name)
 
@@ -92,9 +97,9 @@ def test_directory_beneath_follows_no_link(shared: Path, tmp_path: Path) -> None
     (tmp_path / "other" / "run").mkdir(parents=True)
     (shared / "month").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match=r"symbolic link|Not a directory"):
-        ConfinedDirectory.beneath(shared, shared / "month" / "run")
+        ConfinedDirectory.open_beneath(shared, shared / "month" / "run")
     with pytest.raises(ValueError, match="subpath"):
-        ConfinedDirectory.beneath(shared, tmp_path / "other")
+        ConfinedDirectory.open_beneath(shared, tmp_path / "other")
 
 
 def test_tree_is_removed_without_what_links_lead_to(shared: Path, tmp_path: Path) -> None:
@@ -130,9 +135,9 @@ def test_file_of_another_user_is_told_from_an_own_one(shared: Path) -> None:
     as_neighbor(lambda: (shared / "theirs").write_text("{}"))
     write_file(shared / "ours", "{}")
     with ConfinedDirectory.open(shared) as directory:
-        assert directory.read_json("theirs") == {}
-        assert directory.read_json("theirs", trusted_only=True) is None
-        assert directory.read_json("ours", trusted_only=True) == {}
+        assert directory.read_json_file("theirs") == {}
+        assert directory.read_json_file("theirs", trusted_only=True) is None
+        assert directory.read_json_file("ours", trusted_only=True) == {}
         assert not directory.is_protected_from_others()
     os.chown(shared, NEIGHBOR, NEIGHBOR)
     shared.chmod(0o755)
@@ -178,16 +183,16 @@ def test_hard_link_is_not_appended_to(shared: Path, victim: Path) -> None:
     before = victim.read_text()
     (shared / "events.ndjson").hardlink_to(victim)
     with pytest.raises(OSError, match="another name elsewhere"):
-        append_file(shared / "events.ndjson")
+        open_file_to_append(shared / "events.ndjson")
     assert victim.read_text() == before
 
 
 @needs_two_users
 def test_file_of_another_user_is_not_appended_to(shared: Path) -> None:
     as_neighbor(lambda: (shared / "lock").write_text(""))
-    append_file(shared / "lock").close()
+    open_file_to_append(shared / "lock").close()
     with pytest.raises(PermissionError, match="another user"):
-        append_file(shared / "lock", trusted_only=True)
+        open_file_to_append(shared / "lock", trusted_only=True)
 
 
 def test_block_device_is_not_written_to(shared: Path) -> None:
@@ -224,7 +229,7 @@ def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -
                 part = f".{number}.part"
                 with directory.create_file(part) as file:
                     file.write(b"new")
-                directory.rename(part, directory, "out")
+                directory.rename_entry(part, directory, "out")
                 try:
                     directory.open_file("out").close()
                 except OSError as reason:

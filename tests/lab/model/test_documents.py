@@ -12,7 +12,7 @@ from make_record import Scene, write_run
 
 from sonde.model.documents import MOST_LEVELS, DocumentError, parse_json, parse_toml, parse_yaml
 from sonde.model.errors import RecordError
-from sonde.model.line_decoding import parse_line
+from sonde.model.line_decoding import parse_record_line
 
 Sonde = Callable[..., Any]
 DEEP = 5000
@@ -115,6 +115,6 @@ def test_line_of_a_record_with_a_huge_number_is_broken_not_fatal(number: str) ->
     lines = (f'{{"type": "strange", "t": {number}}}', f'{{"type": "end", "t": {number}, "seconds": {number}}}')
     for line in lines if number != "1e400" else ():
         with pytest.raises(RecordError, match=r"too many digits|is not JSON"):
-            parse_line(line)
+            parse_record_line(line)
     if number == "1e400":
-        assert [parse_line(line)[1].t for line in lines] == [float("inf")] * 2
+        assert [parse_record_line(line)[1].t for line in lines] == [float("inf")] * 2

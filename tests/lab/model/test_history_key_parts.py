@@ -162,25 +162,25 @@ def imported(**more: Any) -> ImportedRun:
 
 def test_imported_run_has_the_same_id_each_time() -> None:
     first = imported()
-    assert first.id() == imported().id()
-    assert first.id().startswith("20261121T204501Z-ior-easy-")
-    assert len(first.id()) == len("20261121T204501Z-ior-easy-") + 8
-    assert imported(title="x").id() != first.id()
-    assert imported(name="--ä.").id().startswith("20261121T204501Z-run-")
-    assert imported(name="a" * 50).id().startswith(f"20261121T204501Z-{'a' * 40}-")
+    assert first.make_run_id() == imported().make_run_id()
+    assert first.make_run_id().startswith("20261121T204501Z-ior-easy-")
+    assert len(first.make_run_id()) == len("20261121T204501Z-ior-easy-") + 8
+    assert imported(title="x").make_run_id() != first.make_run_id()
+    assert imported(name="--ä.").make_run_id().startswith("20261121T204501Z-run-")
+    assert imported(name="a" * 50).make_run_id().startswith(f"20261121T204501Z-{'a' * 40}-")
 
 
 def test_the_key_of_a_run_of_another_tool() -> None:
-    bare = imported(tasks=4).key()
+    bare = imported(tasks=4).make_shared_key()
     source = {"tool": "IOR", "tasks": 4, "nodes": None, "t": 1}
     assert bare == {
         "system": "unknown", "file_system": "unknown", "plan_hash": hash_json(["imported/1", source]),
         "node_class": "", "epoch": "imported/1",
     }  # fmt: skip
     run = imported(tasks=4, host="nid0012", target="/scratch", node_class="N")
-    assert run.key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
+    assert run.make_shared_key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
     named_run = replace(run, system="edison", file_system="snx")
-    assert (named_run.key()["system"], named_run.key()["file_system"]) == ("edison", "snx")
+    assert (named_run.make_shared_key()["system"], named_run.make_shared_key()["file_system"]) == ("edison", "snx")
 
 
 def test_what_nobody_said_of_another_tools_number_is_not_known() -> None:
@@ -202,12 +202,12 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {"SSU": {"ssu0": ("1", "2")}, "O
 
 def test_recorded_target_name_finds_its_server_and_unit() -> None:
     parents = TargetParents("site", LEVELS)
-    assert (parents.find_server("2@b"), parents.find_unit("2@b")) == ("oss1", "ssu0")
-    assert (parents.find_server("3"), parents.find_unit("3")) == (None, None)
-    assert TargetParents("", {"server": {"s": ("1",)}}).find_server("1") == "s"
-    assert TargetParents("", {"MDS": {"m": ("1",)}}).find_unit("1") is None
-    assert parents.map_targets("OSS") == {"1": "oss0", "2": "oss1"}
-    assert parents.map_targets("rack") == {}
+    assert (parents.find_server_of_target("2@b"), parents.find_unit_of_target("2@b")) == ("oss1", "ssu0")
+    assert (parents.find_server_of_target("3"), parents.find_unit_of_target("3")) == (None, None)
+    assert TargetParents("", {"server": {"s": ("1",)}}).find_server_of_target("1") == "s"
+    assert TargetParents("", {"MDS": {"m": ("1",)}}).find_unit_of_target("1") is None
+    assert parents.map_targets_to_parts("OSS") == {"1": "oss0", "2": "oss1"}
+    assert parents.map_targets_to_parts("rack") == {}
     assert (bool(parents), bool(TargetParents("site"))) == (True, False)
     assert (SERVER_LEVELS, GENERIC_SERVER_LEVEL) == ({"ost": "OSS", "mdt": "MDS", "nsd": "NSD server"}, "server")
     assert strip_host_suffix("4201@oss-4@x") == "4201"
@@ -215,8 +215,10 @@ def test_recorded_target_name_finds_its_server_and_unit() -> None:
 
 def test_of_targets_that_a_record_names_the_parts_are_kept() -> None:
     parents = TargetParents("site", LEVELS)
-    assert parents.restrict_to(["2@b"]) == TargetParents("site", {"SSU": {"ssu0": ("2",)}, "OSS": {"oss1": ("2",)}})
-    assert parents.restrict_to(["9"]) == TargetParents("site", {})
+    assert parents.restrict_to_targets(["2@b"]) == TargetParents(
+        "site", {"SSU": {"ssu0": ("2",)}, "OSS": {"oss1": ("2",)}}
+    )
+    assert parents.restrict_to_targets(["9"]) == TargetParents("site", {})
     assert parents.as_json() == {
         "system": "site", "levels": {"SSU": {"ssu0": ["1", "2"]}, "OSS": {"oss0": ["1"], "oss1": ["2"]}},
     }  # fmt: skip

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from sonde.model.json_access import get_column, get_items, get_member, get_number, get_object, get_text, join_tables
+from sonde.model.json_access import (
+    get_column_numbers,
+    get_finite_number,
+    get_items,
+    get_member,
+    get_object,
+    get_text,
+    join_table_lines,
+)
 from sonde.model.lines import TableLine
 
 DOCUMENT = {
@@ -29,7 +37,7 @@ DOCUMENT = {
      ("inner absent", None)],
 )  # fmt: skip
 def test_a_number_is_what_is_one_and_finite(path: str, value: float | None) -> None:
-    number = get_number(DOCUMENT, *path.split())
+    number = get_finite_number(DOCUMENT, *path.split())
     assert number == value
     assert number is None or isinstance(number, float)
 
@@ -59,16 +67,16 @@ def table(first: int, *rows: list[object], columns: tuple[str, ...] = ("task", "
 
 
 def test_the_lines_of_a_table_are_joined_in_the_order_of_their_tasks() -> None:
-    joined = join_tables([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
+    joined = join_table_lines([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
     assert joined is not None
     assert joined.columns == ("task", "rate")
     assert [list(row) for row in joined.rows] == [[0, 3.0], [1, 4.0], [2, 5.0]]
-    assert join_tables([]) is join_tables([table(0)]) is None
+    assert join_table_lines([]) is join_table_lines([table(0)]) is None
 
 
 def test_column_uses_the_first_name_and_0_for_other_values() -> None:
     rows = table(0, [0, 3.0], [1, "much"], [2], [3, 8], [4, 0])
-    assert get_column(rows, "rate") == [3.0, 0.0, 0.0, 8.0, 0.0]
-    assert get_column(rows, "speed", "rate", "task") == [3.0, 0.0, 0.0, 8.0, 0.0]
-    assert get_column(rows, "task", "rate") == [0.0, 1.0, 2.0, 3.0, 4.0]
-    assert get_column(rows, "speed") is None
+    assert get_column_numbers(rows, "rate") == [3.0, 0.0, 0.0, 8.0, 0.0]
+    assert get_column_numbers(rows, "speed", "rate", "task") == [3.0, 0.0, 0.0, 8.0, 0.0]
+    assert get_column_numbers(rows, "task", "rate") == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert get_column_numbers(rows, "speed") is None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import RecordError
-from sonde.model.line_decoding import LINE_TYPES, parse_line
+from sonde.model.line_decoding import LINE_TYPES, parse_record_line
 from sonde.model.lines import FileSystemFacts, Rate, RecordLine, SeriesLine, SlowTask, TreeShape, UnknownLine
 
 FILE_SYSTEM: dict[str, Any] = {
@@ -69,7 +69,7 @@ def test_every_type_of_line_is_looked_at_here() -> None:
 
 @pytest.mark.parametrize("kind", sorted(EMPTY))
 def test_a_line_says_nothing_that_was_not_written(kind: str) -> None:
-    line_type, line = parse_line(json.dumps({"type": kind}))
+    line_type, line = parse_record_line(json.dumps({"type": kind}))
     assert (line_type, type(line)) == (kind, LINE_TYPES[kind])
     assert asdict(line) == {"t": 0.0, **EMPTY[kind]}
 
@@ -90,7 +90,7 @@ INSIDE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_a_part_of_a_result_says_nothing_that_was_not_written(
     path: str, written: dict[str, Any], holds: dict[str, Any]
 ) -> None:
-    value: Any = asdict(parse_line(json.dumps({"type": "phase_end", **written}))[1])
+    value: Any = asdict(parse_record_line(json.dumps({"type": "phase_end", **written}))[1])
     for step in path.split("."):
         value = value[step]
     assert value == holds
@@ -131,21 +131,21 @@ def test_parts_that_stand_in_other_lines_are_empty_alike() -> None:
 )  # fmt: skip
 def test_a_line_that_means_nothing_says_why(text: str, sentence: str) -> None:
     with pytest.raises(RecordError) as caught:
-        parse_line(text)
+        parse_record_line(text)
     assert str(caught.value) == sentence
 
 
 def test_a_line_of_a_type_that_nobody_knows_keeps_its_time() -> None:
-    assert parse_line('{"type": "x", "t": 3, "bytes": "?"}') == ("x", UnknownLine(3.0, "x"))
-    assert parse_line('{"type": "x", "t": "late"}') == ("x", UnknownLine(0.0, "x"))
-    assert parse_line('{"type": "x"}') == ("x", UnknownLine(0.0, "x"))
+    assert parse_record_line('{"type": "x", "t": 3, "bytes": "?"}') == ("x", UnknownLine(3.0, "x"))
+    assert parse_record_line('{"type": "x", "t": "late"}') == ("x", UnknownLine(0.0, "x"))
+    assert parse_record_line('{"type": "x"}') == ("x", UnknownLine(0.0, "x"))
 
 
 def test_numbers_keys_and_nulls_are_taken_as_they_are_meant() -> None:
-    _, line = parse_line('{"type": "histogram", "count": 4.0, "min_ns": 3, "buckets": [[1, 2.5]], "kind": null}')
+    _, line = parse_record_line('{"type": "histogram", "count": 4.0, "min_ns": 3, "buckets": [[1, 2.5]], "kind": null}')
     assert asdict(line) == {"t": 0.0, **EMPTY["histogram"], "count": 4, "min_ns": 3.0, "buckets": ((1.0, 2.5),)}
-    _, table = parse_line('{"type": "tasks", "rows": [[1, "a", null]], "columns": ["x"]}')
+    _, table = parse_record_line('{"type": "tasks", "rows": [[1, "a", null]], "columns": ["x"]}')
     assert (getattr(table, "rows", None), getattr(table, "columns", None)) == (((1, "a", None),), ("x",))
-    _, spread = parse_line('{"type": "series", "task_rate": {"p50": [null, 2]}, "node": null}')
+    _, spread = parse_record_line('{"type": "series", "task_rate": {"p50": [null, 2]}, "node": null}')
     assert isinstance(spread, SeriesLine)
     assert spread.task_rate.p50 == (None, 2.0)

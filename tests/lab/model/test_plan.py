@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sonde.experiments.shipped_experiments import list_shipped_plans, resolve_plan_source
 from sonde.model.errors import PlanError
-from sonde.model.plan import Plan, read_document
+from sonde.model.plan import Plan, read_plan_document
 from sonde.model.schemas import read_schema_text
 from sonde.model.settings import apply_settings, parse_setting
 from sonde.model.volume import compute_phase_volumes
@@ -57,7 +57,7 @@ def complaint(make: Callable[[], Plan]) -> str:
 def test_toml_and_json_mean_the_same(tmp_path: Path) -> None:
     toml, text = tmp_path / "same.toml", tmp_path / "same.json"
     toml.write_text(TOML)
-    text.write_text(json.dumps(read_document(str(toml))))
+    text.write_text(json.dumps(read_plan_document(str(toml))))
     assert Plan.read(str(toml)).document == Plan.read(str(text)).document
 
 
@@ -95,7 +95,7 @@ def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None
     )
     assert plan.resolve_data(plan.phases[1])["io"]["queue_depth"] == 8
     assert plan.resolve_data(plan.phases[0])["io"]["queue_depth"] == 1
-    assert plan.stages == 2
+    assert plan.stage_count == 2
 
 
 def test_what_a_phase_does_not_name_stays_as_the_plan_has_it() -> None:

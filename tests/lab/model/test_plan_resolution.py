@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sonde.model.plan_resolution import (
+    convert_to_base_units,
     count_directories,
     count_item_directories,
     fill_defaults,
@@ -17,7 +18,6 @@ from sonde.model.plan_resolution import (
     resolve_data,
     resolve_meta,
     resolve_plan,
-    to_base_units,
 )
 
 TREE: dict[str, Any] = {"branching": 3, "depth": 2, "leaf_only": False, "copies": 1}
@@ -243,4 +243,4 @@ def test_defaults_are_filled_in_where_a_value_says_nothing() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_in_base_units_and_what_is_empty_is_left_out(value: Any, schema: dict[str, Any], base: Any) -> None:
-    assert to_base_units(value, schema) == base
+    assert convert_to_base_units(value, schema) == base

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from sonde.model import quantities
-from sonde.model.quantities import DisplayQuantity, to_plain_spaces
+from sonde.model.quantities import DisplayQuantity, replace_no_break_spaces
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,18 @@ from sonde.model.quantities import DisplayQuantity, to_plain_spaces
         (quantities.display_binary_byte_rate(7.0), "7.00 B/s"),
         (quantities.display_operation_rate(95_432.1), "95,400 op/s"),
         (quantities.display_operation_rate(1_234_567), "1.23 million op/s"),
-        (quantities.display_volume(1_073_741_824), "1.07 GB"),
-        (quantities.display_volume(2.5e15), "2.50 PB"),
-        (quantities.display_volume(3e12), "3.00 TB"),
-        (quantities.display_volume(0.9995e12), "1.00 TB"),
-        (quantities.display_volume(0.9994e12), "999 GB"),
-        (quantities.display_volume(4e6), "4.00 MB"),
-        (quantities.display_volume(5e3), "5.00 kB"),
-        (quantities.display_volume(999.4), "999 B"),
-        (quantities.display_volume(1), "1.00 B"),
-        (quantities.display_volume(0.5), "0.500 B"),
-        (quantities.display_volume(0), "0 B"),
-        (quantities.display_size(4096), "4 KiB"),
+        (quantities.display_transferred_bytes(1_073_741_824), "1.07 GB"),
+        (quantities.display_transferred_bytes(2.5e15), "2.50 PB"),
+        (quantities.display_transferred_bytes(3e12), "3.00 TB"),
+        (quantities.display_transferred_bytes(0.9995e12), "1.00 TB"),
+        (quantities.display_transferred_bytes(0.9994e12), "999 GB"),
+        (quantities.display_transferred_bytes(4e6), "4.00 MB"),
+        (quantities.display_transferred_bytes(5e3), "5.00 kB"),
+        (quantities.display_transferred_bytes(999.4), "999 B"),
+        (quantities.display_transferred_bytes(1), "1.00 B"),
+        (quantities.display_transferred_bytes(0.5), "0.500 B"),
+        (quantities.display_transferred_bytes(0), "0 B"),
+        (quantities.display_configured_size(4096), "4 KiB"),
         (quantities.display_seconds(0), "0 s"),
         (quantities.display_seconds(0.0123), "12.3 ms"),
         (quantities.display_seconds(0.99949), "999 ms"),
@@ -64,13 +64,13 @@ from sonde.model.quantities import DisplayQuantity, to_plain_spaces
         (quantities.display_percent(0.99999), "99.9 %"),
         (quantities.display_percent(1.0), "100 %"),
         (quantities.display_percent(1.5), "150 %"),
-        (quantities.count_noun(0, "task"), "0 tasks"),
-        (quantities.count_noun(1, "task"), "1 task"),
-        (quantities.count_noun(1.4, "task"), "1 task"),
-        (quantities.count_noun(5000, "task"), "5,000 tasks"),
-        (quantities.count_noun(2, "process"), "2 processes"),
-        (quantities.count_noun(2, "branch"), "2 branches"),
-        (quantities.count_noun(1, "branch"), "1 branch"),
+        (quantities.display_count_with_noun(0, "task"), "0 tasks"),
+        (quantities.display_count_with_noun(1, "task"), "1 task"),
+        (quantities.display_count_with_noun(1.4, "task"), "1 task"),
+        (quantities.display_count_with_noun(5000, "task"), "5,000 tasks"),
+        (quantities.display_count_with_noun(2, "process"), "2 processes"),
+        (quantities.display_count_with_noun(2, "branch"), "2 branches"),
+        (quantities.display_count_with_noun(1, "branch"), "1 branch"),
         (quantities.display_count(1234.5), "1,234"),
         (quantities.display_exact_seconds(0.0009999), "999.900 µs"),
         (quantities.display_exact_seconds(0.001), "0.001000 s"),
@@ -86,7 +86,7 @@ from sonde.model.quantities import DisplayQuantity, to_plain_spaces
     ],
 )
 def test_numbers_are_shown_with_their_unit(quantity: object, expected: str) -> None:
-    assert to_plain_spaces(str(quantity)) == expected
+    assert replace_no_break_spaces(str(quantity)) == expected
 
 
 def test_a_number_and_its_unit_stay_on_one_line() -> None:
@@ -99,13 +99,13 @@ def test_a_number_and_its_unit_stay_on_one_line() -> None:
         quantities.display_percent(0.99999),
         quantities.display_percent(1e-9),
         quantities.display_percent(0.01),
-        quantities.count_noun(2, "task"),
+        quantities.display_count_with_noun(2, "task"),
         quantities.display_exact_seconds(1e-9),
         quantities.display_exact_seconds(0.5),
         quantities.display_exact_seconds(5),
         quantities.display_exact_seconds(500),
-        quantities.display_volume(5e9),
-        quantities.display_size(3 << 30),
+        quantities.display_transferred_bytes(5e9),
+        quantities.display_configured_size(3 << 30),
     ):
         assert " " not in str(quantity)
         assert quantities.NO_BREAK_SPACE in str(quantity)
@@ -117,4 +117,4 @@ def test_digits_and_unit_may_be_set_apart() -> None:
     assert quantities.display_operation_rate(2e6) == DisplayQuantity("2.00", "million op/s")
     assert quantities.display_nanoseconds(1500) == DisplayQuantity("1.50", "µs")
     assert quantities.display_seconds(65).unit == ""
-    assert (str(DisplayQuantity("7", "")), to_plain_spaces(str(DisplayQuantity("7", "a b")))) == ("7", "7 a b")
+    assert (str(DisplayQuantity("7", "")), replace_no_break_spaces(str(DisplayQuantity("7", "a b")))) == ("7", "7 a b")

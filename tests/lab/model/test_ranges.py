@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.model.addresses import AddressError, expand_addresses, parse_network
-from sonde.model.ranges import RangeError, expand_names, fold_names
+from sonde.model.addresses import AddressError, expand_address_range, parse_network
+from sonde.model.ranges import RangeError, expand_name_range, fold_names_into_ranges
 
 NAMES = st.from_regex(r"[a-z]{0,4}-?[a-z]{1,3}", fullmatch=True)
 
 
 def test_a_bracket_keeps_the_width_of_its_first_number() -> None:
-    assert expand_names("oss[08-11]") == ("oss08", "oss09", "oss10", "oss11")
-    assert expand_names("n[8-11]") == ("n8", "n9", "n10", "n11")
+    assert expand_name_range("oss[08-11]") == ("oss08", "oss09", "oss10", "oss11")
+    assert expand_name_range("n[8-11]") == ("n8", "n9", "n10", "n11")
 
 
 def test_brackets_multiply_and_the_last_runs_fastest() -> None:
-    assert expand_names("s[1-2]-d[00-02]x") == ("s1-d00x", "s1-d01x", "s1-d02x", "s2-d00x", "s2-d01x", "s2-d02x")
+    assert expand_name_range("s[1-2]-d[00-02]x") == ("s1-d00x", "s1-d01x", "s1-d02x", "s2-d00x", "s2-d01x", "s2-d02x")
 
 
 def test_a_bracket_lists_and_steps() -> None:
-    assert expand_names("[1,3,5-9:2]") == ("1", "3", "5", "7", "9")
+    assert expand_name_range("[1,3,5-9:2]") == ("1", "3", "5", "7", "9")
 
 
 def test_a_name_without_brackets_is_itself() -> None:
-    assert expand_names("mds") == ("mds",)
+    assert expand_name_range("mds") == ("mds",)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_a_name_without_brackets_is_itself() -> None:
 )
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(RangeError):
-        expand_names(text)
+        expand_name_range(text)
 
 
 @given(NAMES, st.integers(0, 500), st.integers(0, 60), st.integers(1, 5), NAMES)
 def test_as_many_names_as_numbers_each_once_in_order(head: str, first: int, more: int, width: int, tail: str) -> None:
-    names = expand_names(f"{head}[{first:0{width}d}-{first + more}]{tail}")
+    names = expand_name_range(f"{head}[{first:0{width}d}-{first + more}]{tail}")
     assert len(names) == len(set(names)) == more + 1
     numbers = [int(name.removeprefix(head).removesuffix(tail)) for name in names]
     assert numbers == list(range(first, first + more + 1))
@@ -50,7 +50,7 @@ def test_as_many_names_as_numbers_each_once_in_order(head: str, first: int, more
 
 @given(st.lists(st.tuples(NAMES, st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=4))
 def test_as_many_names_as_the_product_of_the_brackets(parts: list[tuple[str, int, int]]) -> None:
-    names = expand_names("".join(f"{head}[{first}-{first + more}]" for head, first, more in parts))
+    names = expand_name_range("".join(f"{head}[{first}-{first + more}]" for head, first, more in parts))
     total = 1
     for _, _, more in parts:
         total *= more + 1
@@ -64,27 +64,27 @@ def test_as_many_names_as_the_product_of_the_brackets(parts: list[tuple[str, int
     )
 )
 def test_folded_names_can_be_written_out_again(names: list[str]) -> None:
-    folded = fold_names(names)
-    assert [name for part in folded.split(", ") if part for name in expand_names(part)] == names
+    folded = fold_names_into_ranges(names)
+    assert [name for part in folded.split(", ") if part for name in expand_name_range(part)] == names
 
 
 def test_a_run_of_names_is_folded_to_one_range() -> None:
-    assert fold_names(expand_names("oss[001-036]")) == "oss[001-036]"
-    assert fold_names(["a1", "a2", "a4", "b"]) == "a[1-2], a4, b"
-    assert fold_names(["a9", "a10", "a11"]) == "a[9-11]"
-    assert fold_names(["a09", "a10", "a100"]) == "a[09-10], a100"
+    assert fold_names_into_ranges(expand_name_range("oss[001-036]")) == "oss[001-036]"
+    assert fold_names_into_ranges(["a1", "a2", "a4", "b"]) == "a[1-2], a4, b"
+    assert fold_names_into_ranges(["a9", "a10", "a11"]) == "a[9-11]"
+    assert fold_names_into_ranges(["a09", "a10", "a100"]) == "a[09-10], a100"
 
 
 def test_addresses_in_brackets_and_from_to() -> None:
-    assert expand_addresses("10.100.0.[91-96]") == tuple(f"10.100.0.{end}" for end in range(91, 97))
-    assert expand_addresses("10.0.0.254 .. 10.0.1.1") == ("10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1")
-    assert expand_addresses("fd00::a .. fd00::c") == ("fd00::a", "fd00::b", "fd00::c")
+    assert expand_address_range("10.100.0.[91-96]") == tuple(f"10.100.0.{end}" for end in range(91, 97))
+    assert expand_address_range("10.0.0.254 .. 10.0.1.1") == ("10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1")
+    assert expand_address_range("fd00::a .. fd00::c") == ("fd00::a", "fd00::b", "fd00::c")
 
 
 @given(st.integers(0, 2**32 - 300), st.integers(0, 250))
 def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
     low, high = ipaddress.IPv4Address(first), ipaddress.IPv4Address(first + more)
-    addresses = [int(ipaddress.ip_address(address)) for address in expand_addresses(f"{low} .. {high}")]
+    addresses = [int(ipaddress.ip_address(address)) for address in expand_address_range(f"{low} .. {high}")]
     assert addresses == list(range(first, first + more + 1))
 
 
@@ -102,7 +102,7 @@ def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
 )
 def test_what_is_no_range_of_addresses_is_refused(text: str) -> None:
     with pytest.raises((AddressError, RangeError)):
-        expand_addresses(text)
+        expand_address_range(text)
 
 
 def test_an_address_inside_a_range_is_no_range() -> None:

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 from sonde.model import lines
 from sonde.model.errors import RecordError
-from sonde.model.line_decoding import LINE_TYPES, parse_line
+from sonde.model.line_decoding import LINE_TYPES, parse_record_line
 from sonde.model.lines import PhaseEndLine, SeriesLine, UnknownLine
 from sonde.model.record import RecordReader, merge_stage_records, read_record
 from sonde.model.schemas import read_schema_text
@@ -57,7 +57,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def test_a_whole_record(record: bytes) -> None:
     reader = RecordReader()
-    lines = reader.feed(record) + reader.finish()
+    lines = reader.parse_chunk(record) + reader.finish_input()
     assert len(lines) == record.count(b"\n")
     assert reader.status == "done"
     assert reader.problems == []
@@ -110,8 +110,8 @@ def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int,
     step = max(1, len(part) // pieces)
     line_count = 0
     for start in range(0, len(part), step):
-        line_count += len(reader.feed(part[start : start + step]))
-    line_count += len(reader.finish())
+        line_count += len(reader.parse_chunk(part[start : start + step]))
+    line_count += len(reader.finish_input())
     complete_lines = part.count(b"\n")
     assert line_count in (complete_lines, complete_lines + 1)  # the last line may be whole without its end of line
     assert reader.status == ("done" if line_count == record.count(b"\n") else "lost")
@@ -135,34 +135,34 @@ def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int,
 def test_a_line_that_means_nothing_is_skipped_and_named(record: bytes, line: bytes) -> None:
     first, _, remainder = record.partition(b"\n")
     reader = RecordReader()
-    reader.feed(first + b"\n" + line + b"\n" + remainder)
-    reader.finish()
+    reader.parse_chunk(first + b"\n" + line + b"\n" + remainder)
+    reader.finish_input()
     assert reader.status == "done"
     assert len(reader.problems) == 1
     assert reader.problems[0].startswith("Line 2 of the record")
 
 
 def test_unknown_types_and_members_are_ignored() -> None:
-    kind, line = parse_line('{"type":"weather","t":2,"sun":true}')
+    kind, line = parse_record_line('{"type":"weather","t":2,"sun":true}')
     assert kind == "weather"
     assert line == UnknownLine(t=2.0, type="weather")
-    _, end = parse_line('{"type":"end","t":1,"status":"done","mood":"good","exit_code":0.0,"text":null}')
+    _, end = parse_record_line('{"type":"end","t":1,"status":"done","mood":"good","exit_code":0.0,"text":null}')
     assert end == lines.EndLine(t=1.0, status="done", exit_code=0, text="")
 
 
 def test_numbers_may_be_whole_or_not() -> None:
-    _, line = parse_line('{"type":"series","slice_s":1,"bytes":[1.0,2],"task_rate":{"p50":[null,3]}}')
+    _, line = parse_record_line('{"type":"series","slice_s":1,"bytes":[1.0,2],"task_rate":{"p50":[null,3]}}')
     assert isinstance(line, SeriesLine)
     assert (line.slice_s, line.bytes, line.task_rate.p50) == (1.0, (1, 2), (None, 3.0))
     with pytest.raises(RecordError, match="bytes"):
-        parse_line('{"type":"series","bytes":[1.5]}')
+        parse_record_line('{"type":"series","bytes":[1.5]}')
     with pytest.raises(RecordError, match="measured"):
-        parse_line('{"type":"phase_begin","measured":1}')
+        parse_record_line('{"type":"phase_begin","measured":1}')
 
 
 def test_lines_of_a_phase_that_never_began_are_a_problem_not_a_crash() -> None:
     reader = RecordReader()
-    reader.feed(
+    reader.parse_chunk(
         b'{"type":"phase_end","t":1,"phase":"ghost"}\n{"type":"finding","t":1,"phase":"ghost","id":"x","text":"y"}\n'
     )
     assert len(reader.problems) == 1
@@ -171,7 +171,7 @@ def test_lines_of_a_phase_that_never_began_are_a_problem_not_a_crash() -> None:
 
 def test_treatments_before_a_phase_belong_to_it() -> None:
     reader = RecordReader()
-    reader.feed(
+    reader.parse_chunk(
         b'{"type":"treatment","t":1,"phase":"r","kind":"sync"}\n{"type":"phase_begin","t":2,"phase":"r","op":"read"}\n'
     )
     assert [treatment.kind for treatment in reader.phases["r"].treatments] == ["sync"]
@@ -182,7 +182,7 @@ def test_stages_become_one_record(record: bytes) -> None:
     second = record.replace(b'"phase": "write"', b'"phase": "write2"').replace(b'"phase": "read"', b'"phase": "read2"')
     joined = merge_stage_records([record, second + b'{"torn'], [0.0, 100.0])
     reader = RecordReader()
-    reader.feed(joined)
+    reader.parse_chunk(joined)
     assert reader.problems == []
     assert list(reader.phases) == ["write", "read", "write2", "read2"]
     kinds = [json.loads(line)["type"] for line in joined.splitlines()]
@@ -204,8 +204,8 @@ def test_a_stage_without_an_end_leaves_the_end_of_the_one_before(record: bytes) 
 def test_garbage_never_raises(pieces: list[bytes]) -> None:
     reader = RecordReader()
     for piece in pieces:
-        reader.feed(piece)
-    reader.finish()
+        reader.parse_chunk(piece)
+    reader.finish_input()
     assert reader.status == "lost"
 
 

@@ -12,12 +12,12 @@ import pytest
 from sonde.model.errors import ReportError
 from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, RunLine, SeriesLine, TableLine, TreatmentLine
 from sonde.model.record import PhaseRecord, RecordReader, merge_stage_records, read_record
-from sonde.model.run import RecordedRun, read_run, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run, read_recorded_run_folder
 
 
 def reader(*lines: dict[str, Any]) -> RecordReader:
     record = RecordReader()
-    record.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
+    record.parse_chunk("".join(json.dumps(line) + "\n" for line in lines).encode())
     return record
 
 
@@ -104,26 +104,26 @@ def test_a_line_of_a_phase_that_never_began_is_told_with_its_number(kind: str) -
 def test_the_current_phase_is_the_last_that_has_not_ended() -> None:
     record = reader(BEGIN, {**BEGIN, "phase": "q"})
     assert record.current_phase is record.phases["q"]
-    record.feed(b'{"type": "phase_end", "phase": "q"}\n')
+    record.parse_chunk(b'{"type": "phase_end", "phase": "q"}\n')
     assert record.current_phase is record.phases["p"]
-    record.feed(b'{"type": "phase_end", "phase": "p"}\n')
+    record.parse_chunk(b'{"type": "phase_end", "phase": "p"}\n')
     assert record.current_phase is None
 
 
 def test_what_breaks_off_is_told_and_empty_lines_are_none() -> None:
     record = reader()
-    assert record.feed(b'\n  \n{"type": "end"}\n{"type": "no') == [("end", record.end)]
-    assert record.finish() == []
+    assert record.parse_chunk(b'\n  \n{"type": "end"}\n{"type": "no') == [("end", record.end)]
+    assert record.finish_input() == []
     assert record.problems == ["The record breaks off in the middle of its last line."]
-    assert record.finish() == [], "only once"
+    assert record.finish_input() == [], "only once"
     assert len(record.problems) == 1
     complete = reader()
-    complete.feed(b'[]\n{"type": "end"}')
-    assert complete.finish() == [("end", complete.end)]
+    complete.parse_chunk(b'[]\n{"type": "end"}')
+    assert complete.finish_input() == [("end", complete.end)]
     assert complete.problems == ["Line 1 of the record has no type; it was skipped."]
     blank = reader()
-    blank.feed(b"   ")
-    assert blank.finish() == []
+    blank.parse_chunk(b"   ")
+    assert blank.finish_input() == []
     assert blank.problems == []
 
 
@@ -172,32 +172,34 @@ def test_a_run_is_called_what_its_plan_or_else_its_folder_is_called() -> None:
     def titled(**plan: Any) -> RecordedRun:
         record = RecordReader()
         record.run = RunLine(plan=plan)
-        return to_recorded_run(record, Path("/archive/folder"))
+        return make_recorded_run(record, Path("/archive/folder"))
 
     assert titled(title="A title", id="an-id").title == "A title"
     assert titled(title="", id="an-id").title == "an-id"
     assert titled().title == "folder"
-    assert (to_recorded_run(RecordReader()).plan, to_recorded_run(RecordReader()).tasks) == ({}, 1)
-    assert to_recorded_run(RecordReader(), notes={"a": 1}).notes == {"a": 1}
+    assert (make_recorded_run(RecordReader()).plan, make_recorded_run(RecordReader()).tasks) == ({}, 1)
+    assert make_recorded_run(RecordReader(), summary_document={"a": 1}).notes == {"a": 1}
 
 
 def test_a_run_hands_out_what_its_record_says() -> None:
     record = RecordReader()
     record.nodes = [NodeLine(node=3)]
     record.run = RunLine(tasks=5, plan={"phases": [{"id": "a", "x": 1}, {"id": "b", "x": None}], "data": {"x": 7}})
-    run = to_recorded_run(record)
+    run = make_recorded_run(record)
     assert (run.run_line, run.nodes, run.tasks, run.status) == (record.run, record.nodes, 5, "lost")
     assert run.find_planned_phase("a") == {"id": "a", "x": 1}
     assert (run.find_setting("a", "x"), run.find_setting("b", "x"), run.find_setting("c", "x")) == (1, 7, 7)
     assert not run.parents
-    recorded_run = to_recorded_run(record, notes={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}})
-    assert recorded_run.parents.find_server("OST0000") == "oss0"
+    recorded_run = make_recorded_run(
+        record, summary_document={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}}
+    )
+    assert recorded_run.parents.find_server_of_target("OST0000") == "oss0"
 
 
 def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
     def problem_of(folder: Path) -> str:
         with pytest.raises(ReportError) as caught:
-            read_run(folder)
+            read_recorded_run_folder(folder)
         return str(caught.value)
 
     assert problem_of(tmp_path) == f"{tmp_path} holds no record.ndjson: name the folder of a run."
@@ -213,20 +215,20 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
     record.write_text("[]\n")
     assert problem_of(tmp_path) == f"{record} holds no line that can be read: it is not the record of a run."
     record.write_text('{"type": "end"}\n')
-    assert read_run(tmp_path).status == ""
+    assert read_recorded_run_folder(tmp_path).status == ""
     record.write_text('{"type": "phase_begin", "phase": "p"}\n')
-    assert [phase.id for phase in read_run(tmp_path).phases] == ["p"]
+    assert [phase.id for phase in read_recorded_run_folder(tmp_path).phases] == ["p"]
 
 
 def test_plan_in_the_record_precedes_plan_json(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"id": "beside"}')
     record = tmp_path / "record.ndjson"
     record.write_text('{"type": "run", "plan": {"id": "inside"}}\n')
-    assert read_run(tmp_path).title == "inside"
+    assert read_recorded_run_folder(tmp_path).title == "inside"
     record.write_text('{"type": "run"}\n')
-    assert read_run(tmp_path).title == "beside"
+    assert read_recorded_run_folder(tmp_path).title == "beside"
     (tmp_path / "plan.json").write_text('["beside"]')
-    assert read_run(tmp_path).title == tmp_path.name
+    assert read_recorded_run_folder(tmp_path).title == tmp_path.name
 
 
 def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -> None:
@@ -234,17 +236,17 @@ def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -
              {"type": "node", "node": 2, "x": 3}]  # fmt: skip
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (tmp_path / "record.ndjson").write_text(f'{{"type": "run"}}\n{{"node"\n["node"]\n{text}')
-    assert [node["x"] for node in read_run(tmp_path).raw_nodes] == [1, 3]
+    assert [node["x"] for node in read_recorded_run_folder(tmp_path).raw_nodes] == [1, 3]
 
 
 def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Path) -> None:
     record = tmp_path / "record.ndjson"
     record.write_text('{"type": "run", "schema": "sonde-record/7"}\n' + "[]\n" * 6)
-    assert read_run(tmp_path).damage == (
+    assert read_recorded_run_folder(tmp_path).damage == (
         "The record says it is sonde-record/7; this report knows sonde-record/2 and may miss parts of it.",
         *(f"Line {index} of the record has no type; it was skipped." for index in range(2, 7)),
         "1 more lines of the record were skipped.",
     )
     for schema in ("", ', "schema": "sonde-record/2"'):
         record.write_text(f'{{"type": "run"{schema}}}\n')
-        assert read_run(tmp_path).damage == ()
+        assert read_recorded_run_folder(tmp_path).damage == ()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import ReportError
-from sonde.model.run import read_run, to_recorded_run
+from sonde.model.run import make_recorded_run, read_recorded_run_folder
 
 PLAN = {"id": "p", "data": {"io": {"direct": True, "fsync": "end"}}, "phases": [{"id": "w", "io": {"fsync": "none"}}]}
 HEAD: dict[str, Any] = {"type": "run", "t": 0.0, "schema": "sonde-record/2", "tasks": 6}
@@ -43,7 +43,7 @@ def test_a_whole_run_says_what_it_is(folder: Path) -> None:
     (folder / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
     (folder / "run.json").write_text('{"note": 1}', encoding="utf-8")
     twice = {**NODE, "color": "blue"}
-    run = read_run(record(folder, HEAD, NODE, twice, BEGIN, finding("w"), finding(None), END))
+    run = read_recorded_run_folder(record(folder, HEAD, NODE, twice, BEGIN, finding("w"), finding(None), END))
     assert (run.status, run.tasks, run.title, run.end.status) == ("done", 6, "p", "done")
     assert [node.host for node in run.nodes] == ["a"]
     assert [dict(raw_node)["color"] for raw_node in run.raw_nodes] == ["red"]
@@ -56,7 +56,7 @@ def test_a_whole_run_says_what_it_is(folder: Path) -> None:
 
 
 def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> None:
-    run = read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN))
+    run = read_recorded_run_folder(record(folder, {**HEAD, "plan": PLAN}, BEGIN))
     assert run.find_setting("w", "io", "fsync") == "none"
     assert run.find_setting("w", "io", "direct") is True
     assert run.find_setting("other", "io", "fsync") == "end"
@@ -65,45 +65,45 @@ def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> Non
 
 
 def test_errors_are_those_of_their_phase_or_the_run(folder: Path) -> None:
-    run = read_run(record(folder, HEAD, BEGIN, error("w"), error("gone")))
+    run = read_recorded_run_folder(record(folder, HEAD, BEGIN, error("w"), error("gone")))
     assert [error.phase for error in run.run_errors] == ["gone"]
     assert [error.phase for error in run.phases[0].errors] == ["w"]
 
 
 def test_record_without_first_or_end_line_is_damaged_or_lost(folder: Path) -> None:
-    run = read_run(record(folder, BEGIN))
+    run = read_recorded_run_folder(record(folder, BEGIN))
     assert (run.status, run.tasks, run.title) == ("lost", 1, folder.name)
     assert run.damage == ("The record has no first line: what was run, and when, is not known.",)
     assert (run.run_line.tasks, run.end.status) == (None, "")
 
 
 def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:
-    run = read_run(record(folder, {**HEAD, "schema": "sonde-record/9"}, *(["{\n"] * 7), END))
+    run = read_recorded_run_folder(record(folder, {**HEAD, "schema": "sonde-record/9"}, *(["{\n"] * 7), END))
     assert run.damage[0].startswith("The record says it is sonde-record/9; this report knows sonde-record/2")
     assert len(run.damage) == 1 + 5 + 1
     assert run.damage[-1] == "2 more lines of the record were skipped."
-    five = read_run(record(folder, HEAD, *(["{\n"] * 5), END))
+    five = read_recorded_run_folder(record(folder, HEAD, *(["{\n"] * 5), END))
     assert len(five.damage) == 5
 
 
 def test_what_is_no_run_is_refused_in_one_sentence(folder: Path) -> None:
     with pytest.raises(ReportError, match=r"holds no record\.ndjson"):
-        read_run(folder)
+        read_recorded_run_folder(folder)
     (folder / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ReportError, match="numbers of another tool"):
-        read_run(folder)
+        read_recorded_run_folder(folder)
     with pytest.raises(ReportError, match="no line that can be read"):
-        read_run(record(folder, "{\n"))
+        read_recorded_run_folder(record(folder, "{\n"))
 
 
 def test_broken_files_beside_a_record_are_as_none(folder: Path) -> None:
     for text in ("[1]", "{", "[" * 100_000):
         (folder / "run.json").write_text(text, encoding="utf-8")
         (folder / "plan.json").write_text(text, encoding="utf-8")
-        run = read_run(record(folder, HEAD, BEGIN, '{"type": "node"\n'))
+        run = read_recorded_run_folder(record(folder, HEAD, BEGIN, '{"type": "node"\n'))
         assert (run.notes, run.plan, run.raw_nodes) == ({}, {}, ())
 
 
 def test_the_run_of_a_record_alone(folder: Path) -> None:
-    run = to_recorded_run(read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN)).record)
+    run = make_recorded_run(read_recorded_run_folder(record(folder, {**HEAD, "plan": PLAN}, BEGIN)).record)
     assert (run.title, run.tasks, run.raw_nodes, run.notes) == ("p", 6, (), {})

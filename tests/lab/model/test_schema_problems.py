@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.schema_problems import find_schema_problems, format_path, format_value
+from sonde.model.schema_problems import find_schema_problems, format_json_value, format_member_path
 from sonde.model.schemas import load_plan_schema
 
 GOOD: dict[str, Any] = {
@@ -93,9 +93,9 @@ def test_what_is_missing_comes_with_how_to_give_it() -> None:
 
 
 def test_a_value_is_shown_shortened() -> None:
-    assert format_value("x" * 58) == '"' + "x" * 58 + '"'
-    assert format_value("x" * 59) == '"' + "x" * 58 + "…"
-    assert format_value({"ä": 1}) == '{"ä": 1}'
+    assert format_json_value("x" * 58) == '"' + "x" * 58 + '"'
+    assert format_json_value("x" * 59) == '"' + "x" * 58 + "…"
+    assert format_json_value({"ä": 1}) == '{"ä": 1}'
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
         ([], ""),
     )
     for path, text in named_places:
-        assert format_path(path, document) == text
-    assert format_value({"a": object}, limit=9).endswith("…")
-    assert format_value("abcdef", limit=8) == '"abcdef"'
-    assert format_value("abcdef", limit=7) == '"abcde…'
+        assert format_member_path(path, document) == text
+    assert format_json_value({"a": object}, most_characters=9).endswith("…")
+    assert format_json_value("abcdef", most_characters=8) == '"abcdef"'
+    assert format_json_value("abcdef", most_characters=7) == '"abcde…'
 
 
 def test_all_mistakes_are_told_in_the_order_of_their_places() -> None:

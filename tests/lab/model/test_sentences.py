@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sonde.model import errors
-from sonde.model.addresses import expand_addresses, parse_address, parse_network
+from sonde.model.addresses import expand_address_range, parse_address, parse_network
 from sonde.model.bundled_files import find_bundled_toml_files, find_system_file, is_file_reference
 from sonde.model.errors import (
     DataMismatchError,
@@ -23,16 +23,16 @@ from sonde.model.errors import (
     StoppedError,
     UserError,
     escape_unprintable,
-    suggest_name,
-    to_sentence,
+    format_as_sentence,
+    suggest_close_name,
 )
-from sonde.model.event import read_events
+from sonde.model.event import read_events_file
 from sonde.model.experiment import read_experiment
 from sonde.model.file_text import read_text_file
-from sonde.model.plan import Plan, read_document
-from sonde.model.ranges import MAX_NAMES, expand_names
+from sonde.model.plan import Plan, read_plan_document
+from sonde.model.ranges import MAX_NAMES, expand_name_range
 from sonde.model.schemas import read_schema_text
-from sonde.model.settings import apply_settings, parse_setting, set_member
+from sonde.model.settings import apply_settings, parse_setting, set_member_at_path
 from sonde.model.system import read_system
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_rate, parse_share
 
@@ -129,19 +129,27 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
 @pytest.mark.parametrize(
     ("work", "text", "sentence"),
     [
-        (expand_names, "a[1", '"a[1" has a bracket without its partner; a range is written like oss[001-036].'),
-        (expand_names, "a1]", '"a1]" has a bracket without its partner; a range is written like oss[001-036].'),
-        (expand_names, "a[x]", '"a[x]": "x" is not a number or a range of them; write it like [001-036] or [1,3,5].'),
+        (expand_name_range, "a[1", '"a[1" has a bracket without its partner; a range is written like oss[001-036].'),
+        (expand_name_range, "a1]", '"a1]" has a bracket without its partner; a range is written like oss[001-036].'),
         (
-            expand_names,
+            expand_name_range,
+            "a[x]",
+            '"a[x]": "x" is not a number or a range of them; write it like [001-036] or [1,3,5].',
+        ),
+        (
+            expand_name_range,
             "a[1, ]",
             '"a[1, ]": "" is not a number or a range of them; write it like [001-036] or [1,3,5].',
         ),
-        (expand_names, "a[1-3:0]", '"a[1-3:0]" has a step of 0; a step is 1 or more.'),
-        (expand_names, "a[03-1]", '"a[03-1]" runs from 03 down to 1; write the smaller number first.'),
-        (expand_names, "a[1-4000001]", '"a[1-4000001]" stands for more than 4,000,000 names, which cannot be meant.'),
+        (expand_name_range, "a[1-3:0]", '"a[1-3:0]" has a step of 0; a step is 1 or more.'),
+        (expand_name_range, "a[03-1]", '"a[03-1]" runs from 03 down to 1; write the smaller number first.'),
         (
-            expand_names,
+            expand_name_range,
+            "a[1-4000001]",
+            '"a[1-4000001]" stands for more than 4,000,000 names, which cannot be meant.',
+        ),
+        (
+            expand_name_range,
             "a[1-2000][1-2001]",
             '"a[1-2000][1-2001]" stands for 4,002,000 names; more than 4,000,000 cannot be meant.',
         ),
@@ -149,21 +157,21 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
         (parse_network, "ten", '"ten" is not an address range; write it like 10.100.0.0/16 or fd00:100::/64.'),
         (parse_network, "10.0.0.7/24", '"10.0.0.7/24" is an address inside a range, not a range; write 10.0.0.0/24.'),
         (
-            expand_addresses,
+            expand_address_range,
             "10.0.0.1 .. fd00::1",
             '"10.0.0.1 .. fd00::1" runs from IPv4 to IPv6; write both ends in one.',
         ),
         (
-            expand_addresses,
+            expand_address_range,
             "10.0.0.2 .. 10.0.0.1",
             '"10.0.0.2 .. 10.0.0.1" runs downwards; write the smaller address first.',
         ),
         (
-            expand_addresses,
+            expand_address_range,
             "10.0.0.0 .. 10.61.9.0",
             '"10.0.0.0 .. 10.61.9.0" stands for 4,000,001 addresses; more than 4,000,000 cannot be meant.',
         ),
-        (expand_addresses, "10.0.0.1 .. 10.0.0.1", ""),
+        (expand_address_range, "10.0.0.1 .. 10.0.0.1", ""),
     ],
 )
 def test_what_is_no_range(work: Callable[[str], object], text: str, sentence: str) -> None:
@@ -172,7 +180,7 @@ def test_what_is_no_range(work: Callable[[str], object], text: str, sentence: st
 
 def test_a_range_may_step_and_have_blanks_around_it() -> None:
     assert MAX_NAMES == 4_000_000
-    assert expand_names("a[0-9:3]x") == ("a0x", "a3x", "a6x", "a9x")
+    assert expand_name_range("a[0-9:3]x") == ("a0x", "a3x", "a6x", "a9x")
     assert str(parse_address(" 10.0.0.1 ")) == "10.0.0.1"
     assert str(parse_network(" 10.0.0.0/8 ")) == "10.0.0.0/8"
 
@@ -206,7 +214,7 @@ def test_what_cannot_be_set(setting: str, sentence: str) -> None:
     if "=" in setting and not setting.startswith("=") and ".." not in setting:
         path, _, value = setting.partition("=")
         plain = sentence.removeprefix(f'--set "{setting}": ')
-        assert error_of(lambda value: set_member(document, path, value), value) == plain
+        assert error_of(lambda value: set_member_at_path(document, path, value), value) == plain
 
 
 def test_values_of_settings_that_are_neither_json_nor_toml() -> None:
@@ -224,10 +232,10 @@ def test_settings_change_what_they_name_and_nothing_else() -> None:
         "new": {"deep": {"er": True}},
     }  # fmt: skip
     value = {"list": [1]}
-    set_member(document, "phases.r.own", value)
+    set_member_at_path(document, "phases.r.own", value)
     value["list"].append(2)
     assert document["phases"] == [{"id": "r", "own": {"list": [1]}}]
-    set_member(document, "backend", None)
+    set_member_at_path(document, "backend", None)
     assert "backend" not in document
 
 
@@ -272,7 +280,7 @@ def test_what_is_no_document_of_a_plan(tmp_path: Path, monkeypatch: pytest.Monke
     def of(name: str, text: str) -> str:
         file = tmp_path / name
         file.write_text(text, encoding="utf-8")
-        return error_of(lambda members: read_document(str(members)), file).replace(f"{tmp_path}/", "")
+        return error_of(lambda members: read_plan_document(str(members)), file).replace(f"{tmp_path}/", "")
 
     assert of("a.json", "[1]") == "a.json: a plan is a table of members, not list."
     assert of("a.json", '{"a":') == "a.json is not valid JSON: Expecting value (at line 1, column 6)."
@@ -289,14 +297,14 @@ def test_what_is_no_document_of_a_plan(tmp_path: Path, monkeypatch: pytest.Monke
     assert of("A.JSON", '{"a": 1}') == ""
     assert of("b.TOML", '{"a": 1}').startswith("b.TOML is not valid TOML: ")
     monkeypatch.setattr("sys.stdin", io.StringIO('{"a": 1'))
-    assert error_of(read_document, "-").startswith("standard input is not valid JSON: ")
+    assert error_of(read_plan_document, "-").startswith("standard input is not valid JSON: ")
     monkeypatch.setattr("sys.stdin", io.StringIO("titel = 1"))
     assert error_of(Plan.read, "-").startswith("standard input: ")
 
 
 def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
     bare = Plan.from_document(plan(), "some where/my plan.toml")
-    assert (bare.id, bare.title, bare.target, bare.processes, bare.threads, bare.stages) == (
+    assert (bare.id, bare.title, bare.target, bare.processes, bare.threads, bare.stage_count) == (
         "p", "p", Path("/x"), 1, 1, 1,
     )  # fmt: skip
     assert (bare.time_limit_s, bare.document["schema"], bare.origin) == (
@@ -313,7 +321,7 @@ def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
         3,
         120.0,
     )
-    assert Plan.from_document(plan(phases=phases), "x").stages == 2, "the first one starts an engine anyway"
+    assert Plan.from_document(plan(phases=phases), "x").stage_count == 2, "the first one starts an engine anyway"
     assert changed_plan.to_json().startswith('{\n  "id": "p",\n')
     assert changed_plan.to_json().endswith("}\n")
     assert Plan.from_document(plan(title="ä"), "x").to_json().count("ä") == 1
@@ -398,7 +406,7 @@ def test_an_error_stays_on_its_line() -> None:
     [("", ""), ("  ", ""), ("a", "A."), (" a. ", "A."), ("why?", "Why?"), ("go!", "Go!"), ("ABC d", "ABC d.")],
 )
 def test_a_clause_becomes_a_sentence(text: str, sentence: str) -> None:
-    assert to_sentence(text) == sentence
+    assert format_as_sentence(text) == sentence
 
 
 @pytest.mark.parametrize(
@@ -415,14 +423,14 @@ def test_a_clause_becomes_a_sentence(text: str, sentence: str) -> None:
     ],
 )
 def test_the_nearest_known_word_is_meant(word: str, names: list[str], near: str) -> None:
-    assert suggest_name(word, iter(names)) == near
+    assert suggest_close_name(word, iter(names)) == near
 
 
 @pytest.mark.parametrize(
     ("read", "name", "description", "mib"),
     [
-        (read_document, "a.toml", "plan file", 16),
-        (read_events, "a.toml", "file of events", 256),
+        (read_plan_document, "a.toml", "plan file", 16),
+        (read_events_file, "a.toml", "file of events", 256),
         (read_system, "a.toml", "system file", 256),
         (read_experiment, "a.toml", "experiment file", 16),
     ],

@@ -19,7 +19,14 @@ from sonde.model.directives import (
     escape_systemd_value,
     quote_batch_value,
 )
-from sonde.model.shell import ShellScript, accept_user_shell, concatenate, format_comment, refer_to_variable, substitute
+from sonde.model.shell import (
+    ShellScript,
+    accept_user_shell,
+    concatenate_words,
+    format_comment,
+    refer_to_variable,
+    substitute_command_output,
+)
 
 SURROGATES: tuple[Literal["Cs"]] = ("Cs",)
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=SURROGATES))
@@ -34,11 +41,13 @@ def output_of(script: ShellScript, **environment: str) -> str:
 @given(TEXTS, TEXTS)
 def test_shell_reads_arguments_as_written(first: str, second: str) -> None:
     script = ShellScript()
-    script.assign("value", second)
-    with script.function("show"):
-        script.command("printf", "%s|", first, concatenate(first, "=", refer_to_variable("value"), "=", second))
-    script.comment(first + second)
-    script.literal("show")
+    script.assign_variable("value", second)
+    with script.define_function("show"):
+        script.add_command(
+            "printf", "%s|", first, concatenate_words(first, "=", refer_to_variable("value"), "=", second)
+        )
+    script.add_comment(first + second)
+    script.add_literal_lines("show")
     assert output_of(script) == f"{first}|{first}={second}={second}|"
 
 
@@ -49,18 +58,18 @@ def test_comment_is_one_line(text: str) -> None:
 
 def test_warning_and_failure_follow_a_failed_command() -> None:
     script = ShellScript()
-    script.command("false", warning="it's $(not) run")
-    script.command("false", quiet=True)
+    script.add_command("false", warning_text="it's $(not) run")
+    script.add_command("false", hides_output=True)
     script.repeat_until_failure("false")
-    script.pipeline(["true"], ["printf", "second"])
-    script.command("false", failure="exit 0")
-    script.command("printf", "never")
+    script.add_command_chain(["true"], ["printf", "second"])
+    script.add_command("false", failure_command="exit 0")
+    script.add_command("printf", "never")
     assert output_of(script) == "second"
 
 
 def test_substitution_quotes_its_arguments() -> None:
     script = ShellScript()
-    script.command("printf", "%s", substitute("printf", "%s", "a  b; printf c"))
+    script.add_command("printf", "%s", substitute_command_output("printf", "%s", "a  b; printf c"))
     assert output_of(script) == "a  b; printf c"
 
 
@@ -76,8 +85,8 @@ def test_unset_variable_ends_the_script() -> None:
 def test_invalid_variable_name_is_rejected(name: str) -> None:
     for call in (
         refer_to_variable,
-        lambda text: ShellScript().assign(text, ""),
-        lambda text: ShellScript().export(text, ""),
+        lambda text: ShellScript().assign_variable(text, ""),
+        lambda text: ShellScript().export_variable(text, ""),
     ):
         with pytest.raises(ValueError, match="is not the name of a shell variable"):
             call(name)
@@ -85,7 +94,7 @@ def test_invalid_variable_name_is_rejected(name: str) -> None:
 
 def test_nul_character_is_rejected() -> None:
     with pytest.raises(ValueError, match="NUL"):
-        ShellScript().command("echo", "a\0b")
+        ShellScript().add_command("echo", "a\0b")
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\rb", "a\x1bb", "a\u2028b"])
@@ -97,7 +106,7 @@ def test_nul_character_is_rejected() -> None:
         escape_systemd_value,
         escape_keyfile_value,
         check_bare_word,
-        lambda text: accept_user_shell(text).text,
+        lambda text: accept_user_shell(text).script_text,
     ],
 )
 def test_second_line_is_rejected(encode: Callable[[str], str], text: str) -> None:

@@ -30,20 +30,20 @@ def written(path: Path, *lines: Any) -> Path:
 
 def test_counters_of_two_processes_add_up_and_extremes_are_kept() -> None:
     moves = TransferCounters()
-    moves.add(MOVES)
-    moves.add({**MOVES, "slowest_s": 0.75, "highest": 10})
+    moves.add_counters_line(MOVES)
+    moves.add_counters_line({**MOVES, "slowest_s": 0.75, "highest": 10})
     assert (moves.calls, moves.bytes, moves.s, moves.consecutive, moves.sequential) == (6, 600, 1.0, 2, 4)
     assert (moves.errors, moves.short, moves.slowest_s, moves.highest) == (8, 10, 0.75, 299)
     assert moves.sizes == [0, 6, 0, 0, 0, 0, 0, 0, 0, 0]
-    moves.add({})
+    moves.add_counters_line({})
     assert (moves.calls, moves.highest) == (6, 299)
     assert TransferCounters().highest == -1
 
 
 def test_a_file_is_that_of_all_its_processes() -> None:
     file = TracedFile("/a")
-    file.add(FILE)
-    file.add({**FILE, "size_bytes": 100})
+    file.add_file_line(FILE)
+    file.add_file_line({**FILE, "size_bytes": 100})
     assert (file.processes, file.size_bytes, file.block_bytes, file.switches, file.file_unaligned) == (
         2,
         300,
@@ -51,10 +51,10 @@ def test_a_file_is_that_of_all_its_processes() -> None:
         12,
         14,
     )
-    assert file.seconds == 2 * (0.5 + 0.25 + 0.125)
+    assert file.call_seconds == 2 * (0.5 + 0.25 + 0.125)
     assert (dict(file.calls), dict(file.sizes), dict(file.strides)) == ({"open": 2}, {100: 6}, {100: 4})
-    file.add({})
-    assert (file.processes, file.block_bytes, file.seconds) == (3, 4096, 1.75)
+    file.add_file_line({})
+    assert (file.processes, file.block_bytes, file.call_seconds) == (3, 4096, 1.75)
 
 
 def test_a_folder_is_one_trace_and_knows_what_only_the_kernel_saw(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_folder_is_one_trace_and_knows_what_only_the_kernel_saw(tmp_path: Path
     (tmp_path / "3.ndjson").mkdir()
     trace = read_trace(tmp_path)
     assert (len(trace.processes), [*trace.files], trace.damaged_files) == (2, ["/a"], [])
-    assert trace.seconds == 10.0
+    assert trace.duration_seconds == 10.0
     assert trace.untraced_calls == 17 - 2 * 4
     assert is_trace(tmp_path)
     assert is_trace(tmp_path / "1.ndjson")

@@ -27,12 +27,12 @@ def test_counters_begin_at_nothing_and_an_empty_line_adds_nothing() -> None:
         "highest": -1, "sizes": [0] * 10,
     }  # fmt: skip
     assert vars(moves) == empty
-    moves.add({})
+    moves.add_counters_line({})
     assert vars(moves) == empty
-    moves.add({"sizes": [1] * 10, "highest": 0})
+    moves.add_counters_line({"sizes": [1] * 10, "highest": 0})
     assert (moves.sizes, moves.highest) == ([1] * 10, 0)
     with pytest.raises(ValueError, match="zip"):
-        moves.add({"sizes": [1] * 9})
+        moves.add_counters_line({"sizes": [1] * 9})
     assert len(SIZE_CLASSES) == len(TransferCounters().sizes)
     assert SIZE_CLASSES == (
         "100 B",
@@ -52,19 +52,19 @@ def test_a_file_begins_at_nothing() -> None:
     file = TracedFile("/a")
     assert (file.path, file.processes, file.size_bytes, file.block_bytes, file.meta_s) == ("/a", 0, 0, 4096, 0.0)
     assert (file.switches, file.file_unaligned, file.calls, file.sizes, file.strides) == (0, 0, {}, {}, {})
-    assert (file.read, file.write, file.seconds) == (TransferCounters(), TransferCounters(), 0.0)
-    file.add({"block_bytes": 512, "size_bytes": 7})
-    file.add({"size_bytes": 3})
+    assert (file.read, file.write, file.call_seconds) == (TransferCounters(), TransferCounters(), 0.0)
+    file.add_file_line({"block_bytes": 512, "size_bytes": 7})
+    file.add_file_line({"size_bytes": 3})
     assert (file.processes, file.size_bytes, file.block_bytes) == (2, 7, 4096)
-    assert (file.meta_s, file.switches, file.file_unaligned, file.seconds) == (0.0, 0, 0, 0.0)
+    assert (file.meta_s, file.switches, file.file_unaligned, file.call_seconds) == (0.0, 0, 0, 0.0)
 
 
 def test_time_is_from_the_first_start_to_the_last_end() -> None:
-    assert Trace().seconds == 0.0
+    assert Trace().duration_seconds == 0.0
     starts = [(10.0, 2.0), (5.0, 1.0), (8.0, 9.0)]
     trace = Trace([{"started_unix_s": start, "seconds": seconds} for start, seconds in starts])
-    assert trace.seconds == 12.0
-    assert isinstance(trace.seconds, float)
+    assert trace.duration_seconds == 12.0
+    assert isinstance(trace.duration_seconds, float)
 
 
 def test_what_only_the_kernel_saw_is_what_is_left_of_its_counts() -> None:

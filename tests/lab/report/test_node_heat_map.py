@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sonde.model.lines import RateSpread, SeriesLine
 from sonde.model.record import PhaseRecord
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.report.sections.node_heat_map import render_node_heat_map
 
 # The palette of charts.heat: 0 half as fast or slower, 127 usual, 254 twice as fast or faster, 255 took no part.
@@ -42,7 +42,7 @@ def picture(html: str) -> NDArray[np.uint8]:
 def store_known_run(folder: Path) -> tuple[RecordedRun, PhaseRecord]:
     """Four nodes with one task each; the third at a third of the rate of the others."""
     scene = Scene(works=[Work(curve=steady(400e6), seconds=10.0, slow={2: 3.0}, fsync=0, noise=0.0)], tasks=4, nodes=4)
-    run = read_run(write_run(folder, scene))
+    run = read_recorded_run_folder(write_run(folder, scene))
     return run, run.phases[0]
 
 

@@ -222,8 +222,8 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
     for name in ("ior-4.1.txt", "ior-4.1.json", "ior-3.0.txt"):
         first, second = read(name, tmp_path)
         assert first.group == second.group is not None
-        assert first.id() != second.id()
-        assert first.key() == second.key()
+        assert first.make_run_id() != second.make_run_id()
+        assert first.make_shared_key() == second.make_shared_key()
     rates = [run.phases[0].bytes_per_s for run in read("ior-3.0.txt", tmp_path)]
     assert rates == [512 * MIB, 256 * MIB]
     assert [(run.nodes, run.target) for run in read("ior-3.0.txt", tmp_path)] == [(2, "/scratch/probe")] * 2
@@ -231,7 +231,7 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
 
 def test_records_of_different_size_are_different_experiments(tmp_path: Path) -> None:
     small, large = read("iozone-table.txt", tmp_path)
-    assert small.key()["plan_hash"] != large.key()["plan_hash"]
+    assert small.make_shared_key()["plan_hash"] != large.make_shared_key()["plan_hash"]
     assert [phase.phase for phase in large.phases] == ["write", "rewrite", "random_read", "random_write"]
 
 
@@ -254,7 +254,7 @@ def test_what_io500_calls_invalid_stays_invalid(tmp_path: Path) -> None:
 def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
     """The CSV has whole MiB/s, the JSON bytes."""
     (exact,), (rounded,) = read("elbencho-3.1.json", tmp_path), read("elbencho-3.1.csv", tmp_path)
-    assert exact.key() == rounded.key()
+    assert exact.make_shared_key() == rounded.make_shared_key()
     for phase, other in zip(exact.phases, rounded.phases, strict=True):
         assert (phase.phase, phase.definition) == (other.phase, other.definition)
         assert other.bytes_per_s == pytest.approx(phase.bytes_per_s, abs=MIB)

@@ -214,7 +214,7 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
         monkeypatch.setattr(owner, name, both)
 
     def is_complete(directory: ConfinedDirectory) -> bool:
-        return set(directory.names()) & {"owner.json", "run.json"} == {"run.json"}
+        return set(directory.list_names()) & {"owner.json", "run.json"} == {"run.json"}
 
     if moment == "before its summary":
         at_that_moment(ConfinedDirectory, "write_json", lambda directory, more: more[0] == "run.json")
@@ -240,15 +240,15 @@ def test_run_that_another_process_published_is_no_error(
     store = Archive(archive)
     draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    original = ConfinedDirectory.sync
+    original = ConfinedDirectory.sync_entries
 
     def after_another(directory: ConfinedDirectory) -> None:
-        if directory.path == draft.folder and not directory.has("owner.json"):
-            monkeypatch.setattr(ConfinedDirectory, "sync", original)
+        if directory.path == draft.folder and not directory.has_entry("owner.json"):
+            monkeypatch.setattr(ConfinedDirectory, "sync_entries", original)
             assert len(Archive(archive).recover_unfinished_runs()) == 1
         original(directory)
 
-    monkeypatch.setattr(ConfinedDirectory, "sync", after_another)
+    monkeypatch.setattr(ConfinedDirectory, "sync_entries", after_another)
     folder = store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
     assert read_all_files(folder)
 

@@ -274,14 +274,14 @@ def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) ->
 def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever looks into the folder of a run finds all of it: nothing is written after the rename."""
     renamed: list[set[str]] = []
-    original = ConfinedDirectory.rename
+    original = ConfinedDirectory.rename_entry
 
     def rename(self: ConfinedDirectory, name: str, destination: ConfinedDirectory, new_name: str) -> None:
         if self.path == store.root:
             renamed.append({path.name for path in (self.path / name).iterdir()})
         original(self, name, destination, new_name)
 
-    monkeypatch.setattr(ConfinedDirectory, "rename", rename)
+    monkeypatch.setattr(ConfinedDirectory, "rename_entry", rename)
     folder = store_run(store)
     assert renamed == [{path.name for path in folder.iterdir()}]
 

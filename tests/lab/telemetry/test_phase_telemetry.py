@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import Sample, TelemetryFile
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_telemetry_gaps, summarize_phase_telemetry
@@ -30,7 +30,7 @@ def write_record(folder: Path, op: str = "write", started: str = "2026-11-20T12:
         {"type": "nodes", "t": 20, "phase": "p", "columns": ["node", "bytes"], "rows": [[0, GIB]]},
     ]
     (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return read_run(folder)
+    return read_recorded_run_folder(folder)
 
 
 def sample_device(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.run import RecordedRun, read_run
+from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import Sample, TelemetryFile
 from sonde.telemetry.source import Values
@@ -30,7 +30,7 @@ def run(tmp_path: Path) -> RecordedRun:
         {"type": "phase_end", "t": 20, "phase": "p"},
     ]
     (tmp_path / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return read_run(tmp_path)
+    return read_recorded_run_folder(tmp_path)
 
 
 def sample_gauges(source: str, columns: tuple[str, ...], part: str, *values: tuple[float, Values]) -> TelemetryData:

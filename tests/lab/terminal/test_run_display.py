@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sonde.model.line_decoding import parse_line
+from sonde.model.line_decoding import parse_record_line
 from sonde.model.lines import (
     ByteCounts,
     IntervalSeconds,
@@ -43,7 +43,7 @@ PLAN = Plan.from_document(
 
 
 def lines(*line_documents: dict[str, Any]) -> list[tuple[str, RecordLine]]:
-    return [parse_line(json.dumps({"t": 0, **line})) for line in line_documents]
+    return [parse_record_line(json.dumps({"t": 0, **line})) for line in line_documents]
 
 
 RUN = {"type": "run", "id": "x", "tasks": 4, "nodes": 2}

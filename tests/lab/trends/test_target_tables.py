@@ -14,7 +14,7 @@ from rich.console import Console
 
 from sonde.findings.target_changes import LevelChanges, PartChange, PhaseChanges
 from sonde.model.history_key import HistoryKey
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.stats.ratio import RateRatio
 from sonde.trends.comparison import Comparison, NumberComparison
 from sonde.trends.comparison_page import build_comparison_page
@@ -143,7 +143,7 @@ def test_target_sentences_are_by_level_then_unknown() -> None:
     assert comparison.sentences == [first, second, "Nothing."]
     document = comparison.as_json()
     assert [set(level) for level in document["levels"]] == [{"level", "kind", "parts", "only_before", "only_after"}] * 2
-    assert document["sentences"] == [to_plain_spaces(sentence) for sentence in comparison.sentences]
+    assert document["sentences"] == [replace_no_break_spaces(sentence) for sentence in comparison.sentences]
 
 
 def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:

@@ -76,11 +76,11 @@ class _LoadAccumulator:
         self.loads: dict[tuple[str, str], _Load] = {}
         self.lost = ""
         self._links_by_far_end: dict[str, list[PartItem]] = {}
-        for item in system.items("links"):
+        for item in system.list_parts("links"):
             for far in system.find_references(item.id, "far"):
                 self._links_by_far_end.setdefault(far, []).append(item)
         self._paths_by_end: dict[str, list[PartItem]] = {}
-        for item in system.items("paths"):
+        for item in system.list_parts("paths"):
             for end in system.find_references(item.id, "to"):
                 self._paths_by_end.setdefault(end, []).append(item)
 
@@ -107,7 +107,7 @@ class _LoadAccumulator:
     def _find_owner(self, lun: BlockDevice | None, group: BlockDevice) -> str:
         for device in (lun, group):
             if device is not None and device.kind in ("luns", "raid_groups") and device.id in self.system.index:
-                controller = self.system.find_reference(device.id, "controller")
+                controller = self.system.find_first_reference(device.id, "controller")
                 if controller:
                     return controller
         return ""
@@ -129,7 +129,7 @@ class _LoadAccumulator:
                 for direction, value in split_rate_by_direction(table.rate).items()
             }
             self.add_load(drive.id, "drives", rate, read / data, write / data)
-            box = self.system.find_reference(drive.id, "enclosure")
+            box = self.system.find_first_reference(drive.id, "enclosure")
             if box:
                 self._add_enclosure(box, read / len(drives), written * write / len(drives))
 
@@ -143,16 +143,16 @@ class _LoadAccumulator:
         return 1.0 - float(model.get("rebuild_share", REBUILD_SHARE))
 
     def _add_enclosure(self, box: str, read: float, write: float) -> None:
-        table = self.system.item(box).table
+        table = self.system.get_part(box).table
         assert isinstance(table, Enclosure)
         self.add_load(box, "boxes", split_rate_by_direction(table.rate), read, write)
 
     def _is_in_failed_enclosure(self, part: str) -> bool:
-        box = self.system.find_reference(part, "enclosure")
+        box = self.system.find_first_reference(part, "enclosure")
         while box:
             if box in self.without:
                 return True
-            box = self.system.find_reference(box, "inside")
+            box = self.system.find_first_reference(box, "inside")
         return False
 
     # ---- controllers and what is above them
@@ -161,12 +161,12 @@ class _LoadAccumulator:
         if not owner:
             return
         if self._has_failed(owner):
-            partner = self.system.find_reference(owner, "partner")
+            partner = self.system.find_first_reference(owner, "partner")
             if not partner or self._has_failed(partner):
                 self.lost = self.lost or f"no controller takes over from {owner}"
                 return
             owner = partner
-        table = self.system.item(owner).table
+        table = self.system.get_part(owner).table
         assert isinstance(table, Controller)
         self.add_load(owner, "controllers", split_rate_by_direction(table.rate), read, write)
         ports = {direction: None if value is None or table.ports is None else value * int(table.ports)
@@ -183,7 +183,7 @@ class _LoadAccumulator:
     def _has_failed(self, part: str) -> bool:
         if part in self.without:
             return True
-        item = self.system.item(part)
+        item = self.system.get_part(part)
         if item.kind == "links":
             near = (*self.system.find_references(part, "near"), *self.system.find_references(part, "far"))
             return any(end in self.without for end in near)
@@ -195,7 +195,7 @@ class _LoadAccumulator:
         for item in self._paths_by_end.get(lun, ()):
             table = item.table
             assert isinstance(table, SystemPath)
-            if self.system.find_reference(item.id, "controller") in (owner, None) and table.state != "failed":
+            if self.system.find_first_reference(item.id, "controller") in (owner, None) and table.state != "failed":
                 links = self.system.find_references(item.id, "links")
                 if item.id not in self.without and links:
                     paths.append(tuple(links))
@@ -210,12 +210,12 @@ class _LoadAccumulator:
         return paths
 
     def _add_link(self, name: str, read: float, write: float) -> None:
-        table = self.system.item(name).table
+        table = self.system.get_part(name).table
         assert isinstance(table, Link)
         rate = table.rate
-        network = self.system.find_reference(name, "network")
+        network = self.system.find_first_reference(name, "network")
         if rate is None and network:
-            network_table = self.system.item(network).table
+            network_table = self.system.get_part(network).table
             assert isinstance(network_table, Network)
             rate = network_table.rate
         count = int(table.count) if table.count is not None else 1
@@ -224,23 +224,23 @@ class _LoadAccumulator:
             for direction, value in split_rate_by_direction(rate).items()
         }
         self.add_load(name, "links", rates, read, write)
-        near = self.system.find_reference(name, "near")
-        if near and isinstance(self.system.item(near).table, Enclosure):
-            box = self.system.item(near).table
+        near = self.system.find_first_reference(name, "near")
+        if near and isinstance(self.system.get_part(near).table, Enclosure):
+            box = self.system.get_part(near).table
             assert isinstance(box, Enclosure)
             self.add_load(near, "cabinets", split_rate_by_direction(box.rate), read, write)
 
     def add_host(self, name: str, stage: str, read: float, write: float) -> None:
         """Adds the load of a server or node, limited by its own rate and by that of its interfaces."""
-        table = self.system.item(name).table
+        table = self.system.get_part(name).table
         assert isinstance(table, Host)
         own_rates = split_rate_by_direction(getattr(table, "rate", None))
         wires: dict[str, float | None] = {"read": None, "write": None}
         for interface in table.interfaces:
-            network = self.system.index.resolve(
+            network = self.system.index.resolve_references(
                 self.system.index.get_source(table), "interfaces.network", interface.network, ("networks",)
             )
-            network_table = self.system.item(network[0]).table
+            network_table = self.system.get_part(network[0]).table
             assert isinstance(network_table, Network)
             count = int(interface.count) if interface.count is not None else 1
             for direction, rate in split_rate_by_direction(interface.rate or network_table.rate).items():
@@ -263,7 +263,7 @@ def estimate_bandwidth(
     """
     failed = frozenset(without)
     for name in failed:
-        system.item(name)  # raises SystemFileError with the nearest id
+        system.get_part(name)  # raises SystemFileError with the nearest id
     accumulator = _LoadAccumulator(system, failed)
     shares = list_data_targets(system, file_system) if file_system else []
     for device in devices:
@@ -271,7 +271,7 @@ def estimate_bandwidth(
     for target in shares:
         _add_target(accumulator, target, 1 / len(shares))
     _add_nodes(accumulator)
-    table = system.item(file_system).table if file_system else None
+    table = system.get_part(file_system).table if file_system else None
     if isinstance(table, FileSystem) and table.model and "log_rate" in table.model and not table.log:
         rate = float(table.model["log_rate"])
         accumulator.add_load(file_system, "journal", {"read": None, "write": rate}, 0.0, 1.0)
@@ -288,15 +288,15 @@ def list_data_targets(system: System, file_system: str) -> list[str]:
 
 
 def _add_target(accumulator: _LoadAccumulator, target: str, share: float) -> None:
-    server = accumulator.system.find_reference(target, "server")
+    server = accumulator.system.find_first_reference(target, "server")
     if server and server in accumulator.without:
-        server = accumulator.system.find_failover(target)
+        server = accumulator.system.find_failover_server(target)
         if not server or server in accumulator.without:
             accumulator.lost = accumulator.lost or f"no server remains for {target}"
             return
     if server:
         accumulator.add_host(server, "servers", share, share)
-    table = accumulator.system.item(target).table
+    table = accumulator.system.get_part(target).table
     accumulator.add_load(target, "targets", split_rate_by_direction(getattr(table, "rate", None)), share, share)
 
 
@@ -305,8 +305,8 @@ def _add_nodes(accumulator: _LoadAccumulator) -> None:
     hosts: dict[str, tuple[float, float]] = {}
     for (stage, part), load in list(accumulator.loads.items()):
         if stage == "links":
-            near = accumulator.system.find_reference(part, "near")
-            if near and isinstance(accumulator.system.item(near).table, Host):
+            near = accumulator.system.find_first_reference(part, "near")
+            if near and isinstance(accumulator.system.get_part(near).table, Host):
                 before = hosts.get(near, (0.0, 0.0))
                 hosts[near] = (before[0] + load.share["read"], before[1] + load.share["write"])
     for name, (read, write) in hosts.items():
@@ -316,7 +316,9 @@ def _add_nodes(accumulator: _LoadAccumulator) -> None:
 def _add_units(accumulator: _LoadAccumulator, file_system: str) -> None:
     """Adds the stated rate of each unit, in proportion to the targets of the unit."""
     system = accumulator.system
-    units = [item for item in system.items("units") if file_system in system.find_references(item.id, "file_system")]
+    units = [
+        item for item in system.list_parts("units") if file_system in system.find_references(item.id, "file_system")
+    ]
     targets = list_data_targets(system, file_system)
     for unit in units:
         table = unit.table

@@ -88,7 +88,7 @@ _BENEATH = {"raid_groups": "drives", "luns": "raid_group", "slices": "on", "volu
 
 def resolve_block_device(system: System, name: str) -> BlockDevice:
     """The block device of that id with everything below it. Raises SystemFileError."""
-    item = system.item(name)
+    item = system.get_part(name)
     member = _BENEATH[item.kind]
     below = system.find_references(name, member) if member else ()
     table = item.table
@@ -111,7 +111,7 @@ def compute_slice_starts(system: System, disk: str) -> dict[str, int]:
     """
     starts: dict[str, int] = {}
     position = 0
-    for item in system.items("slices"):
+    for item in system.list_parts("slices"):
         table = item.table
         assert isinstance(table, Slice)
         if disk not in system.find_references(item.id, "on"):
@@ -135,7 +135,7 @@ def list_used_devices(system: System) -> frozenset[str]:
         ("raid_groups", ("drives", "spares")), ("luns", ("raid_group",)), ("slices", ("on",)),
         ("volumes", ("members", "log")), ("targets", ("on", "journal")), ("file_systems", ("device", "log")),
     ):  # fmt: skip
-        for item in system.items(kind):
+        for item in system.list_parts(kind):
             for member in members:
                 used.update(system.find_references(item.id, member))
     return frozenset(used)

@@ -48,13 +48,13 @@ def list_free_candidates(system: System) -> list[Candidate]:
     used = list_used_devices(system)
     candidates = []
     for kind in ("luns", "raid_groups"):
-        for item in system.items(kind):
+        for item in system.list_parts(kind):
             if item.id in used:
                 continue
             device = resolve_block_device(system, item.id)
             if not device.capacity or device.geometry is None:
                 continue
-            cut = kind == "raid_groups" and bool(system.find_reference(item.id, "controller"))
+            cut = kind == "raid_groups" and bool(system.find_first_reference(item.id, "controller"))
             device = _as_lun(device) if cut else device
             candidates.append(Candidate(device, _list_purposes(device), _find_sharing_path(system, device), new=cut))
     return candidates
@@ -78,21 +78,21 @@ def _find_sharing_path(system: System, base: BlockDevice) -> tuple[str, ...]:
     owner = ""
     for device in base.walk():
         if device.kind in ("luns", "raid_groups") and device.id in system.index:
-            owner = owner or system.find_reference(device.id, "controller") or ""
+            owner = owner or system.find_first_reference(device.id, "controller") or ""
     drives = [device.id for device in base.walk() if device.kind == "drives"]
     box = (
-        (system.find_reference(drives[0], "enclosure") or system.find_reference(drives[0], "server") or "")
+        (system.find_first_reference(drives[0], "enclosure") or system.find_first_reference(drives[0], "server") or "")
         if drives
         else ""
     )
-    controller_box = (system.find_reference(owner, "enclosure") or "") if owner else ""
+    controller_box = (system.find_first_reference(owner, "enclosure") or "") if owner else ""
     return (find_outermost_enclosure(system, controller_box or box), owner, box)
 
 
 def find_outermost_enclosure(system: System, box: str) -> str:
     """Follows `inside` up to the outermost enclosure."""
-    while box and system.item(box).kind == "enclosures":
-        outer = system.find_reference(box, "inside")
+    while box and system.get_part(box).kind == "enclosures":
+        outer = system.find_first_reference(box, "inside")
         if not outer:
             break
         box = outer
@@ -103,11 +103,13 @@ def list_free_drives(system: System) -> dict[str, list[BlockDevice]]:
     """Unused drives of known size, by their enclosure or server."""
     used = list_used_devices(system)
     drives: dict[str, list[BlockDevice]] = {}
-    for item in system.items("drives"):
+    for item in system.list_parts("drives"):
         device = resolve_block_device(system, item.id)
         if item.id in used or not device.capacity or getattr(device.table, "kind", "") == "tape":
             continue
-        holder = system.find_reference(item.id, "enclosure") or system.find_reference(item.id, "server") or ""
+        holder = (
+            system.find_first_reference(item.id, "enclosure") or system.find_first_reference(item.id, "server") or ""
+        )
         drives.setdefault(holder, []).append(device)
     return drives
 

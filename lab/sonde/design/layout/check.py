@@ -26,7 +26,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
-from sonde.model.units import counted, format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 
 # With fewer groups creates wait for each other; with more groups allocation takes processor time.
 _FEW_GROUPS, _MANY_GROUPS = 4, 1024
@@ -211,7 +211,7 @@ def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
     if file_system.group_count < _FEW_GROUPS and large:
         yield LayoutFault(
             "too few allocation groups", file_system.location,
-            f"it has {counted(file_system.group_count, 'allocation group')}",
+            f"it has {format_count_with_noun(file_system.group_count, 'allocation group')}",
             "creates and allocations at the same time wait for each other",
             "make it with -d agcount=16 or more; it also grows with xfs_growfs",
         )  # fmt: skip

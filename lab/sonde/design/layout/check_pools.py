@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedVdev
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 
 _USED_SHARE = 80
 _FRAGMENTED_SHARE = 60
@@ -128,14 +128,14 @@ def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:
 def _check_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     if lost := pool.facts.get("data_errors", ""):
         yield LayoutFault(
-            "data lost", pool.location, f"{counted(int(lost), 'data error')} could not be repaired",
+            "data lost", pool.location, f"{format_count_with_noun(int(lost), 'data error')} could not be repaired",
             "reads of them fail", "zpool status -v names them: restore them, then zpool clear and zpool scrub",
         )  # fmt: skip
     errors = pool.facts.get("scrub_errors", "0")
     if errors != "0":
         yield LayoutFault(
             "errors of a scrub", pool.location,
-            f"the last scrub found {counted(int(errors), 'error')} that it could not repair",
+            f"the last scrub found {format_count_with_noun(int(errors), 'error')} that it could not repair",
             "some data is lost or wrong", "zpool status -v names the files: restore them, then scrub again",
         )  # fmt: skip
     for vdev in pool.vdevs:

@@ -21,13 +21,13 @@ def check_described_storage(system: System) -> LayoutCheck:
 
 
 def _check_all(system: System) -> Iterator[LayoutFault | CheckedItem]:
-    for item in system.items("volumes"):
+    for item in system.list_parts("volumes"):
         yield from _check_volume(system, resolve_block_device(system, item.id))
-    for item in system.items("slices"):
+    for item in system.list_parts("slices"):
         yield from _check_slice(resolve_block_device(system, item.id))
-    for item in system.items("raid_groups"):
+    for item in system.list_parts("raid_groups"):
         yield from _check_group(system, item.id, item.table)
-    for item in system.items("file_systems"):
+    for item in system.list_parts("file_systems"):
         yield from _check_file_system(system, item.id, item.table)
     yield from _check_failover(system)
 
@@ -46,7 +46,7 @@ def _check_volume(system: System, volume: BlockDevice) -> Iterator[LayoutFault |
             "take each member from another RAID group",
         )  # fmt: skip
     controllers = [_find_controller(system, member) for member in volume.members]
-    if len(set(controllers)) == 1 and controllers[0] and len(system.items("controllers")) > 1:
+    if len(set(controllers)) == 1 and controllers[0] and len(system.list_parts("controllers")) > 1:
         yield LayoutFault(
             "one controller for all members", volume.id, f"all members are behind {controllers[0]}",
             "its channel limits the volume, and its loss moves all of them",
@@ -85,7 +85,7 @@ def _find_controller(system: System, member: BlockDevice) -> str:
     """The controller that owns a member: that of its LUN, else that of its RAID group."""
     for device in member.walk():
         if isinstance(device.table, Lun | RaidGroup):
-            owner = system.find_reference(device.id, "controller")
+            owner = system.find_first_reference(device.id, "controller")
             if owner:
                 return owner
     return ""
@@ -139,7 +139,7 @@ def _check_file_system(system: System, name: str, table: object) -> Iterator[Lay
                 " full stripe below its targets",
                 "the last RAID stripe of every object piece is written in part", "choose a multiple of it",
             )  # fmt: skip
-    device_name = system.find_reference(name, "device")
+    device_name = system.find_first_reference(name, "device")
     if device_name is None:
         return
     device = resolve_block_device(system, device_name)
@@ -173,9 +173,9 @@ def _check_file_system(system: System, name: str, table: object) -> Iterator[Lay
 def _check_failover(system: System) -> Iterator[LayoutFault | CheckedItem]:
     """Targets of parallel file systems that no second server can take over, where others can."""
     with_failover, without = list[str](), list[str]()
-    for item in system.items("targets"):
-        if isinstance(item.table, Target) and system.find_reference(item.id, "server"):
-            (with_failover if system.find_failover(item.id) else without).append(item.id)
+    for item in system.list_parts("targets"):
+        if isinstance(item.table, Target) and system.find_first_reference(item.id, "server"):
+            (with_failover if system.find_failover_server(item.id) else without).append(item.id)
     if with_failover:
         yield CheckedItem("failover", "targets")
     if with_failover and without:

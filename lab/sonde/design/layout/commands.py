@@ -12,7 +12,7 @@ from sonde.design.layout.device_names import DeviceNames, uses_lvm
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import KIB, MIB
 from sonde.model.errors import UserError
-from sonde.model.shell import Argument, Word, concatenate
+from sonde.model.shell import Argument, Word, concatenate_words
 from sonde.model.system import System
 from sonde.model.system.service import SYSTEM_PURPOSES
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
@@ -57,7 +57,7 @@ def make_mdadm_command(group: BlockDevice, device_names: DeviceNames, spares: tu
 
 def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
     """sgdisk for all slices of one disk. Sizes are in KiB, which is correct for every sector size. Raises UserError."""
-    slices = [item for item in system.items("slices") if disk in system.find_references(item.id, "on")]
+    slices = [item for item in system.list_parts("slices") if disk in system.find_references(item.id, "on")]
     starts = compute_slice_starts(system, disk)
     tables = [slice_item.table for slice_item in slices if isinstance(slice_item.table, Slice)]
     step = math.lcm(*(int(table.alignment) for table in tables if table.alignment is not None))
@@ -121,7 +121,7 @@ def make_xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> lis
     data.append(f"sunit={layout.unit // 512},swidth={layout.width // 512}" if layout.unit else "noalign")
     log: list[Argument] = []
     if layout.log is not None:
-        log.append(concatenate("logdev=", device_names.of(layout.log.id)))
+        log.append(concatenate_words("logdev=", device_names.of(layout.log.id)))
     if layout.log_size is not None:
         log.append(f"size={layout.log_size // layout.block}b")
     unit = xfs.compute_log_unit(layout.unit, layout.block) if layout.log is None else 0
@@ -133,7 +133,7 @@ def make_xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> lis
 
 def _join_with_commas(options: list[Argument]) -> Word:
     separated = [part for option in options for part in (",", option)]
-    return concatenate(*separated[1:])
+    return concatenate_words(*separated[1:])
 
 
 def make_ext4_options(layout: FileSystemLayout) -> list[Argument]:
@@ -172,7 +172,7 @@ def mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
     """Options of mount(8), separated by commas."""
     options: list[Argument] = [*list_mount_options(layout)]
     if layout.table.kind == "xfs" and layout.log is not None:
-        options.append(concatenate("logdev=", device_names.of(layout.log.id)))
+        options.append(concatenate_words("logdev=", device_names.of(layout.log.id)))
     return _join_with_commas(options)
 
 

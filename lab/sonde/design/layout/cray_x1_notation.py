@@ -13,7 +13,7 @@ from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB, format_csm_size, parse_csm_layout
 from sonde.model.errors import UserError
-from sonde.model.shell import format_comment, quote, quote_command
+from sonde.model.shell import format_comment, quote_command, quote_word
 from sonde.model.system import System
 from sonde.model.system.storage import Enclosure, Slice
 
@@ -42,7 +42,7 @@ def format_cray_x1_commands(system: System, layouts: Sequence[FileSystemLayout],
 
 def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
     """csmadd CHASSIS SLOT LAYOUT SIZES...: for each group the sizes of its LUNs in GB; 0 is the remainder."""
-    for item in system.items("enclosures"):
+    for item in system.list_parts("enclosures"):
         box = item.table
         assert isinstance(box, Enclosure)
         if not box.layout or box.chassis is None or box.slot is None:
@@ -51,7 +51,9 @@ def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
             geometries = parse_csm_layout(box.layout)
         except UserError:
             continue
-        groups = [group.id for group in system.items("raid_groups") if item.id in _find_enclosures(system, group.id)]
+        groups = [
+            group.id for group in system.list_parts("raid_groups") if item.id in _find_enclosures(system, group.id)
+        ]
         sizes = [_list_lun_sizes(system, group, binary) for group in groups]
         if len(groups) == len(geometries):
             option = ["-G"] if binary else []
@@ -59,11 +61,11 @@ def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
 
 
 def _find_enclosures(system: System, group: str) -> set[str | None]:
-    return {system.find_reference(drive, "enclosure") for drive in system.find_references(group, "drives")}
+    return {system.find_first_reference(drive, "enclosure") for drive in system.find_references(group, "drives")}
 
 
 def _list_lun_sizes(system: System, group: str, binary: bool) -> str:
-    luns = [item.id for item in system.items("luns") if group in system.find_references(item.id, "raid_group")]
+    luns = [item.id for item in system.list_parts("luns") if group in system.find_references(item.id, "raid_group")]
     group_size, sizes = system.compute_capacity(group), [system.compute_capacity(lun) for lun in luns]
     if not luns or None in sizes or group_size is None:
         return "0"
@@ -76,8 +78,8 @@ def _list_lun_sizes(system: System, group: str, binary: bool) -> str:
 
 def _make_parts_file(system: System, lun: str) -> Iterator[str]:
     """The configuration file of parts, and its command."""
-    disk = quote(getattr(system.item(lun).table, "device", "") or lun)
-    slices = [item for item in system.items("slices") if lun in system.find_references(item.id, "on")]
+    disk = quote_word(getattr(system.get_part(lun).table, "device", "") or lun)
+    slices = [item for item in system.list_parts("slices") if lun in system.find_references(item.id, "on")]
     if not slices:
         return
     yield f"# /etc/parts/{disk.rsplit('/', 1)[-1]}.cf"
@@ -97,7 +99,7 @@ def _make_parts_file(system: System, lun: str) -> Iterator[str]:
             size = "100%" if size_bytes > _ALL * lun_bytes else f"{size_bytes // MIB}M"
         raw = "-t raw " if table.use in ("swap", "log") or table.use.endswith("-log") else ""
         yield f"part {number} {raw}{size}" + (f"  # {format_comment(table.use)}" if table.use else "")
-    depth = getattr(system.item(lun).table, "queue_depth", None)
+    depth = getattr(system.get_part(lun).table, "queue_depth", None)
     queue = f"-q {int(depth)} " if depth is not None else ""
     yield f"/sbin/parts -w {queue}-v -c /etc/parts/{disk.rsplit('/', 1)[-1]}.cf {disk}"
 
@@ -117,7 +119,7 @@ def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
     if device.kind != "volumes" or device.unit is None:
         return
     yield "/usr/sbin/xlv_make"
-    yield f"vol {quote(device.id)}"
+    yield f"vol {quote_word(device.id)}"
     if layout.log is not None:
         yield from ("log", "plex", f"ve {_shorten_device_name(layout.log)}", "end")
     yield from (
@@ -131,10 +133,10 @@ def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
 def _shorten_device_name(device: BlockDevice) -> str:
     """The name of a slice as XLV writes it: pm1d1L1s11."""
     if getattr(device.table, "device", ""):
-        return quote(device.label.rsplit("/", 1)[-1])
+        return quote_word(device.label.rsplit("/", 1)[-1])
     number = getattr(device.table, "number", None)
     disk = device.members[0].label.rsplit("/", 1)[-1] if device.members else device.id
-    return quote(f"{disk}s{int(number) if number is not None else _DATA_SLICE}")
+    return quote_word(f"{disk}s{int(number) if number is not None else _DATA_SLICE}")
 
 
 def _make_mkfs_command(layout: FileSystemLayout) -> str:

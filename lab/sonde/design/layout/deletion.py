@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.shell import quote_command
 from sonde.model.system import System
 from sonde.model.system.changes import remove_parts
-from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.dependencies import find_all_dependencies
 from sonde.model.system.storage import Enclosure
 
 # Kinds of parts that are lost with a LUN that they need, from the lowest up.
@@ -32,24 +32,30 @@ class LunDeletion:
 
 def delete_enclosure_luns(system: System, enclosure: str) -> LunDeletion:
     """Removes all LUNs on drives of `enclosure`, and all that needs one of them. Raises UserError if it has none."""
-    enclosures = system.list_ids("enclosures")
+    enclosures = system.list_part_ids("enclosures")
     if enclosure not in enclosures:
         raise UserError(
             f'{system.id} has no enclosure "{enclosure}"; it has {", ".join(enclosures) or "none"}.'
-            + suggest_name(enclosure, enclosures)
+            + suggest_close_name(enclosure, enclosures)
         )
-    drives = {name for name in system.list_ids("drives") if system.find_reference(name, "enclosure") == enclosure}
+    drives = {
+        name for name in system.list_part_ids("drives") if system.find_first_reference(name, "enclosure") == enclosure
+    }
     groups = {
-        name for name in system.list_ids("raid_groups") if drives.intersection(system.find_references(name, "drives"))
+        name
+        for name in system.list_part_ids("raid_groups")
+        if drives.intersection(system.find_references(name, "drives"))
     }
     luns = tuple(
-        name for name in system.list_ids("luns") if groups.intersection(system.find_references(name, "raid_group"))
+        name for name in system.list_part_ids("luns") if groups.intersection(system.find_references(name, "raid_group"))
     )
     if not luns:
         raise UserError(f"{enclosure} of {system.id} holds no LUN: nothing can be deleted.")
     removed = {"luns": luns}
     for kind in _DEPENDENT_KINDS:
-        if lost := tuple(name for name in system.list_ids(kind) if find_dependencies(system, name).intersection(luns)):
+        if lost := tuple(
+            name for name in system.list_part_ids(kind) if find_all_dependencies(system, name).intersection(luns)
+        ):
             removed[kind] = lost
     names = frozenset(name for lost in removed.values() for name in lost)
     sizes = [system.compute_capacity(lun) for lun in luns]
@@ -63,7 +69,7 @@ def delete_enclosure_luns(system: System, enclosure: str) -> LunDeletion:
 
 
 def _format_command(system: System, enclosure: str) -> str:
-    box = system.item(enclosure).table
+    box = system.get_part(enclosure).table
     if not isinstance(box, Enclosure) or box.chassis is None or box.slot is None:
         return ""
     return quote_command(["csmdelete", int(box.chassis), int(box.slot), "SBRICK"])

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 
 from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
-from sonde.model.ranges import RangeError, expand_names
-from sonde.model.shell import Argument, refer_to_variable, substitute
+from sonde.model.ranges import RangeError, expand_name_range
+from sonde.model.shell import Argument, refer_to_variable, substitute_command_output
 from sonde.model.system import System
 from sonde.model.system.storage import Volume
 
@@ -35,11 +35,13 @@ class DeviceNames:
         path = find_described_path(self.system, part)
         if path:
             return path
-        item = self.system.item(part)
+        item = self.system.get_part(part)
         below = self.system.find_references(part, "on") if item.kind == "slices" else ()
         if below:
             number = getattr(item.table, "number", None)
-            return substitute("slice", self.of(below[0]), int(number) + item.position if number is not None else 1)
+            return substitute_command_output(
+                "slice", self.of(below[0]), int(number) + item.position if number is not None else 1
+            )
         if item.kind in ("raid_groups", "volumes") and self._is_made_by_host(part):
             return self.name_device(part)
         name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part.upper())
@@ -48,7 +50,9 @@ class DeviceNames:
         return refer_to_variable(name)
 
     def _is_made_by_host(self, part: str) -> bool:
-        return self.system.item(part).kind == "volumes" or self.system.find_reference(part, "controller") is None
+        return (
+            self.system.get_part(part).kind == "volumes" or self.system.find_first_reference(part, "controller") is None
+        )
 
     def all(self, devices: tuple[BlockDevice, ...]) -> list[Argument]:
         """The devices of several parts as arguments."""
@@ -58,12 +62,12 @@ class DeviceNames:
 def find_described_path(system: System, part: str) -> str:
     """The device path that the system file gives a part, or empty. A range of names is divided among the parts of a
     table."""
-    item = system.item(part)
+    item = system.get_part(part)
     described = str(getattr(item.table, "device", "") or "")
     if not described.startswith("/") or _NOT_LINUX.match(described):
         return ""
     try:
-        names = expand_names(described)
+        names = expand_name_range(described)
     except RangeError:
         names = (described,)
     if len(names) == item.total:

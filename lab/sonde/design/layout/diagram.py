@@ -131,10 +131,10 @@ def _find_controller(system: System, layout: FileSystemLayout, group: BlockDevic
                 and any(inner.id == group.id for inner in device.groups())
                 and device.id in system.index
             ):
-                controller = system.find_reference(device.id, "controller")
+                controller = system.find_first_reference(device.id, "controller")
                 if controller:
                     return controller
-    return (system.find_reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
+    return (system.find_first_reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
 
 
 def _draw_group(system: System, layout: FileSystemLayout, group: BlockDevice, y: int) -> Iterator[Markup]:
@@ -163,7 +163,7 @@ def _draw_lun(system: System, layout: FileSystemLayout, index: int, group: Block
     inner = next((branch for device in layout.devices for branch in _list_branch(device, group.id)), None)
     lines = []
     if layout.targets:
-        server = system.find_reference(layout.targets[index], "server") or "no server"
+        server = system.find_first_reference(layout.targets[index], "server") or "no server"
         lines = [layout.targets[index], f"served by {server}"]
     elif inner is not None and inner.kind == "slices":
         start = f"from {format_bytes(inner.start)}" if inner.start is not None else ""
@@ -203,7 +203,7 @@ def _describe_volume(device: BlockDevice) -> list[str]:
 
 
 def _describe_file_system(system: System, layout: FileSystemLayout) -> Iterator[str]:
-    paths = [getattr(item.table, "path", "") for item in system.items("mounts")
+    paths = [getattr(item.table, "path", "") for item in system.list_parts("mounts")
              if layout.id in system.find_references(item.id, "file_system")]  # fmt: skip
     yield paths[0] if paths else f"/{layout.id}"
     yield f"capacity {format_bytes(layout.capacity)}" if layout.capacity is not None else "capacity unknown"

@@ -68,20 +68,20 @@ def _list_parts(system: System, file_system: str, devices: Sequence[BlockDevice]
         for device in base.walk():
             if device.kind == "drives":
                 by_kind["drive"][device.id] = None
-                box = system.find_reference(device.id, "enclosure")
+                box = system.find_first_reference(device.id, "enclosure")
                 if box:
                     by_kind["box"][box] = None
             elif device.kind in ("luns", "raid_groups") and device.id in system.index:
-                owner = system.find_reference(device.id, "controller")
+                owner = system.find_first_reference(device.id, "controller")
                 if owner:
                     by_kind["controller"][owner] = None
     far = set(by_kind["controller"])
     for _ in range(4):  # chains of links; no machine has longer ones
-        for item in system.items("links"):
+        for item in system.list_parts("links"):
             if far & set(system.find_references(item.id, "far")):
                 by_kind["link"][item.id] = None
                 near = system.find_references(item.id, "near")
-                by_kind["cabinet"] |= {name: None for name in near if system.item(name).kind == "enclosures"}
+                by_kind["cabinet"] |= {name: None for name in near if system.get_part(name).kind == "enclosures"}
                 far |= set(near)
     if file_system:
         by_kind["server"] |= dict.fromkeys(
@@ -93,7 +93,7 @@ def _list_parts(system: System, file_system: str, devices: Sequence[BlockDevice]
 def estimate_rebuild_seconds(system: System, drive: str, devices: Sequence[BlockDevice]) -> float | None:
     """Seconds to write the capacity of a drive to a spare at the rebuild's fraction of the write rate; None if
     unknown."""
-    table = system.item(drive).table
+    table = system.get_part(drive).table
     if not isinstance(table, Drive):
         return None
     rate = split_rate_by_direction(table.rate)["write"]

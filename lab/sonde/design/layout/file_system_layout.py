@@ -56,7 +56,7 @@ class FileSystemLayout:
 
 def compute_layout(system: System, name: str, without: tuple[str, ...] = ()) -> FileSystemLayout | None:
     """The layout of the file system of that id; None when the system file states neither device nor targets."""
-    table = system.item(name).table
+    table = system.get_part(name).table
     assert isinstance(table, FileSystem)
     targets = tuple(list_data_targets(system, name))
     below = [name for target in targets for name in system.find_references(target, "on")] or list(
@@ -65,7 +65,7 @@ def compute_layout(system: System, name: str, without: tuple[str, ...] = ()) -> 
     if not below and not targets:
         return None
     devices = tuple(resolve_block_device(system, name) for name in below)
-    told_log = system.find_reference(name, "log")
+    told_log = system.find_first_reference(name, "log")
     log = resolve_block_device(system, told_log) if told_log else None
     rates = estimate_bandwidth(system, name, devices, without)
     return _LayoutComputation(system, name, table, devices, targets, log, rates).compute_layout()
@@ -73,7 +73,7 @@ def compute_layout(system: System, name: str, without: tuple[str, ...] = ()) -> 
 
 def compute_all_layouts(system: System, without: tuple[str, ...] = ()) -> Iterator[FileSystemLayout]:
     """The layouts of all file systems whose device or targets the system file states."""
-    for item in system.items("file_systems"):
+    for item in system.list_parts("file_systems"):
         layout = compute_layout(system, item.id, without)
         if layout is not None:
             yield layout

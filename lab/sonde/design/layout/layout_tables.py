@@ -13,10 +13,10 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import format_csm_size
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.stripe_measurement import StripeGeometry, StripeMeasurement
-from sonde.model.ranges import fold_names
+from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.system import System
 from sonde.model.system.storage import Controller, Lun, RaidGroup
-from sonde.model.units import counted, format_bytes, format_rate, format_seconds
+from sonde.model.units import format_bytes, format_count_with_noun, format_rate, format_seconds
 
 UNKNOWN = "unknown"
 
@@ -35,11 +35,11 @@ def describe_devices(layout: FileSystemLayout) -> str:
     """What a file system is on, like "2 x 8+1, striped"."""
     devices = layout.devices
     if not devices:
-        return f"{counted(len(layout.targets), 'target')}; their devices are not described"
+        return f"{format_count_with_noun(len(layout.targets), 'target')}; their devices are not described"
     groups = [group for device in devices for group in device.groups()]
     kinds = sorted({f"{group.geometry}" for group in groups if group.geometry is not None}) or ["one drive"]
     if len(devices) > 1:
-        return f"{counted(len(devices), 'target')}, each {', '.join(kinds)}"
+        return f"{format_count_with_noun(len(devices), 'target')}, each {', '.join(kinds)}"
     base = devices[0]
     if base.kind == "volumes" and len(base.members) > 1:
         return f"{len(base.members)} x {', '.join(kinds)}, striped"
@@ -96,7 +96,7 @@ def make_alternative_rows(results: Sequence[AlternativeResult]) -> Iterator[tupl
                format_known_rate(result.read),
                format_known_rate(result.write), format_known_rate(result.single_write), result.limit or UNKNOWN,
                degraded, rebuild,
-               f"{counted(result.bears, 'drive')}, then {100 * result.at_risk:.0f} %")  # fmt: skip
+               f"{format_count_with_noun(result.bears, 'drive')}, then {100 * result.at_risk:.0f} %")  # fmt: skip
 
 
 def describe_measurement(stripe: StripeGeometry, measurement: StripeMeasurement) -> Iterator[str]:
@@ -107,7 +107,7 @@ def describe_measurement(stripe: StripeGeometry, measurement: StripeMeasurement)
     )
     for name, values in measurement.rates.items():
         low, high = min(values), max(values)
-        yield f"  {name}: {format_rate(low)} to {format_rate(high)} in {counted(len(values), 'turn')}"
+        yield f"  {name}: {format_rate(low)} to {format_rate(high)} in {format_count_with_noun(len(values), 'turn')}"
     for check in measurement.answers:
         between = f" ({check.low:.2f} to {check.high:.2f})" if check.low is not None and check.high is not None else ""
         rate = check.question.startswith("rate")
@@ -137,7 +137,7 @@ def describe_observations(storage: ObservedStorage) -> Iterator[str]:
         yield f"{file_system.location}: {', '.join(facts)}"
     for file in storage.files:
         total = sum(length for _, _, length in file.pieces)
-        yield f"{file.path}: {counted(len(file.pieces), 'extent')}, {format_bytes(total)}"
+        yield f"{file.path}: {format_count_with_noun(len(file.pieces), 'extent')}, {format_bytes(total)}"
     for disk in storage.disks.values():
         facts = [disk.kind, *([format_bytes(disk.size)] if disk.size is not None else []), disk.level, disk.geometry]
         if disk.stripe:
@@ -146,7 +146,7 @@ def describe_observations(storage: ObservedStorage) -> Iterator[str]:
             facts.append(f"begins at {format_bytes(disk.start)} of {disk.on}")
         if disk.paths:
             active = sum(bool(path.active) for path in disk.paths)
-            facts.append(f"{counted(len(disk.paths), 'path')}, {active} active")
+            facts.append(f"{format_count_with_noun(len(disk.paths), 'path')}, {active} active")
         yield f"  {disk.name}: {', '.join(fact for fact in facts if fact)}"
 
 
@@ -172,40 +172,42 @@ def make_report(system: System, layout: Sequence[FileSystemLayout], *, binary: b
 def _map_subsystems(system: System) -> dict[str, list[str]]:
     """RAID groups by the outermost enclosure of their controller or first drive."""
     groups: dict[str, list[str]] = {}
-    for item in system.items("raid_groups"):
-        owner = system.find_reference(item.id, "controller")
+    for item in system.list_parts("raid_groups"):
+        owner = system.find_first_reference(item.id, "controller")
         drives = system.find_references(item.id, "drives")
-        box = system.find_reference(owner, "enclosure") if owner else None
+        box = system.find_first_reference(owner, "enclosure") if owner else None
         if not box and drives:
-            box = system.find_reference(drives[0], "enclosure") or system.find_reference(drives[0], "server")
+            box = system.find_first_reference(drives[0], "enclosure") or system.find_first_reference(
+                drives[0], "server"
+            )
         groups.setdefault(find_outermost_enclosure(system, box or ""), []).append(item.id)
     return groups
 
 
 def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary: bool) -> Iterator[str]:
-    kind = getattr(system.item(box).table, "kind", "") if box else ""
+    kind = getattr(system.get_part(box).table, "kind", "") if box else ""
     yield f"{box or 'RAID groups'}{' (' + kind + ')' if kind else ''}"
     drives = [name for group in groups for name in system.find_references(group, "drives")]
     sizes = sorted({system.compute_capacity(drive) or 0 for drive in drives})
     each = ", ".join(format_csm_size(size, binary=binary) for size in sizes if size) or "size unknown"
-    yield f"  {counted(len(drives), 'drive')} in groups, {each}"
-    for owner in dict.fromkeys(system.find_reference(group, "controller") for group in groups):
+    yield f"  {format_count_with_noun(len(drives), 'drive')} in groups, {each}"
+    for owner in dict.fromkeys(system.find_first_reference(group, "controller") for group in groups):
         if owner:
             yield from _describe_controller(system, owner)
     for group in groups:
         device = resolve_block_device(system, group)
         yield (
-            f"  {_group_words(device)}  drives {fold_names(system.find_references(group, 'drives')) or 'not described'}"
+            f"  {_group_words(device)}  drives {fold_names_into_ranges(system.find_references(group, 'drives')) or 'not described'}"
         )
-        for item in system.items("luns"):
+        for item in system.list_parts("luns"):
             if group in system.find_references(item.id, "raid_group"):
                 yield _describe_lun(system, item.id, device, binary)
 
 
 def _describe_controller(system: System, name: str) -> Iterator[str]:
-    table = system.item(name).table
+    table = system.get_part(name).table
     assert isinstance(table, Controller)
-    partner = system.find_reference(name, "partner")
+    partner = system.find_first_reference(name, "partner")
     ports = f", {int(table.ports)} ports" if table.ports is not None else ""
     yield f"  {table.title or name} {table.address}".rstrip() + ports + (f", partner {partner}" if partner else "")
 
@@ -218,7 +220,7 @@ def _group_words(device: BlockDevice) -> str:
 
 
 def _describe_lun(system: System, name: str, group: BlockDevice, binary: bool) -> str:
-    item = system.item(name)
+    item = system.get_part(name)
     table = item.table
     assert isinstance(table, Lun)
     number = f"{int(table.number) + item.position}" if table.number is not None else "-"

@@ -11,7 +11,7 @@ from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB
-from sonde.model.shell import Argument, Word, concatenate, refer_to_variable
+from sonde.model.shell import Argument, Word, concatenate_words, refer_to_variable
 from sonde.model.system import System
 
 # obdfilter.*.brw_size in MiB: the default since Lustre 2.10, and the largest.
@@ -34,17 +34,17 @@ def list_lustre_targets(system: System, layout: FileSystemLayout) -> Iterator[Lu
         for name in system.find_targets(layout.id, kind):
             below = system.find_references(name, "on")
             if below:
-                server = system.find_reference(name, "server") or ""
+                server = system.find_first_reference(name, "server") or ""
                 yield LustreTarget(name, kind, resolve_block_device(system, below[0]), server)
     for name, device in zip(layout.targets, layout.devices, strict=False):
-        yield LustreTarget(name, "ost", device, system.find_reference(name, "server") or "")
+        yield LustreTarget(name, "ost", device, system.find_first_reference(name, "server") or "")
 
 
 def find_management_servers(system: System, layout: FileSystemLayout) -> tuple[str, ...]:
     """The server of the management target and its failover server; without such a target, those of the first MDT."""
     for kind in ("mgt", "mdt"):
         for name in system.find_targets(layout.id, kind)[:1]:
-            servers = (system.find_reference(name, "server"), system.find_failover(name))
+            servers = (system.find_first_reference(name, "server"), system.find_failover_server(name))
             if servers[0]:
                 return tuple(server for server in servers if server)
     return ()
@@ -72,11 +72,11 @@ def make_target_command(
     if "--mgs" not in arguments:
         arguments += _make_management_nodes(system, layout, names)
     if target.server:
-        failover = system.find_failover(target.id)
+        failover = system.find_failover_server(target.id)
         if failover:
             # both servers by the same option: either of them may mount the target first
             servers = (target.server, failover)
-            arguments += [concatenate("--servicenode=", nid) for nid in make_nids(system, servers, names)]
+            arguments += [concatenate_words("--servicenode=", nid) for nid in make_nids(system, servers, names)]
     arguments.append("--backfstype=ldiskfs")
     if target.kind != "mgt":
         arguments.append(_make_file_system_options(system, target, names))
@@ -86,7 +86,7 @@ def make_target_command(
 def _make_role(system: System, layout: FileSystemLayout, target: LustreTarget) -> list[Argument]:
     if target.kind == "mgt":
         return ["--mgs"]
-    item = system.item(target.id)
+    item = system.get_part(target.id)
     index = int(getattr(item.table, "index", None) or 0) + item.position
     role: list[Argument] = [f"--{target.kind}"]
     if target.kind == "mdt" and index == 0 and not system.find_targets(layout.id, "mgt"):
@@ -98,8 +98,8 @@ def _make_management_nodes(system: System, layout: FileSystemLayout, names: Devi
     servers = find_management_servers(system, layout)
     if not servers:
         names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
-        return [concatenate("--mgsnode=", refer_to_variable("MGS_NID"))]
-    return [concatenate("--mgsnode=", nid) for nid in make_nids(system, servers, names)]
+        return [concatenate_words("--mgsnode=", refer_to_variable("MGS_NID"))]
+    return [concatenate_words("--mgsnode=", nid) for nid in make_nids(system, servers, names)]
 
 
 def _make_file_system_options(system: System, target: LustreTarget, names: DeviceNames) -> Word:
@@ -107,12 +107,14 @@ def _make_file_system_options(system: System, target: LustreTarget, names: Devic
     device = target.device
     if device.unit and device.stripe:
         options += f" -E stride={device.unit // 4096},stripe_width={device.stripe // 4096}"
-    journal = system.find_reference(target.id, "journal")
-    shared = sum(journal == system.find_reference(item.id, "journal") for item in system.items("targets")) > 1
+    journal = system.find_first_reference(target.id, "journal")
+    shared = (
+        sum(journal == system.find_first_reference(item.id, "journal") for item in system.list_parts("targets")) > 1
+    )
     # a device holds one journal: a shared one must be divided into slices first
     if journal is None or shared:
-        return concatenate("--mkfsoptions=", f"{options} -J size=4096")
-    return concatenate("--mkfsoptions=", f"{options} -J device=", names.of(journal))
+        return concatenate_words("--mkfsoptions=", f"{options} -J size=4096")
+    return concatenate_words("--mkfsoptions=", f"{options} -J device=", names.of(journal))
 
 
 def choose_request_size(layout: FileSystemLayout) -> int | None:

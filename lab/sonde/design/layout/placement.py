@@ -29,7 +29,7 @@ from sonde.model.errors import UserError
 from sonde.model.system import System
 from sonde.model.system.service import FILE_SYSTEM_PURPOSES, SYSTEM_PURPOSES, FileSystem
 from sonde.model.system.storage import Drive, Volume
-from sonde.model.units import counted, format_bytes, format_rate
+from sonde.model.units import format_bytes, format_count_with_noun, format_rate
 
 # Purpose -> classes of LUNs, the best first.
 _CLASSES: Mapping[str, tuple[str, ...]] = {
@@ -86,7 +86,7 @@ def list_requirements(system: System) -> list[LayoutRequirement]:
     """File systems that state what they must offer but have no device yet, in the order in which they are placed.
     Raises SystemFileError."""
     requirements = []
-    for item in system.items("file_systems"):
+    for item in system.list_parts("file_systems"):
         table = item.table
         assert isinstance(table, FileSystem)
         if table.requirement is None or table.device or system.find_targets(item.id):
@@ -319,7 +319,7 @@ class _Planner:
     def _record_unmet(
         self, requirement: LayoutRequirement, members: tuple[Candidate, ...], rates: BandwidthEstimate
     ) -> None:
-        count_text = counted(len(members), "LUN" if members[0].device.kind == "luns" else "group")
+        count_text = format_count_with_noun(len(members), "LUN" if members[0].device.kind == "luns" else "group")
         if requirement.capacity is not None and _sum_bytes(members) < requirement.capacity:
             self.result.unmet.append(
                 f"{requirement.id} requires {format_bytes(requirement.capacity)}; all equal free members, "

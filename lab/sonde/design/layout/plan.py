@@ -26,12 +26,12 @@ from sonde.design.layout.placement import (
 from sonde.design.layout.segments import add_segments
 from sonde.design.layout.slicing import SliceRequest, cut_slices
 from sonde.model.errors import UserError
-from sonde.model.ranges import expand_names
+from sonde.model.ranges import expand_name_range
 from sonde.model.shell import format_comment
 from sonde.model.system import System, make_system
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.storage import Lun, RaidGroup
-from sonde.model.system.system_document import to_document
+from sonde.model.system.system_document import convert_system_to_document
 from sonde.model.units import parse_bytes
 
 # Space on each drive for metadata and bitmap of md, at most.
@@ -66,7 +66,7 @@ def plan_layout(
     system, segment_notes = add_segments(system)
     requirements = list_requirements(system)
     for name in without:
-        system.item(name)
+        system.get_part(name)
     placement = place_file_systems(system, requirements, geometry, members)
     if not requirements and not any(True for _ in compute_all_layouts(system)):
         raise UserError(
@@ -75,11 +75,11 @@ def plan_layout(
         )
     if not requirements:
         return LayoutPlan(system, tuple(compute_all_layouts(system, tuple(without))), frozenset(), (), segment_notes)
-    document = to_document(system)
+    document = convert_system_to_document(system)
     document["file_systems"] = [
         {**entry, "id": name}  # each copy of a required file system gets its own device
         for entry in document["file_systems"]
-        for name in (expand_names(entry["id"]) if "requirement" in entry else (entry["id"],))
+        for name in (expand_name_range(entry["id"]) if "requirement" in entry else (entry["id"],))
     ]
     writer = _Writer(document, placement, software)
     for placed in placement.placed:
@@ -280,9 +280,9 @@ def _as_list(value: Any) -> list[str]:
 
 
 def _expand_all(names: list[str]) -> list[str]:
-    from sonde.model.ranges import expand_names
+    from sonde.model.ranges import expand_name_range
 
-    return [expanded for name in names for expanded in expand_names(name)]
+    return [expanded for name in names for expanded in expand_name_range(name)]
 
 
 def choose_volume_software(requested: str, stripe: int | None) -> str:
@@ -308,4 +308,4 @@ def make_system_file(plan: LayoutPlan) -> dict[str, str]:
 def format_system_file(system: System, description: str) -> str:
     """Returns a system as the text of a system file, with `description` in its first line."""
     head = f"# {format_comment(system.title or system.id)}: {description}.\n{_SYSTEM_FILE_HEAD}"
-    return head + tomli_w.dumps(to_document(system))
+    return head + tomli_w.dumps(convert_system_to_document(system))

@@ -23,7 +23,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_target_command
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.plan import LayoutPlan
-from sonde.model.shell import Argument, ShellScript, Word, concatenate
+from sonde.model.shell import Argument, ShellScript, Word, concatenate_words
 from sonde.model.system import System
 from sonde.model.units import format_bytes
 
@@ -95,45 +95,45 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
     used_spares: set[str] = set()
     for group in groups:
         spares = system.find_references(group.id, "spares")
-        body.blank()
-        body.comment(f"{group.id}: {group.geometry}, segment {format_bytes(group.unit or 0)}")
-        body.command(
+        body.add_blank_line()
+        body.add_comment(f"{group.id}: {group.geometry}, segment {format_bytes(group.unit or 0)}")
+        body.add_command(
             *make_mdadm_command(group, device_names, tuple(spare for spare in spares if spare not in used_spares))
         )
         if used_spares & set(spares):
-            body.comment(f"it shares a spare: give both arrays one spare-group in mdadm.conf ({', '.join(spares)})")
+            body.add_comment(f"it shares a spare: give both arrays one spare-group in mdadm.conf ({', '.join(spares)})")
         used_spares.update(spares)
     for disk in disks:
-        body.blank()
-        body.comment(f"slices of {disk}")
-        body.command(*make_sgdisk_command(system, disk, device_names))
-        body.pipeline(["partx", "--update", device_names.of(disk)], ["settle"])
+        body.add_blank_line()
+        body.add_comment(f"slices of {disk}")
+        body.add_command(*make_sgdisk_command(system, disk, device_names))
+        body.add_command_chain(["partx", "--update", device_names.of(disk)], ["settle"])
     for device in volumes:
-        body.blank()
-        body.comment(
+        body.add_blank_line()
+        body.add_comment(
             f"{device.id}: {len(device.members)} members, {format_bytes(device.unit or 0)} on each before the next"
         )
         for arguments in make_volume_commands(device, device_names):
-            body.command(*arguments)
+            body.add_command(*arguments)
     for file_system in layout:
         _add_file_system(body, system, file_system, device_names)
-    body.blank()
-    body.comment("queues; for good, put these into a udev rule")
+    body.add_blank_line()
+    body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands(layout, device_names):
-        body.command(*arguments)
+        body.add_command(*arguments)
     disks_lost = _list_destroyed_disks(system, layout, groups, device_names)
     title = f"{system.id}: {', '.join(file_system.id for file_system in layout)}"
     return _make_script("layout.sh", title, disks_lost, device_names, body)
 
 
 def _add_file_system(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
-    body.blank()
-    body.comment(f"{layout.id}: {layout.table.purpose or 'file system'}")
+    body.add_blank_line()
+    body.add_comment(f"{layout.id}: {layout.table.purpose or 'file system'}")
     arguments = make_mkfs_command(layout, device_names)
     if arguments:
-        body.command(*arguments)
+        body.add_command(*arguments)
     else:
-        body.comment(
+        body.add_comment(
             f"{layout.id}: make a file system of kind {layout.table.kind} on {layout.device.id} with its own tool"
         )
     _add_mount(body, system, layout, device_names)
@@ -175,24 +175,24 @@ def _list_destroyed_disks(
 
 def _add_mount(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
     path = next(
-        (getattr(mount.table, "path", "") for mount in system.items("mounts")
+        (getattr(mount.table, "path", "") for mount in system.list_parts("mounts")
          if layout.id in system.find_references(mount.id, "file_system")), f"/{layout.id}",
     )  # fmt: skip
     if layout.table.kind == "zfs":
-        body.command("zfs", "set", f"mountpoint={path}", layout.id)
+        body.add_command("zfs", "set", f"mountpoint={path}", layout.id)
         return
     if layout.table.kind == "swap":
-        body.command("printf", "%s\\n", f"for /etc/fstab: LABEL={layout.id[:15]} none swap sw 0 0")
-        body.command("swapon", device_names.of(layout.device.id))
+        body.add_command("printf", "%s\\n", f"for /etc/fstab: LABEL={layout.id[:15]} none swap sw 0 0")
+        body.add_command("swapon", device_names.of(layout.device.id))
         return
     options = mount_options(layout, device_names)
     label = layout.id[: 12 if layout.table.kind == "xfs" else 16]
-    fstab = concatenate(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
-    body.command("printf", "%s\\n", fstab)
-    body.pipeline(["mkdir", "-p", path], ["mount", "-o", options, device_names.of(layout.device.id), path])
+    fstab = concatenate_words(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
+    body.add_command("printf", "%s\\n", fstab)
+    body.add_command_chain(["mkdir", "-p", path], ["mount", "-o", options, device_names.of(layout.device.id), path])
     if layout.table.purpose == "checkpoint":
-        body.comment("PBS requires mode 0700 of the checkpoint directory")
-        body.command("chmod", "0700", path)
+        body.add_comment("PBS requires mode 0700 of the checkpoint directory")
+        body.add_command("chmod", "0700", path)
 
 
 def _make_queue_commands(
@@ -220,7 +220,7 @@ def _make_server_scripts(system: System, layout: FileSystemLayout) -> dict[str, 
         list(list_lustre_targets(system, layout))
         if is_lustre
         else [
-            LustreTarget(name, "", device, system.find_reference(name, "server") or "")
+            LustreTarget(name, "", device, system.find_first_reference(name, "server") or "")
             for name, device in zip(layout.targets, layout.devices, strict=False)
         ]
     )
@@ -245,28 +245,28 @@ def _make_server_script(
     for group in groups.values():
         spares = tuple(spare for spare in system.find_references(group.id, "spares") if spare not in used_spares)
         used_spares |= dict.fromkeys(spares)
-        body.blank()
-        body.comment(f"{group.id}: {group.geometry}" + ("" if group.unit else "; mdadm chooses the chunk"))
-        body.command(*make_mdadm_command(group, device_names, spares))
+        body.add_blank_line()
+        body.add_comment(f"{group.id}: {group.geometry}" + ("" if group.unit else "; mdadm chooses the chunk"))
+        body.add_command(*make_mdadm_command(group, device_names, spares))
     divided = {disk: None for target in targets for inner in target.device.walk() if inner.kind == "slices"
                for disk in system.find_references(inner.id, "on")}  # fmt: skip
     for disk in divided:
-        body.blank()
-        body.comment(f"slices of {disk}")
-        body.command(*make_sgdisk_command(system, disk, device_names))
-        body.pipeline(["partx", "--update", device_names.of(disk)], ["settle"])
+        body.add_blank_line()
+        body.add_comment(f"slices of {disk}")
+        body.add_command(*make_sgdisk_command(system, disk, device_names))
+        body.add_command_chain(["partx", "--update", device_names.of(disk)], ["settle"])
     for target in targets:
-        body.blank()
-        body.comment(target.id)
+        body.add_blank_line()
+        body.add_comment(target.id)
         if layout.table.kind == "lustre":
-            body.command(*make_target_command(system, layout, target, device_names))
+            body.add_command(*make_target_command(system, layout, target, device_names))
         else:
             device_text = _format_device(device_names.of(target.device.id))
-            body.comment(f"{layout.table.kind}: give {device_text} to it as {target.id}")
-    body.blank()
-    body.comment("queues; for good, put these into a udev rule")
+            body.add_comment(f"{layout.table.kind}: give {device_text} to it as {target.id}")
+    body.add_blank_line()
+    body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands([layout], device_names, [target.device for target in targets]):
-        body.command(*arguments)
+        body.add_command(*arguments)
     bottom = [inner.id for target in targets for inner in target.device.walk() if not inner.members]
     disks = [device_names.of(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
     return _make_script(name, title, disks, device_names, body)
@@ -275,31 +275,33 @@ def _make_server_script(
 def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
     """Parameters that the management server keeps for all servers: lctl set_param -P works there only."""
     script = ShellScript()
-    script.comment(f"Parameters of {layout.id}. Run it as root on the management server, when its target is mounted.")
-    script.literal("set -eu")
-    script.comment("requests of one full stripe to the disks of the OSTs")
-    script.command("lctl", "set_param", "-P", f"obdfilter.{layout.id[:8]}-*.brw_size={request}")
+    script.add_comment(
+        f"Parameters of {layout.id}. Run it as root on the management server, when its target is mounted."
+    )
+    script.add_literal_lines("set -eu")
+    script.add_comment("requests of one full stripe to the disks of the OSTs")
+    script.add_command("lctl", "set_param", "-P", f"obdfilter.{layout.id[:8]}-*.brw_size={request}")
     return str(script)
 
 
 def _format_device(device: Argument) -> str:
-    return device.text if isinstance(device, Word) else str(device)
+    return device.script_text if isinstance(device, Word) else str(device)
 
 
 def _make_script(name: str, title: str, disks: Sequence[Argument], device_names: DeviceNames, body: ShellScript) -> str:
     script = ShellScript()
-    script.comment(f"Makes the layout of {title}. Where every number comes from: sonde layout plan --explain.")
-    script.comment(f'"sh {name}" says what it would destroy; "sh {name} go", as root, does it.')
-    script.comment(
+    script.add_comment(f"Makes the layout of {title}. Where every number comes from: sonde layout plan --explain.")
+    script.add_comment(f'"sh {name}" says what it would destroy; "sh {name} go", as root, does it.')
+    script.add_comment(
         "Disks that hold anything are refused, so it does not run a second time; empty them with wipefs --all if that"
         " is meant."
     )
-    script.literal("set -eu")
-    script.assign("script", name)
+    script.add_literal_lines("set -eu")
+    script.assign_variable("script", name)
     for unset, meaning in device_names.required_variables.items():
         script.require_variable(unset, meaning)
-    script.literal(_FUNCTIONS)
-    script.command("set", "--", *disks)
-    script.literal(_CHECKS)
-    script.append(body)
+    script.add_literal_lines(_FUNCTIONS)
+    script.add_command("set", "--", *disks)
+    script.add_literal_lines(_CHECKS)
+    script.append_script(body)
     return str(script)

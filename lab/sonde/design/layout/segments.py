@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sonde.design.layout.geometry import KIB, MIB, read_geometry
-from sonde.model.ranges import fold_names
+from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.system import System
 from sonde.model.system.changes import apply_changes
 from sonde.model.system.storage import RaidGroup
@@ -27,9 +27,9 @@ def add_segments(system: System) -> tuple[System, tuple[str, ...]]:
 
     Without it mdadm would choose one, and the stride of the file system would not be known.
     """
-    below_targets = {name for item in system.items("targets") for name in system.find_references(item.id, "on")}
+    below_targets = {name for item in system.list_parts("targets") for name in system.find_references(item.id, "on")}
     groups: dict[int, list[str]] = {}
-    for item in system.items("raid_groups"):
+    for item in system.list_parts("raid_groups"):
         table = item.table
         assert isinstance(table, RaidGroup)
         geometry = read_geometry(table)
@@ -41,7 +41,7 @@ def add_segments(system: System) -> tuple[System, tuple[str, ...]]:
     changes = {}
     for data_drives, names in groups.items():
         segment = choose_segment(data_drives)
-        ranges = fold_names(names)
+        ranges = fold_names_into_ranges(names)
         for names_in_range in ranges.split(", "):
             changes[f"raid_groups.{names_in_range}.segment"] = f"{segment} B"
         notes.append(

@@ -12,7 +12,7 @@ from sonde.design.routes.fabric import is_covered
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 
 _FEW_PACKETS = 32
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
@@ -98,7 +98,7 @@ def find_device_faults(device: str, tables: HostTables) -> Iterator[RouteFault |
     if details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
         yield RouteFault(
             "short queue", device,
-            f"the queue of {device} holds {counted(details.queue_length, 'packet')} (qlen): bursts are dropped",
+            f"the queue of {device} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts are dropped",
             f"ip link set {device} txqueuelen 1000",
         )  # fmt: skip
     if details.is_switched_off:

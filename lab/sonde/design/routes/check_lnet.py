@@ -13,7 +13,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.configurations import make_lnet_files
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import LnetRoute
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.system import System
 
 
@@ -65,14 +65,14 @@ def _list_planned(system: System, name: str) -> list[dict[str, Any]]:
     else:
         hosts = system.resolve_names(name) if name in system.index or name in system.index.groups else ()
         networks = {
-            address.network for host in hosts for address in system.find_addresses(host) if system.item(host).kind
+            address.network for host in hosts for address in system.find_addresses(host) if system.get_part(host).kind
             in ("nodes", "servers", "routers")
         }  # fmt: skip
     chosen = [network for network in by_network if network in networks]
     if not chosen:
         names = [*by_network, *system.index.groups]
         raise UserError(
-            f'"{name}" is on no network with LNet routes; those are {", ".join(by_network)}.{suggest_name(name, names)}'
+            f'"{name}" is on no network with LNet routes; those are {", ".join(by_network)}.{suggest_close_name(name, names)}'
         )
     return [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
 

@@ -200,8 +200,8 @@ def make_lnet_files(system: System) -> dict[str, str]:
     """
     check_names(system)
     routes: dict[str, list[dict[str, Any]]] = {}
-    for name in system.list_ids("routers"):
-        table = system.item(name).table
+    for name in system.list_part_ids("routers"):
+        table = system.get_part(name).table
         if not isinstance(table, Router) or table.protocol != "lnet":
             continue
         addresses = [address for address in system.find_addresses(name) if address.nid]
@@ -224,7 +224,7 @@ def make_lnet_files(system: System) -> dict[str, str]:
 
 
 def _find_lnet_name(system: System, network: str) -> str:
-    table = system.item(network).table
+    table = system.get_part(network).table
     if not isinstance(table, Network) or not table.lnet:
         raise UserError(f'{system.id}: network {network} has no LNet name; write one, like lnet = "o2ib1".')
     return table.lnet

@@ -6,7 +6,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sonde.design.routes.fabric import Fabric, FabricSide
-from sonde.model.units import counted, format_rate
+from sonde.model.units import format_count_with_noun, format_rate
 
 _WIDTH, _ROW, _TOP, _BOX = 960, 44, 96, 250
 _STYLE = """
@@ -24,7 +24,7 @@ def draw_fabric(fabric: Fabric) -> str:
     elements = [
         Markup('<text class="title" x="24" y="36">{}</text>').format(fabric.name),
         Markup('<text class="soft" x="24" y="58">{}; largest packet of both networks: {}</text>').format(
-            counted(len(fabric.routers), "router"), _format_mtu(fabric)
+            format_count_with_noun(len(fabric.routers), "router"), _format_mtu(fabric)
         ),
         _draw_side(fabric.near, 24, height),
         _draw_side(fabric.far, _WIDTH - 24 - _BOX, height),
@@ -79,7 +79,7 @@ def _draw_side(side: FabricSide, x: int, height: int) -> Markup:
         rate = f", {format_rate(host_class.rate)} each" if host_class.rate is not None else ""
         elements.append(
             Markup('<text x="{}" y="{}">{}</text>').format(
-                x + 14, y, f"{host_class.name}: {counted(len(host_class.hosts), 'host')}"
+                x + 14, y, f"{host_class.name}: {format_count_with_noun(len(host_class.hosts), 'host')}"
             )
         )
         elements.append(

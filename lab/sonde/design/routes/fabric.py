@@ -95,7 +95,9 @@ def find_fabrics(system: System) -> list[Fabric]:
     """
     check_names(system)
     pairs = dict.fromkeys(
-        _find_router_networks(system, router) for router in system.list_ids("routers") if is_ip_router(system, router)
+        _find_router_networks(system, router)
+        for router in system.list_part_ids("routers")
+        if is_ip_router(system, router)
     )
     numbers = assign_router_numbers(system)
     all_fabrics = [fabric for pair in pairs for fabric in _make_fabrics(system, *pair, numbers)]
@@ -122,7 +124,7 @@ def _find_router_networks(system: System, router: str) -> tuple[str, str]:
 
 
 def _has_servers(system: System, network: str) -> bool:
-    return any(system.find_addresses(server, network) for server in system.list_ids("servers"))
+    return any(system.find_addresses(server, network) for server in system.list_part_ids("servers"))
 
 
 def _make_fabrics(system: System, near: str, far: str, numbers: Mapping[str, RouterNumbers]) -> Iterator[Fabric]:
@@ -138,7 +140,7 @@ def _make_fabrics(system: System, near: str, far: str, numbers: Mapping[str, Rou
 
 def _make_side(system: System, name: str, version: int) -> FabricSide:
     """One network with its hosts of one IP version."""
-    table = system.item(name).table
+    table = system.get_part(name).table
     assert isinstance(table, Network)
     ranges = tuple(
         address_range for address_range in table.addresses if parse_network(address_range).version == version
@@ -151,7 +153,7 @@ def _group_hosts(system: System, network: str, version: int, table: Network) -> 
     """Nodes and servers on the network, grouped by their table and device."""
     addresses_by_class: dict[tuple[str, str], list[InterfaceAddress]] = {}
     for kind in ("nodes", "servers"):
-        for item in system.items(kind):
+        for item in system.list_parts(kind):
             for address in system.find_addresses(item.id, network):
                 if address.address and ipaddress.ip_address(address.address).version == version:
                     addresses_by_class.setdefault((item.table.group or item.table.id, address.device), []).append(
@@ -170,13 +172,13 @@ def _group_hosts(system: System, network: str, version: int, table: Network) -> 
             tuple(address.address or "" for address in members),
             _find_interface_rate(system, members[0].host, network, table),
             *_read_settings(system, members[0].host),
-            operating_system=getattr(system.item(members[0].host).table, "os", ""),
+            operating_system=getattr(system.get_part(members[0].host).table, "os", ""),
         )
 
 
 def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str, str]]:
     """Sysctls and kernel options among the settings of a host."""
-    settings = getattr(system.item(host).table, "settings", None) or {}
+    settings = getattr(system.get_part(host).table, "settings", None) or {}
     setting_texts = {
         name: ("y" if value else "n") if isinstance(value, bool) else str(value) for name, value in settings.items()
     }
@@ -187,9 +189,9 @@ def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str,
 def _find_interface_rate(system: System, host: str, network: str, table: Network) -> float | None:
     """Bytes per second of one interface: its described rate, else that of the network; a server may be slower than
     both."""
-    host_table = system.item(host).table
+    host_table = system.get_part(host).table
     interface = next(
-        (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve(
+        (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve_references(
             system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network,)), None
     )  # fmt: skip
     rates = [item for item in (getattr(interface, "rate", None) or table.rate,) if item is not None]
@@ -214,7 +216,7 @@ def _make_routers(
                     f" each of {near_network} and {far_network}."
                 )
             continue
-        table = system.item(router).table
+        table = system.get_part(router).table
         assert isinstance(table, Router)
         near_address, far_address = addresses
         assert near_address is not None
@@ -251,7 +253,7 @@ def _find_router_address(system: System, router: str, network: str, version: int
 
 def _find_router_rate(system: System, router: str, networks: Sequence[str]) -> float | None:
     """Bytes per second through a router: its described rate, else that of the slower of its two interfaces."""
-    table = system.item(router).table
+    table = system.get_part(router).table
     assert isinstance(table, Router)
     described_rates = (
         [float(rate) for rate in (table.rate.read, table.rate.write) if rate is not None] if table.rate else []
@@ -260,7 +262,7 @@ def _find_router_rate(system: System, router: str, networks: Sequence[str]) -> f
         return min(described_rates)
     interface_rates = []
     for name in networks:
-        network = system.item(name).table
+        network = system.get_part(name).table
         assert isinstance(network, Network)
         interface_rates.append(_find_interface_rate(system, router, name, network))
     known_rates = [rate for rate in interface_rates if rate is not None]

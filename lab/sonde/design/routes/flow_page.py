@@ -24,7 +24,7 @@ from sonde.design.routes.route_text import (
     describe_striping_effect,
     describe_unknown,
 )
-from sonde.model.units import counted, format_rate
+from sonde.model.units import format_count_with_noun, format_rate
 
 _Z_95 = 1.96  # standard deviations around the mean that hold 95 % of a normal distribution
 
@@ -93,8 +93,8 @@ def _describe_spread(traffic: TrafficSimulation) -> str:
     result = traffic.all_up
     low, high = compute_chance_interval(1 / len(result.routers), result.flows)
     return (
-        f"{counted(result.flows, 'flow')} of {counted(traffic.clients, 'client')} and"
-        f" {counted(traffic.servers, 'server')} over {counted(len(result.routers), 'router')}, by the hash of the"
+        f"{format_count_with_noun(result.flows, 'flow')} of {format_count_with_noun(traffic.clients, 'client')} and"
+        f" {format_count_with_noun(traffic.servers, 'server')} over {format_count_with_noun(len(result.routers), 'router')}, by the hash of the"
         f" kernel (layer {traffic.layer}). With equal weights chance alone gives a router {100 * low:.1f} to"
         f" {100 * high:.1f} %, in 95 of 100 cases."
     )
@@ -120,7 +120,7 @@ def _draw_throughput(comparison: OperationComparison) -> Markup:
     ]
     if not curves:
         return Markup("<p>{}: no stage has a described time.</p>").format(comparison.operation.title)
-    title = f"{comparison.operation.title}, {counted(comparison.tasks, 'task')} a client"
+    title = f"{comparison.operation.title}, {format_count_with_noun(comparison.tasks, 'task')} a client"
     unit = "B/s" if comparison.operation.is_stream else "op/s"
     return build_curve_chart(
         Curves(

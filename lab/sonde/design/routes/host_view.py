@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass, index_gateways
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 
 ROUTERS = "routers"
 
@@ -45,6 +45,6 @@ def find_host_views(fabrics: Sequence[Fabric], name: str) -> list[HostView]:
         sides = [side for fabric in fabrics for side in (fabric.near, fabric.far)]
         names = list(dict.fromkeys([*(host_class.name for side in sides for host_class in side.classes), ROUTERS]))
         raise UserError(
-            f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggest_name(name, names)}'
+            f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggest_close_name(name, names)}'
         )
     return views

@@ -82,7 +82,7 @@ def list_compared_mounts(system: System, fabric: Fabric) -> list[str]:
     """Mounts of hosts of the near side, where one file system has a native and a forwarded mount."""
     near = {host for host_class in fabric.near.classes for host in host_class.hosts}
     mounts_by_file_system: dict[str, list[tuple[str, str]]] = {}
-    for item in system.items("mounts"):
+    for item in system.list_parts("mounts"):
         table = item.table
         assert isinstance(table, Mount)
         if near & set(system.find_references(item.id, "on")):
@@ -109,7 +109,7 @@ class _MountPathBuilder:
 
     def __init__(self, system: System, fabric: Fabric, mount: str, operation: SizedOperation) -> None:
         self.system, self.fabric, self.mount, self.operation = system, fabric, mount, operation
-        table = system.item(mount).table
+        table = system.get_part(mount).table
         assert isinstance(table, Mount)
         self.table = table
         self.unknown: list[str] = []
@@ -217,7 +217,7 @@ class _MountPathBuilder:
         return rate
 
     def _find_latency(self, network: str) -> float:
-        table = self.system.item(network).table
+        table = self.system.get_part(network).table
         assert isinstance(table, Network)
         if table.latency is None:
             self.unknown.append(f"latency of {network}")
@@ -227,10 +227,10 @@ class _MountPathBuilder:
     def _find_interface_rate(self, host: str) -> float | None:
         """The slowest interface of a forwarder. The rate of a router is for packets, so it does not limit forwarded
         calls."""
-        table = self.system.item(host).table
+        table = self.system.get_part(host).table
         rates = []
         for address in self.system.find_addresses(host):
-            network = self.system.item(address.network).table
+            network = self.system.get_part(address.network).table
             assert isinstance(network, Network)
             rates += [float(rate) for rate in _list_rates(network.rate)]
         if isinstance(table, Router) or not rates:
@@ -238,7 +238,7 @@ class _MountPathBuilder:
         return min(rates + [float(rate) for rate in _list_rates(getattr(table, "rate", None))])
 
     def _find_model(self, host: str) -> Mapping[str, Quantity]:
-        return getattr(self.system.item(host).table, "model", None) or {}
+        return getattr(self.system.get_part(host).table, "model", None) or {}
 
     def _find_parameter(self, model: Mapping[str, Quantity], name: str, owner: str) -> float | None:
         value = model.get(name)

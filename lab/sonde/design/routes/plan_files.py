@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sonde.design.routes import configurations, scripts
 from sonde.design.routes.plan import RoutePlan
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 
 # Formats of files with IP routes; LNet routes do not come from such plans.
 FORMATS = ("iproute2", "network-scripts", "networkd", "networkmanager", "nmstate", "ansible")
@@ -20,7 +20,7 @@ def make_plan_files(plans: Sequence[RoutePlan], file_format: str, class_name: st
     ]
     if not hosts:
         names = list(dict.fromkeys(host.name for plan in plans for host in plan.host_plans))
-        hint = suggest_name(class_name or "", names)
+        hint = suggest_close_name(class_name or "", names)
         raise UserError(f'There is no class of hosts "{class_name}"; there are {", ".join(names)}.{hint}')
     if file_format == "iproute2":
         if class_name is None:

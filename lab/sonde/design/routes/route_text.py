@@ -10,16 +10,14 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.flows import FlowResult
 from sonde.design.routes.mount_throughput import MountPath, OperationComparison, Throughput
 from sonde.design.routes.plan import RoutePlan
-from sonde.model.units import counted, format_ops, format_rate
+from sonde.model.units import format_count_with_noun, format_ops, format_rate
 
 
 def describe_fabric(fabric: Fabric) -> str:
     """One line: how many hosts on each side, and which routers."""
     near, far = (sum(len(host_class.hosts) for host_class in side.classes) for side in (fabric.near, fabric.far))
-    routers = counted(len(fabric.routers), "router")
-    return (
-        f"{fabric.name}: {counted(near, 'host')} on {fabric.near.network}, {far:,} on {fabric.far.network}, {routers}"
-    )
+    routers = format_count_with_noun(len(fabric.routers), "router")
+    return f"{fabric.name}: {format_count_with_noun(near, 'host')} on {fabric.near.network}, {far:,} on {fabric.far.network}, {routers}"
 
 
 def make_plan_rows(plan: RoutePlan) -> Iterator[tuple[str, str, str, str]]:
@@ -27,7 +25,9 @@ def make_plan_rows(plan: RoutePlan) -> Iterator[tuple[str, str, str, str]]:
     for host_plan in plan.host_plans:
         main = [route for route in host_plan.routes if route.table == "main"]
         tables = {route.table for route in host_plan.routes} - {"main"}
-        main_routes = "; ".join(f"{route.destination} by {counted(len(route.hops), 'router')}" for route in main)
+        main_routes = "; ".join(
+            f"{route.destination} by {format_count_with_noun(len(route.hops), 'router')}" for route in main
+        )
         yield (
             f"{host_plan.name} ({host_plan.host_class.device})",
             str(len(host_plan.rules)),
@@ -90,11 +90,13 @@ def describe_leading_mounts(compared: Sequence[OperationComparison]) -> Iterator
         changes = [index for index in range(1, len(leaders)) if leaders[index] != leaders[index - 1]]
         sentence = f"{comparison.operation.title}: {names[leaders[0]]} is ahead"
         for index in changes:
-            sentence += f", {names[leaders[index]]} from {counted(first_rates[index].clients, 'client')} on"
+            sentence += (
+                f", {names[leaders[index]]} from {format_count_with_noun(first_rates[index].clients, 'client')} on"
+            )
         if not changes:
             sentence += " at any number of clients"
         yield (
-            f"{sentence}. With {counted(first_rates[-1].clients, 'client')} {names[0]} is limited by"
+            f"{sentence}. With {format_count_with_noun(first_rates[-1].clients, 'client')} {names[0]} is limited by"
             f" {first_rates[-1].bottleneck}, {names[1]} by {second_rates[-1].bottleneck}."
         )
 

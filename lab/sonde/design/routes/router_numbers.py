@@ -38,13 +38,13 @@ class RouterNumbers:
 
 def is_ip_router(system: System, router: str) -> bool:
     """Whether a router forwards IP."""
-    table = system.item(router).table
+    table = system.get_part(router).table
     return isinstance(table, Router) and table.protocol in ("ip", "")
 
 
 def assign_router_numbers(system: System) -> dict[str, RouterNumbers]:
     """The numbers of all IP routers of a system. Raises UserError when numbers of the file cannot be used."""
-    names = [name for name in system.list_ids("routers") if is_ip_router(system, name)]
+    names = [name for name in system.list_part_ids("routers") if is_ip_router(system, name)]
     tables = _assign_numbers(system, names, "table", FIRST_TABLE, _KERNEL_TABLES, _LAST_NUMBER)
     marks = _assign_numbers(system, names, "mark", FIRST_TABLE, (0,), _LAST_NUMBER)
     preferences = _assign_numbers(system, names, "preference", FIRST_PREFERENCE, (0,), _LAST_PREFERENCE)
@@ -56,7 +56,7 @@ def _assign_numbers(
 ) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for name in names:
-        item = system.item(name)
+        item = system.get_part(name)
         start: Quantity | None = getattr(item.table, member)
         if start is not None:
             numbers[name] = int(start) + item.position

@@ -27,53 +27,55 @@ def make_host_script(plan: RoutePlan, host: HostPlan, name: str) -> str:
     ip = ("ip", "-6") if host.version == 6 else ("ip",)
     script = _start_script(f"Routes of {host.name} on {host.network}: {plan.fabric.name}.", name)
     for note in plan.notes:
-        script.comment(note)
-    with script.function("apply"):
+        script.add_comment(note)
+    with script.define_function("apply"):
         _set_sysctls(script, host.settings)
         for route in host.routes:
-            script.command(*ip, "route", "replace", *make_route_arguments(route, host.mtu))
+            script.add_command(*ip, "route", "replace", *make_route_arguments(route, host.mtu))
         for rule in host.rules:
             # A rule has no "replace": the same one goes first. Another rule of this preference is the site's and stays.
             script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
-            script.command(*ip, "rule", "add", *make_rule_arguments(rule))
-    with script.function("remove"):
+            script.add_command(*ip, "rule", "add", *make_rule_arguments(rule))
+    with script.define_function("remove"):
         for rule in host.rules:
             script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
         for table in _list_tables(host):
-            script.command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, quiet=True)
-    with script.function("show"):
-        script.command(*ip, "rule", "show")
-        script.command(*ip, "route", "show", "table", "all", "proto", PROTOCOL)
-    script.literal(_DISPATCH)
+            script.add_command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, hides_output=True)
+    with script.define_function("show"):
+        script.add_command(*ip, "rule", "show")
+        script.add_command(*ip, "route", "show", "table", "all", "proto", PROTOCOL)
+    script.add_literal_lines(_DISPATCH)
     return str(script)
 
 
 def make_router_script(plan: RoutePlan, name: str) -> str:
     """The script for routers: they need settings only."""
     script = _start_script(f"Settings of the routers of {plan.fabric.name}.", name)
-    script.comment(f"Both networks are on links of {', '.join(plan.router_plan.routers)}: they need no route.")
-    with script.function("apply"):
+    script.add_comment(f"Both networks are on links of {', '.join(plan.router_plan.routers)}: they need no route.")
+    with script.define_function("apply"):
         _set_sysctls(script, plan.router_plan.settings)
-    with script.function("remove"):
-        script.literal("echo 'Settings stay until the next boot; nothing else was changed.'")
-    with script.function("show"):
-        script.command("sysctl", *plan.router_plan.settings)
-    script.literal(_DISPATCH)
+    with script.define_function("remove"):
+        script.add_literal_lines("echo 'Settings stay until the next boot; nothing else was changed.'")
+    with script.define_function("show"):
+        script.add_command("sysctl", *plan.router_plan.settings)
+    script.add_literal_lines(_DISPATCH)
     return str(script)
 
 
 def _start_script(title: str, name: str) -> ShellScript:
     script = ShellScript()
-    script.comment(title)
-    script.comment(f'Run as root: "sh {name} apply" (may be repeated), "sh {name} remove", "sh {name} show".')
-    script.literal("set -eu")
+    script.add_comment(title)
+    script.add_comment(f'Run as root: "sh {name} apply" (may be repeated), "sh {name} remove", "sh {name} show".')
+    script.add_literal_lines("set -eu")
     return script
 
 
 def _set_sysctls(script: ShellScript, settings: Mapping[str, str]) -> None:
     """Commands for sysctls; the script names one that the kernel does not have, and continues."""
     for name, value in settings.items():
-        script.command("sysctl", "-qw", f"{name}={value}", warning=f"This kernel does not take {name}: it stays.")
+        script.add_command(
+            "sysctl", "-qw", f"{name}={value}", warning_text=f"This kernel does not take {name}: it stays."
+        )
 
 
 def _list_tables(host: HostPlan) -> list[str]:

@@ -75,9 +75,9 @@ def _remove_files(parent: ConfinedDirectory, name: str, part: str) -> None:
     """Removes what a part made in a directory, then the directory when it is empty. Links are removed when they have
     such a name, and never followed."""
     with suppress(OSError):  # what cannot be removed is told as left
-        with parent.enter(name) as directory:
-            for entry in directory.names():
-                if stat.S_ISDIR(directory.read_status_of(entry).st_mode):
+        with parent.open_subdirectory(name) as directory:
+            for entry in directory.list_names():
+                if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
                     wanted = _FOLDERS[part]
                     if wanted is not None and wanted.fullmatch(entry):
                         _remove_files(directory, entry, part)

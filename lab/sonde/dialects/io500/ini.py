@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sonde.dialects.io500.hashes import hash_pairs
 from sonde.dialects.io500.keys import SECTIONS, IniKey, IniSection, KeyKind
-from sonde.model.errors import MachineError, UserError, suggest_name
+from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 
 _SECTION = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
@@ -114,7 +114,7 @@ def _find_section(word: str, location: str) -> IniSection:
     for section in SECTIONS:
         if section.name.lower() == word.lower():
             return section
-    near = suggest_name(word, [section.name for section in SECTIONS])
+    near = suggest_close_name(word, [section.name for section in SECTIONS])
     raise UserError(f"{location}: IO500 has no section [{word}].{near}")
 
 
@@ -130,7 +130,7 @@ def _take_value(
         elsewhere = next(
             (alternative.name for alternative, key in _list_all_keys() if key.name.lower() == word.lower()), None
         )
-        near = suggest_name(word, [key.name for key in section.keys])
+        near = suggest_close_name(word, [key.name for key in section.keys])
         hint = near or (f" It belongs to [{elsewhere}]." if elsewhere else "")
         raise UserError(f'{location}: [{section.name}] has no key "{word}".{hint}')
     if not _SHAPES[key.kind].fullmatch(text):

@@ -29,7 +29,7 @@ class VerifyResult:
 def verify_result(config: Config, path: Path) -> VerifyResult:
     """Compares the hashes in the result file `path` with what they should be. Raises UserError when it is none."""
     try:
-        text = read_limited_text(path, MAX_OUTPUT_BYTES, errors="replace")
+        text = read_limited_text(path, MAX_OUTPUT_BYTES, decode_errors="replace")
     except FileNotFoundError:
         raise UserError(f"There is no result file {path}.") from None
     except OSError as reason:

@@ -19,10 +19,10 @@ from sonde.findings.assessment import Assessment, assess_phase_rate
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.caveats import format_caveat
 from sonde.findings.classification import Classification
-from sonde.model.errors import to_sentence
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.errors import format_as_sentence
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.run import RecordedRun
-from sonde.model.units import counted, format_bytes, format_rate
+from sonde.model.units import format_bytes, format_count_with_noun, format_rate
 
 Grid = Mapping[IozoneCell, Mapping[str, float]]
 _ABOUT = {
@@ -115,13 +115,13 @@ def _list_caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
         begin = (
             "None of these numbers is"
             if total == len(assessments)
-            else f"{total:,} of {counted(len(assessments), 'number')} are not"
+            else f"{total:,} of {format_count_with_noun(len(assessments), 'number')} are not"
         )
         sentences.append(f"{begin} of storage: {', '.join(parts)}.")
     caveats = {caveat.id: caveat for item in assessments for caveat in item.caveats}
     for name, caveat in caveats.items():
         count = sum(any(item.id == name for item in assessment.caveats) for assessment in assessments)
-        sentences.append(f"{to_sentence(format_caveat(caveat))} ({counted(count, 'number')}.)")
+        sentences.append(f"{format_as_sentence(format_caveat(caveat))} ({format_count_with_noun(count, 'number')}.)")
     return sentences
 
 
@@ -163,7 +163,7 @@ def _make_surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -
         "</figure>"
     ).format(f"{name}: rate over file and record size", head, body, unit, format_rate(largest))
     sentences = [
-        to_plain_spaces(sentence)
+        replace_no_break_spaces(sentence)
         for sentence in dict.fromkeys(item.assessment.classification_text for item in numbers.values() if item.stored)
     ]
     return StudySection(name[:1].upper() + name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])

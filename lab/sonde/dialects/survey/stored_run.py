@@ -94,7 +94,7 @@ def _iterate_owners(
     survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
 ) -> Iterator[tuple[str, str]]:
     for name in names:
-        server = parents.find_server(name) or (host if survey.case == "disk" else None)
+        server = parents.find_server_of_target(name) or (host if survey.case == "disk" else None)
         if server is not None:
             yield name, server
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sonde.model.errors import UserError, suggest_name
+from sonde.model.errors import UserError, suggest_close_name
 
 TESTS = ("write", "rewrite", "read", "reread", "rewrite_again")
 _NUMBERS = {
@@ -80,7 +80,9 @@ def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> Sur
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if not equals or name not in NAMES:
-            raise UserError(f'"{argument}" is not known; give name=value, like size=1024.{suggest_name(name, NAMES)}')
+            raise UserError(
+                f'"{argument}" is not known; give name=value, like size=1024.{suggest_close_name(name, NAMES)}'
+            )
         values[name] = value
     numbers = {name: _parse_number(name, values.get(name), default) for name, default in _NUMBERS.items()}
     texts = {name: values.get(name, default) for name, default in _TEXTS.items()}

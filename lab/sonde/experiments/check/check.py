@@ -99,8 +99,11 @@ class CheckResult:
 
 def store_check_result(result: CheckResult, archive: Archive) -> Path:
     """Stores the JSON document of the result with the reports of the archive, and returns the folder of the reports."""
-    with ConfinedDirectory.open(archive.root) as root, root.enter(REPORTS, create=True) as directory:
-        directory.write_json(f"{result.group}.json", result.to_json())
+    with (
+        ConfinedDirectory.open(archive.root) as root,
+        root.open_subdirectory(REPORTS, create_if_absent=True) as directory,
+    ):
+        directory.write_json_file(f"{result.group}.json", result.to_json())
     return archive.root / REPORTS
 
 

@@ -20,11 +20,11 @@ from sonde.findings.best_numbers import (
 )
 from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
-from sonde.model.errors import to_sentence
+from sonde.model.errors import format_as_sentence
 from sonde.model.lines import Finding, LatencySummary, Rate
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
 # If all tasks are faster than one task by this factor, the one task was the limit, not the storage.
 _ONE_TASK_LIMIT = 1.3
@@ -59,7 +59,7 @@ class CheckFigure:
         """Returns the JSON form without empty members; assessment members have the names that they have everywhere."""
         document = asdict(self) | {
             "classification": self.classification.value,
-            "classification_text": to_sentence(self.classification_clause),
+            "classification_text": format_as_sentence(self.classification_clause),
         }
         del document["classification_clause"], document["kind"], document["modeled"]
         document["modeled_classification"] = self.modeled.value if self.modeled else None
@@ -139,7 +139,7 @@ def compute_figures(
         run_id, record = records[row.part]
         phase = record.phases.get(row.phase)
         if phase is not None:
-            computed.append(_compute_check_figure(row, phase, to_recorded_run(record), run_id))
+            computed.append(_compute_check_figure(row, phase, make_recorded_run(record), run_id))
     return _mark_task_limits(computed)
 
 
@@ -151,13 +151,13 @@ def _compute_check_figure(figure_row: FigureRow, phase: PhaseRecord, run: Record
         figure_row.label,
         figure_row.unit,
         assessment.classification,
-        to_plain_spaces(assessment.classification_clause),
+        replace_no_break_spaces(assessment.classification_clause),
         run=run_id,
         phase=figure_row.phase,
         validity=assessment.validity,
         caveats=assessment.caveats,
-        variation=to_plain_spaces(assessment.variation),
-        stragglers=to_plain_spaces(assessment.stragglers),
+        variation=replace_no_break_spaces(assessment.variation),
+        stragglers=replace_no_break_spaces(assessment.stragglers),
         modeled=assessment.modeled,
         # The same phase without its fsync is a different number.
         kind=determine_work_kind(run, phase) if figure_row.interval == "total" else None,

@@ -29,7 +29,7 @@ def explain_comparison_result(
     claim = Claim("", (comparison,))
     explanations = [
         _explain_plateau(function, evaluator, context)
-        for function in claim.functions()
+        for function in claim.iterate_functions()
         if comparison.operator in (">", ">=")
     ]
     if verdict is ClaimVerdict.UNDECIDED:
@@ -73,9 +73,9 @@ def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: Context) 
     """Returns the cell with the largest scatter of runs, if the scatter is large."""
     scatters: list[tuple[float, str]] = []
     functions_by_metric = {
-        id(function.metric): function for function in claim.functions() if "over" in function.options
+        id(function.metric): function for function in claim.iterate_functions() if "over" in function.options
     }
-    for metric in claim.metrics():
+    for metric in claim.iterate_metrics():
         try:
             samples_by_cell: list[tuple[str, Samples]] = (
                 [

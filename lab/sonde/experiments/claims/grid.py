@@ -26,8 +26,8 @@ class ClaimTerm:
 
 def list_claim_terms(claim: Claim) -> list[ClaimTerm]:
     """Returns every metric of a claim with the axis of its enclosing function."""
-    axes_by_metric = {id(part.metric): str(part.options.get("over", "")) for part in claim.functions()}
-    return [ClaimTerm(part, axes_by_metric.get(id(part), "")) for part in claim.metrics()]
+    axes_by_metric = {id(part.metric): str(part.options.get("over", "")) for part in claim.iterate_functions()}
+    return [ClaimTerm(part, axes_by_metric.get(id(part), "")) for part in claim.iterate_metrics()]
 
 
 class CellGrid:
@@ -80,7 +80,7 @@ class CellGrid:
 
     def list_cells_of_claim(self, claim: Claim) -> list[Cell]:
         """Returns every cell that a claim uses, in the order of the file."""
-        cell_ids = {cell.id for metric in claim.metrics() for _, cell in self._find_matching_cells(metric)}
+        cell_ids = {cell.id for metric in claim.iterate_metrics() for _, cell in self._find_matching_cells(metric)}
         return [cell for _, cell in self._cells if cell.id in cell_ids]
 
     def _find_matching_cells(self, metric: Metric) -> Iterator[tuple[dict[str, Any], Cell]]:
@@ -92,7 +92,7 @@ class CellGrid:
                 yield coordinates, cell
 
     def _resolve_axis_value(self, axis_name: str, value: Any) -> Any:
-        axis_place = self.axes[axis_name].find_value(value) if axis_name in self.axes else None
+        axis_place = self.axes[axis_name].find_axis_value(value) if axis_name in self.axes else None
         return axis_place.value if axis_place is not None else value
 
     def find_cell(self, metric: Metric, context: Context) -> Cell:

@@ -238,11 +238,11 @@ class MeasuredRuns:
         for name in (storage.pool, str(cell.coordinates.get("file_system", "")), *storage.file_systems):
             if name:
                 try:
-                    self.system.item(name)
+                    self.system.get_part(name)
                 except SystemFileError:
                     continue
                 return name
-        only = self.system.list_ids("file_systems")
+        only = self.system.list_part_ids("file_systems")
         return only[0] if len(only) == 1 else ""
 
 
@@ -254,7 +254,7 @@ def _read_record_if_present(run_folder: Path, read_record: Callable[[Path], Reco
 
 
 def _find_stated_peak(system: System, part_name: str, direction: str) -> float | None:
-    table = system.item(part_name).table
+    table = system.get_part(part_name).table
     peak = getattr(table, "peak", None)
     rate = getattr(peak, direction, None) if isinstance(peak, RatedPeak) else None
     if rate is None and isinstance(table, Pool):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sonde.experiments.member_use import FINDING
 from sonde.findings.classification import Classification, classify_number
-from sonde.model.confined_files import read_json
+from sonde.model.confined_files import read_json_file
 from sonde.model.json_access import get_items, get_object, get_text
-from sonde.model.quantities import to_plain_spaces
+from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import LAB_FINDINGS, to_recorded_run
+from sonde.model.run import LAB_FINDINGS, make_recorded_run
 from sonde.store.summary import NAME
 
 # What a claim about caches is judged on as well: memory serves both.
@@ -27,12 +27,12 @@ def describe_unusable_number(record: RecordReader, phase: PhaseRecord, claim_sub
     """
     if unused := _describe_unused_axis(record.folder):
         return f"the same in cells that should differ ({unused})"
-    classification, clause = classify_number(to_recorded_run(record), phase)
+    classification, clause = classify_number(make_recorded_run(record), phase)
     if classification.is_judged or classification is Classification.SIMULATED:
         return ""
     if "cache" in claim_subjects and classification in _CACHES:
         return ""
-    reason = to_plain_spaces(clause).removesuffix(": not a storage number")
+    reason = replace_no_break_spaces(clause).removesuffix(": not a storage number")
     return f"not a storage number ({classification.table_label}): {reason}"
 
 
@@ -41,7 +41,7 @@ def _describe_unused_axis(run_folder: Path) -> str:
     """Why the cells of an axis are all the same, from the run.json of a run; empty if they are not."""
     if run_folder == Path():
         return ""
-    for finding in get_items(read_json(run_folder / NAME) or {}, LAB_FINDINGS):
+    for finding in get_items(read_json_file(run_folder / NAME) or {}, LAB_FINDINGS):
         if get_text(finding, "id") == FINDING and get_object(finding, "evidence").get("swept"):
             text = get_text(finding, "text").rstrip(".")
             return text[:1].lower() + text[1:]

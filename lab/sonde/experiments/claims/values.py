@@ -274,7 +274,7 @@ class ClaimEvaluator:
         places = self.collect_samples_along_axis(function_call, context)
         axis_name, requested_value = str(function_call.options["over"]), function_call.options["at"]
         axis = self._grid.axes.get(axis_name)
-        axis_place = axis.find_value(requested_value) if axis is not None else None
+        axis_place = axis.find_axis_value(requested_value) if axis is not None else None
         canonical_value = axis_place.value if axis_place is not None else requested_value
         named_place = next((candidate for candidate in places if candidate[0] == canonical_value), None)
         if named_place is None:

@@ -11,7 +11,7 @@ from sonde.experiments.claims.explanations import NO_INTERVAL, explain_compariso
 from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.samples import MissingError, SampleSource
 from sonde.experiments.claims.values import ClaimEvaluator, EvaluatedValue
-from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval
+from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval_with_threshold
 from sonde.model.experiment.claims import ClaimComparison, MetricFunctionCall, NumberLiteral, ShapeName
 from sonde.model.experiment.description import Expectation
 from sonde.model.experiment.experiment import Experiment
@@ -165,7 +165,7 @@ def _evaluate_comparison(comparison: ClaimComparison, evaluator: ClaimEvaluator,
     except MissingError as reason:
         return ComparisonResult(ClaimVerdict.NOT_JUDGED, comparison.operator, missing=str(reason))
     low, high = evaluated.bounds.limits
-    outcome = compare_interval(low, high, comparison.operator, threshold, scale)
+    outcome = compare_interval_with_threshold(low, high, comparison.operator, threshold, scale)
     runs_needed = _estimate_more_runs(evaluated, threshold) if outcome is ClaimVerdict.UNDECIDED else None
     explanation = explain_comparison_result(comparison, evaluator, context, outcome)
     if (
@@ -198,7 +198,7 @@ def _evaluate_form_comparison(
     share, form_counts = evaluator.compute_form_share(function, word.text, context)
     low, high = share.limits
     # More than half of the runs must have the form.
-    outcome = compare_interval(low, high, ">", 0.5)
+    outcome = compare_interval_with_threshold(low, high, ">", 0.5)
     runs_needed = None
     if outcome is ClaimVerdict.UNDECIDED:
         runs_needed = (

@@ -15,7 +15,7 @@ from sonde.charts.scatter import Dots, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.page.points import PHASE, format_axis_label, get_cell_coordinates, iterate_selected_phases
 from sonde.model.confined_files import open_file
-from sonde.model.documents import read_lines
+from sonde.model.documents import read_bounded_lines
 from sonde.model.experiment.description import FigureDescription
 
 # Maximum calls in a chart: the longest half, and an evenly spaced half of the others.
@@ -61,7 +61,7 @@ def read_call_seconds(run_folders: Sequence[Path], log_name: str) -> list[float]
         file = folder / f"{log_name}-00000.csv"
         try:
             with open_file(file) as content:
-                lines = (line.decode() for line in read_lines(content))
+                lines = (line.decode() for line in read_bounded_lines(content))
                 return [float(row[_SECONDS]) for row in csv.DictReader(lines)]
         except (OSError, KeyError, TypeError, ValueError, csv.Error):
             continue

@@ -35,7 +35,7 @@ from sonde.experiments.page.published_comparison import PublishedLine, compute_p
 from sonde.experiments.page.scaling_table import compute_scaling_ratio, make_scaling_table
 from sonde.experiments.page.sentences import format_amount, format_unit_suffix
 from sonde.model.experiment.description import FigureDescription
-from sonde.model.quantities import count_noun
+from sonde.model.quantities import display_count_with_noun
 from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import MIN_RUNS
 
@@ -372,7 +372,7 @@ def _make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) 
             for coordinates, lines in members
         ]
         most_runs = max(len(lines) for _, lines in members)
-        caption = f"Lines: the median of {count_noun(most_runs, 'run')}; areas: all runs. Time runs from the start"
+        caption = f"Lines: the median of {display_count_with_noun(most_runs, 'run')}; areas: all runs. Time runs from the start"
         " of the phase."
         unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
         parts.append(build_time_chart(title, caption, lines_drawn, unit).render())

@@ -32,10 +32,10 @@ from sonde.experiments.results import Results
 from sonde.model.bundled_files import find_system_file
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.description import FigureDescription, TableDescription
-from sonde.model.quantities import count_noun, to_plain_spaces
+from sonde.model.quantities import display_count_with_noun, replace_no_break_spaces
 from sonde.model.system import read_system
 from sonde.model.system.system import System
-from sonde.model.units import counted
+from sonde.model.units import format_count_with_noun
 from sonde.store.tableformat import write_table
 
 _CSS = {
@@ -127,9 +127,11 @@ def _make_lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[Cla
     if not verdicts:
         return "This experiment has no claims; these are its results."
     unfinished = runs.count_unfinished_runs()
-    text = f"Of {to_plain_spaces(count_noun(len(verdicts), 'expectation'))} {count_verdicts(verdicts)}."
+    text = f"Of {replace_no_break_spaces(display_count_with_noun(len(verdicts), 'expectation'))} {count_verdicts(verdicts)}."
     return text + (
-        f" {to_plain_spaces(count_noun(unfinished, 'run'))} did not finish and are left out." if unfinished else ""
+        f" {replace_no_break_spaces(display_count_with_noun(unfinished, 'run'))} did not finish and are left out."
+        if unfinished
+        else ""
     )
 
 
@@ -141,7 +143,12 @@ def _make_fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str
         ("Size", results.profile or "as the file says"),
         ("Not as titled", describe_profile_changes(results).partition("; ")[2].removesuffix(".")),
         ("What ran", describe_executed_runs(results).partition(": ")[2].removesuffix(".")),
-        ("Runs", to_plain_spaces(f"{count_noun(runs.run_count(), 'run')} of {count_noun(cells, 'cell')}")),
+        (
+            "Runs",
+            replace_no_break_spaces(
+                f"{display_count_with_noun(runs.run_count(), 'run')} of {display_count_with_noun(cells, 'cell')}"
+            ),
+        ),
         ("On", ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
         ("Source", ", ".join(file.source) + (f" ({file.status})" if file.status else "")),
     ]
@@ -155,7 +162,7 @@ def _make_alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list
     alarms = [f"Not as expected: {', '.join(failed)}."] if failed else []
     if results.failures:
         reason = next(iter(results.failures.values()))
-        alarms.append(f"Runs of {counted(len(results.failures), 'cell')} failed: {reason}")
+        alarms.append(f"Runs of {format_count_with_noun(len(results.failures), 'cell')} failed: {reason}")
     alarms += [*filter(None, [describe_smoke_test(results)]), *describe_shared_directories(results)]
     if results.simulated:
         alarms.append("These numbers come from a model, not from storage.")

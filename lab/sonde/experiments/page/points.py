@@ -97,7 +97,9 @@ def iterate_selected_phases(
 def canonicalize_axis_values(experiment: Experiment, values_by_axis: Mapping[str, Any]) -> dict[str, Any]:
     """Returns values as their axes define them ("64 KiB" may be 65536); other values stay unchanged."""
     axis_places = {
-        axis.name: axis.find_value(values_by_axis[axis.name]) for axis in experiment.axes if axis.name in values_by_axis
+        axis.name: axis.find_axis_value(values_by_axis[axis.name])
+        for axis in experiment.axes
+        if axis.name in values_by_axis
     }
     return {
         name: value if (places_of_axis := axis_places.get(name)) is None else places_of_axis.value
@@ -123,7 +125,7 @@ def format_place_label(experiment: Experiment, axis_name: str, place: Any) -> st
         title = next((plan.title for plan in experiment.file.plans if plan.id == place), "")
         return title or str(place)
     axis = next((plan for plan in experiment.axes if plan.name == axis_name), None)
-    axis_value = axis.find_value(place) if axis is not None else None
+    axis_value = axis.find_axis_value(place) if axis is not None else None
     return axis_value.label if axis_value is not None else str(place)
 
 

@@ -24,7 +24,7 @@ from sonde.experiments.page.sentences import format_amount, format_number
 from sonde.model.experiment.claims import (
     Metric,
     Value,
-    find_unit,
+    find_unit_of_value,
     parse_claim_value,
     parse_published_number,
     wrap_value_in_claim,
@@ -78,7 +78,7 @@ def _compare_published_number(
     published: PublishedNumber, grid: CellGrid, evaluator: ClaimEvaluator, most_places: int | None
 ) -> list[PublishedComparison]:
     value_expression = parse_claim_value(published.of)
-    unit = find_unit(value_expression)
+    unit = find_unit_of_value(value_expression)
     value, upper = (
         parse_published_number(published.value, unit),
         None if published.to is None else parse_published_number(published.to, unit),
@@ -248,7 +248,7 @@ def make_published_lines(
             continue
         series = metric_places.get(figure.series) if figure.series else None
         line = lines.setdefault(json.dumps(series, default=str), (series, {}))[1]
-        value = parse_published_number(published.value, find_unit(metric))
+        value = parse_published_number(published.value, find_unit_of_value(metric))
         line.update({metric_places[figure.x]: value} if figure.x in metric_places else dict.fromkeys(places, value))
     return [PublishedLine(series, values) for series, values in lines.values()]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from sonde.charts.curves import format_value_with_unit
 from sonde.experiments.claims.verdicts import ClaimResult, ComparisonResult, ContextResult
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
-from sonde.model.quantities import count_noun
-from sonde.model.units import format_significant
+from sonde.model.quantities import display_count_with_noun
+from sonde.model.units import format_significant_digits
 from sonde.stats.bounds import BoundedValue
 
 _MOST_CELLS = 3
@@ -19,7 +19,7 @@ def format_number(value: float, digits: int = 3) -> str:
     """Formats a number with significant digits, and a letter for a power of 1000 if it is large."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{format_significant(value / size, digits)} {letter}"
+            return f"{format_significant_digits(value / size, digits)} {letter}"
     return f"{value:.{digits}g}"
 
 
@@ -77,21 +77,21 @@ def describe_verdict(claim_result: ClaimResult) -> str:
         text += f"; and {len(chosen) - _MOST_CELLS} more"
     missing_cells = sum(cell.outcome is ClaimVerdict.NOT_JUDGED for cell in claim_result.contexts)
     if claim_result.outcome is ClaimVerdict.FAILS and len(chosen) < len(claim_result.contexts) - missing_cells:
-        text += f" (in {len(chosen)} of {count_noun(len(claim_result.contexts) - missing_cells, 'cell')})"
+        text += f" (in {len(chosen)} of {display_count_with_noun(len(claim_result.contexts) - missing_cells, 'cell')})"
     text += "."
     if claim_result.outcome is ClaimVerdict.UNDECIDED:
         text += _describe_deciding_runs(claim_result)
     explanations = dict.fromkeys(part.explanation for cell in chosen for part in cell.comparisons if part.explanation)
     text += "".join(f" {claim_result}" for claim_result in list(explanations)[:_MOST_CELLS])
     if missing_cells:
-        text += f" In {count_noun(missing_cells, 'cell')} compared data is missing."
+        text += f" In {display_count_with_noun(missing_cells, 'cell')} compared data is missing."
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _describe_deciding_runs(verdict: ClaimResult) -> str:
     """Returns how many more runs would decide the claim, or that more runs would hardly help."""
     if verdict.runs_needed is not None:
-        return f" About {count_noun(verdict.runs_needed, 'more run')} of each cell would decide it."
+        return f" About {display_count_with_noun(verdict.runs_needed, 'more run')} of each cell would decide it."
     parts = [part for cell in verdict.contexts for part in cell.comparisons if part.outcome is ClaimVerdict.UNDECIDED]
     if any(part.runs_needed is None and part.value is not None and part.value.has_interval for part in parts):
         return " More runs would hardly decide it: the interval is wide, and the value is close to the threshold."

@@ -4,7 +4,7 @@
 ``read_events(path)`` returns `Event`s; ``find_matching_events(events, …)`` those that may explain a measurement.
 """
 
-from sonde.model.event.event import Event, find_matching_events, read_events
+from sonde.model.event.event import Event, find_matching_events, read_events_file
 from sonde.model.event.times import Interval
 
 __all__ = ["Event", "Interval", "find_matching_events", "read_events"]

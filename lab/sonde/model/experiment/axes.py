@@ -51,18 +51,22 @@ class SweepAxis:
     is_one_at_a_time: bool = False  # not combined with the other axes
     plans: tuple[str, ...] = ()  # plans that it applies to; empty: all
 
-    def find_value(self, value: object) -> AxisValue | None:
-        """Returns the axis value that equals `value`, as written or as the same number of bytes."""
+    def find_axis_value(self, sought_value: object) -> AxisValue | None:
+        """Returns the axis value that equals `sought_value`, as written or as the same number of bytes."""
         for axis_value in self.values:
-            if axis_value.value == value or str(axis_value.value) == str(value):
+            if axis_value.value == sought_value or str(axis_value.value) == str(sought_value):
                 return axis_value
-        return next((axis_value for axis_value in self.values if _is_same_size(axis_value.value, value)), None)
+        return next(
+            (axis_value for axis_value in self.values if _is_same_byte_count(axis_value.value, sought_value)), None
+        )
 
 
-def _is_same_size(first: object, second: object) -> bool:
+def _is_same_byte_count(first_value: object, second_value: object) -> bool:
     try:
         return (
-            isinstance(first, str | int) and isinstance(second, str | int) and parse_bytes(first) == parse_bytes(second)
+            isinstance(first_value, str | int)
+            and isinstance(second_value, str | int)
+            and parse_bytes(first_value) == parse_bytes(second_value)
         )
     except UnitError:
         return False
@@ -73,19 +77,21 @@ def get_axis_name(sweep: Sweep) -> str:
     return sweep.name or (sweep.paths[0].rpartition(".")[2] if sweep.paths else "")
 
 
-def build_axes(file: ExperimentFile) -> tuple[SweepAxis, ...]:
+def build_cell_axes(experiment_file: ExperimentFile) -> tuple[SweepAxis, ...]:
     """Returns the axes of the cells, variants first and sweeps last. Raises AxisError."""
     axes: list[SweepAxis] = []
-    if file.variants:
+    if experiment_file.variants:
         axes.append(
-            SweepAxis("variant", tuple(AxisValue(entry.id, (), entry.title or entry.id) for entry in file.variants))
+            SweepAxis(
+                "variant", tuple(AxisValue(entry.id, (), entry.title or entry.id) for entry in experiment_file.variants)
+            )
         )
-    storage = file.storage
+    storage = experiment_file.storage
     if storage is not None:
         for name, names in (("file_system", storage.file_systems), ("mount", storage.mounts)):
             if names:
                 axes.append(SweepAxis(name, tuple(AxisValue(entry, (), entry) for entry in names)))
-    return (*axes, *(_build_axis(sweep) for sweep in file.sweep))
+    return (*axes, *(_build_axis(sweep) for sweep in experiment_file.sweep))
 
 
 def _build_axis(sweep: Sweep) -> SweepAxis:

@@ -52,7 +52,7 @@ def _describe_constant(comparison: ClaimComparison) -> str:
         return "can never fail"
     if operator == ">" and _is_at_least(lower, upper):
         return "can never hold"
-    (low, high), (other_low, other_high) = _find_range(upper), _find_range(lower)
+    (low, high), (other_low, other_high) = _find_possible_range(upper), _find_possible_range(lower)
     # A bound at infinity is not reached by any number.
     if low > other_high or (operator == ">=" and low == other_high and abs(low) < inf):
         return "can never fail"
@@ -74,42 +74,53 @@ def _is_at_least(larger: Value, smaller: Value) -> bool:
         if set(names) <= set(_LATENCIES) and (larger.phase, larger.coordinates) == (smaller.phase, smaller.coordinates):
             return _LATENCIES.index(larger.name) > _LATENCIES.index(smaller.name)
         return False
-    return _is_extreme_of("largest", larger, smaller) or _is_extreme_of("smallest", smaller, larger)
+    return _is_extreme_along_axis("largest", larger, smaller) or _is_extreme_along_axis("smallest", smaller, larger)
 
 
-def _is_extreme_of(name: str, extreme: Value, member: Value) -> bool:
-    """Returns whether `extreme` is the largest or smallest value along an axis of which `member` is one value."""
-    if not isinstance(extreme, MetricFunctionCall) or extreme.name != name or not isinstance(member, Metric):
+def _is_extreme_along_axis(axis_name: str, extreme_value: Value, member_value: Value) -> bool:
+    """Returns whether `extreme_value` is the largest or smallest value along an axis of which `member_value` is one value."""
+    if (
+        not isinstance(extreme_value, MetricFunctionCall)
+        or extreme_value.name != axis_name
+        or not isinstance(member_value, Metric)
+    ):
         return False
-    of, axis = extreme.metric, extreme.options.get("over")
-    other_axes = {key: value for key, value in member.coordinates.items() if key != axis}
-    same_metric = (of.name, of.phase) == (member.name, member.phase)
-    return same_metric and axis in member.coordinates and other_axes == dict(of.coordinates)
+    of, axis = extreme_value.metric, extreme_value.options.get("over")
+    other_axes = {key: value for key, value in member_value.coordinates.items() if key != axis}
+    same_metric = (of.name, of.phase) == (member_value.name, member_value.phase)
+    return same_metric and axis in member_value.coordinates and other_axes == dict(of.coordinates)
 
 
-def _find_range(value: Value) -> Range:
-    match value:
+def _find_possible_range(claim_value: Value) -> Range:
+    match claim_value:
         case NumberLiteral():
-            return (value.value, value.value)
+            return (claim_value.value, claim_value.value)
         case Metric():
-            return _METRIC_RANGES.get(value.name, _POSITIVE)
-        case MetricFunctionCall() if value.name in ("largest", "smallest"):
-            return _find_range(value.metric)
+            return _METRIC_RANGES.get(claim_value.name, _POSITIVE)
+        case MetricFunctionCall() if claim_value.name in ("largest", "smallest"):
+            return _find_possible_range(claim_value.metric)
         case MetricFunctionCall():
-            return _FUNCTION_RANGES.get(value.name, _POSITIVE)
+            return _FUNCTION_RANGES.get(claim_value.name, _POSITIVE)
         case Arithmetic():
-            return _combine_ranges(value.operator, _find_range(value.left_operand), _find_range(value.right_operand))
+            return _combine_ranges(
+                claim_value.operator,
+                _find_possible_range(claim_value.left_operand),
+                _find_possible_range(claim_value.right_operand),
+            )
     return (-inf, inf)
 
 
-def _combine_ranges(operator: str, first: Range, second: Range) -> Range:
+def _combine_ranges(operator: str, left_range: Range, right_range: Range) -> Range:
     if operator == "+":
-        return (first[0] + second[0], first[1] + second[1])
+        return (left_range[0] + right_range[0], left_range[1] + right_range[1])
     if operator == "-":
-        return (first[0] - second[1], first[1] - second[0])
+        return (left_range[0] - right_range[1], left_range[1] - right_range[0])
     if operator == "/":
-        if second[0] < 0.0 or second[1] == 0.0:
+        if right_range[0] < 0.0 or right_range[1] == 0.0:
             return (-inf, inf)
-        second = (1 / second[1] if second[1] < inf else 0.0, 1 / second[0] if second[0] else inf)
-    products = [0.0 if 0.0 in (low, high) else low * high for low in first for high in second]
+        right_range = (
+            1 / right_range[1] if right_range[1] < inf else 0.0,
+            1 / right_range[0] if right_range[0] else inf,
+        )
+    products = [0.0 if 0.0 in (low, high) else low * high for low in left_range for high in right_range]
     return (min(products), max(products))

@@ -21,37 +21,43 @@ class ClaimVerdict(StrEnum):
 ROUNDING = 1e-6
 
 
-def compare_interval(low: float, high: float, operator: str, threshold: float, scale: float = 0.0) -> ClaimVerdict:
+def compare_interval_with_threshold(
+    lower_bound: float, upper_bound: float, operator: str, threshold: float, verdict_scale: float = 0.0
+) -> ClaimVerdict:
     """Returns the verdict of ``value operator threshold``, where the value is in [low, high] with the stated
     confidence.
 
-    A bound within `ROUNDING` of the threshold counts as equal to it; `scale` is the size of the operands when the value
+    A bound within `ROUNDING` of the threshold counts as equal to it; `verdict_scale` is the size of the operands when the value
     is a difference. Raises ValueError for an unknown operator or when low is above high.
     """
-    if not low <= high:
-        raise ValueError(f"[{low}, {high}] is not an interval")
-    tolerance = ROUNDING * max(abs(threshold), scale)
-    low, high = (threshold if abs(end - threshold) <= tolerance else end for end in (low, high))
-    return _compare_bounds(low, high, operator, threshold)
+    if not lower_bound <= upper_bound:
+        raise ValueError(f"[{lower_bound}, {upper_bound}] is not an interval")
+    tolerance = ROUNDING * max(abs(threshold), verdict_scale)
+    lower_bound, upper_bound = (
+        threshold if abs(end - threshold) <= tolerance else end for end in (lower_bound, upper_bound)
+    )
+    return _compare_bounds_with_threshold(lower_bound, upper_bound, operator, threshold)
 
 
-def _compare_bounds(low: float, high: float, operator: str, threshold: float) -> ClaimVerdict:
+def _compare_bounds_with_threshold(
+    lower_bound: float, upper_bound: float, operator: str, threshold: float
+) -> ClaimVerdict:
     if operator in ("<=", "<"):
-        return _compare_bounds(-high, -low, ">=" if operator == "<=" else ">", -threshold)
+        return _compare_bounds_with_threshold(-upper_bound, -lower_bound, ">=" if operator == "<=" else ">", -threshold)
     if operator == ">=":
         return (
             ClaimVerdict.HOLDS
-            if low >= threshold
+            if lower_bound >= threshold
             else ClaimVerdict.FAILS
-            if high < threshold
+            if upper_bound < threshold
             else ClaimVerdict.UNDECIDED
         )
     if operator == ">":
         return (
             ClaimVerdict.HOLDS
-            if low > threshold
+            if lower_bound > threshold
             else ClaimVerdict.FAILS
-            if high <= threshold
+            if upper_bound <= threshold
             else ClaimVerdict.UNDECIDED
         )
     raise ValueError(f'"{operator}" compares no interval')

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sonde.model.errors import UnitError, UserError, suggest_name
+from sonde.model.errors import UnitError, UserError, suggest_close_name
 from sonde.model.units import parse_duration, parse_op_rate, parse_rate, parse_share
 
 # Metric -> (unit, meaning). Rates count bytes or operations over the interval from first to last task of the phase.
@@ -153,134 +153,140 @@ class Claim:
     text: str
     comparisons: tuple[ClaimComparison, ...]
 
-    def metrics(self) -> Iterator[Metric]:
+    def iterate_metrics(self) -> Iterator[Metric]:
         """Every metric in it, from left to right."""
         for comparison in self.comparisons:
             yield from _iterate_metrics(comparison.left_operand)
             yield from _iterate_metrics(comparison.right_operand)
 
-    def functions(self) -> Iterator[MetricFunctionCall]:
+    def iterate_functions(self) -> Iterator[MetricFunctionCall]:
         """Every function in it, from left to right."""
         for comparison in self.comparisons:
             yield from _iterate_functions(comparison.left_operand)
             yield from _iterate_functions(comparison.right_operand)
 
 
-def _iterate_metrics(value: Value) -> Iterator[Metric]:
-    if isinstance(value, Metric):
-        yield value
-    elif isinstance(value, MetricFunctionCall):
-        yield value.metric
-    elif isinstance(value, Arithmetic):
-        yield from _iterate_metrics(value.left_operand)
-        yield from _iterate_metrics(value.right_operand)
+def _iterate_metrics(claim_value: Value) -> Iterator[Metric]:
+    if isinstance(claim_value, Metric):
+        yield claim_value
+    elif isinstance(claim_value, MetricFunctionCall):
+        yield claim_value.metric
+    elif isinstance(claim_value, Arithmetic):
+        yield from _iterate_metrics(claim_value.left_operand)
+        yield from _iterate_metrics(claim_value.right_operand)
 
 
-def _iterate_functions(value: Value) -> Iterator[MetricFunctionCall]:
-    if isinstance(value, MetricFunctionCall):
-        yield value
-    elif isinstance(value, Arithmetic):
-        yield from _iterate_functions(value.left_operand)
-        yield from _iterate_functions(value.right_operand)
+def _iterate_functions(claim_value: Value) -> Iterator[MetricFunctionCall]:
+    if isinstance(claim_value, MetricFunctionCall):
+        yield claim_value
+    elif isinstance(claim_value, Arithmetic):
+        yield from _iterate_functions(claim_value.left_operand)
+        yield from _iterate_functions(claim_value.right_operand)
 
 
-def parse_claim(text: str) -> Claim:
+def parse_claim(claim_text: str) -> Claim:
     """Parses a claim. Raises ClaimError with one sentence."""
-    text = text.strip()
-    expanded = replace_quantities(text)
+    claim_text = claim_text.strip()
+    expanded = replace_quantities_by_numbers(claim_text)
     try:
         tree = ast.parse(expanded, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ClaimError(
-            f'"{text}" cannot be read; write a comparison like bandwidth(read) / bandwidth(write) >= 1.3.'
+            f'"{claim_text}" cannot be read; write a comparison like bandwidth(read) / bandwidth(write) >= 1.3.'
         ) from None
     parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
     comparisons = tuple(comparison for part in parts for comparison in _parse_comparisons(part, expanded))
-    claim = Claim(text, comparisons)
-    if not any(claim.metrics()):
-        raise ClaimError(f'"{text}" names no metric; metrics are {", ".join(METRICS)}.')
+    claim = Claim(claim_text, comparisons)
+    if not any(claim.iterate_metrics()):
+        raise ClaimError(f'"{claim_text}" names no metric; metrics are {", ".join(METRICS)}.')
     return claim
 
 
-def wrap_value_in_claim(text: str, value: Value) -> Claim:
-    """Returns a claim with the metrics and functions of `value`, so that they can be checked like those of a claim."""
-    return Claim(text, (ClaimComparison(value, ">", NumberLiteral(0.0)),))
+def wrap_value_in_claim(claim_text: str, claim_value: Value) -> Claim:
+    """Returns a claim with the metrics and functions of `claim_value`, so that they can be checked like those of a claim."""
+    return Claim(claim_text, (ClaimComparison(claim_value, ">", NumberLiteral(0.0)),))
 
 
-def parse_claim_value(text: str) -> Value:
+def parse_claim_value(value_text: str) -> Value:
     """Parses one side of a claim: a metric, a function of a metric, or arithmetic with them. Raises ClaimError."""
-    claim = parse_claim(f"{text} > 0")
+    claim = parse_claim(f"{value_text} > 0")
     if len(claim.comparisons) != 1 or claim.comparisons[0].right_operand != NumberLiteral(0.0):
-        raise ClaimError(f'"{text}" is a claim; write what a number is of, like bandwidth(write).')
+        raise ClaimError(f'"{value_text}" is a claim; write what a number is of, like bandwidth(write).')
     return claim.comparisons[0].left_operand
 
 
-def find_unit(value: Value) -> str:
+def find_unit_of_value(claim_value: Value) -> str:
     """Returns the unit of a value: the unit of its metric, or 1 for a ratio or a plain number."""
-    match value:
+    match claim_value:
         case Metric():
-            return METRICS[value.name][0]
-        case MetricFunctionCall() if value.name in ("largest", "smallest"):
-            return METRICS[value.metric.name][0]
-        case Arithmetic() if value.operator != "/":
-            first_unit, right = find_unit(value.left_operand), find_unit(value.right_operand)
+            return METRICS[claim_value.name][0]
+        case MetricFunctionCall() if claim_value.name in ("largest", "smallest"):
+            return METRICS[claim_value.metric.name][0]
+        case Arithmetic() if claim_value.operator != "/":
+            first_unit, right = (
+                find_unit_of_value(claim_value.left_operand),
+                find_unit_of_value(claim_value.right_operand),
+            )
             return first_unit if first_unit != "1" else right
-        case Arithmetic() if isinstance(value.right_operand, NumberLiteral):
-            return find_unit(value.left_operand)
+        case Arithmetic() if isinstance(claim_value.right_operand, NumberLiteral):
+            return find_unit_of_value(claim_value.left_operand)
     return "1"
 
 
-def parse_published_number(value: float | str, unit: str) -> float:
+def parse_published_number(number_text: float | str, unit: str) -> float:
     """Converts a published number to base units: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %". A plain number is unchanged.
 
     Raises UnitError.
     """
-    if not isinstance(value, str):
-        return float(value)
+    if not isinstance(number_text, str):
+        return float(number_text)
     parsers: Mapping[str, Callable[[str], float]] = {"B/s": parse_rate, "op/s": parse_op_rate, "s": parse_duration}
-    return parsers.get(unit, parse_share)(value)
+    return parsers.get(unit, parse_share)(number_text)
 
 
-def replace_quantities(text: str) -> str:
+def replace_quantities_by_numbers(claim_text: str) -> str:
     """Replaces quantities by plain numbers: 10 GB/s by 10000000000.0, 10 GB/s - 10 % by 9000000000.0.
 
     Quoted text is unchanged.
     """
-    parts = _QUOTED.split(text)
+    parts = _QUOTED.split(claim_text)
     return "".join(
-        part if position % 2 else _QUANTITY.sub(_convert_quantity, part) for position, part in enumerate(parts)
+        part if position % 2 else _QUANTITY.sub(_convert_quantity_to_number, part)
+        for position, part in enumerate(parts)
     )
 
 
-def _convert_quantity(match: re.Match[str]) -> str:
-    parse_quantity = parse_op_rate if match["unit"].endswith("op/s") else parse_rate
+def _convert_quantity_to_number(quantity_match: re.Match[str]) -> str:
+    parse_quantity = parse_op_rate if quantity_match["unit"].endswith("op/s") else parse_rate
     try:
-        value = parse_quantity(f"{match['value']} {match['unit']}")
+        value = parse_quantity(f"{quantity_match['value']} {quantity_match['unit']}")
     except UnitError as reason:
         raise ClaimError(str(reason)) from None
-    if match["share"]:
-        value *= 1 + (1 if match["sign"] == "+" else -1) * float(match["share"]) / 100
+    if quantity_match["share"]:
+        value *= 1 + (1 if quantity_match["sign"] == "+" else -1) * float(quantity_match["share"]) / 100
     return repr(float(value))
 
 
-def _parse_comparisons(node: ast.expr, text: str) -> Iterator[ClaimComparison]:
-    if not isinstance(node, ast.Compare):
+def _parse_comparisons(syntax_node: ast.expr, claim_text: str) -> Iterator[ClaimComparison]:
+    if not isinstance(syntax_node, ast.Compare):
         raise ClaimError(
-            f'"{_get_source_text(node, text)}" compares nothing; write it with >=, <=, > or <, joined by "and".'
+            f'"{_get_source_text(syntax_node, claim_text)}" compares nothing; write it with >=, <=, > or <, joined by "and".'
         )
-    left_operand = _parse_node(node.left, text)
-    for operator, right_node in zip(node.ops, node.comparators, strict=True):
-        right_operand = _parse_node(right_node, text)
+    left_operand = _parse_value_node(syntax_node.left, claim_text)
+    for operator, right_node in zip(syntax_node.ops, syntax_node.comparators, strict=True):
+        right_operand = _parse_value_node(right_node, claim_text)
         name = _OPERATORS.get(type(operator))
         if name is None:
-            raise ClaimError(f'"{_get_source_text(node, text)}" compares with something other than >=, <=, >, < or ==.')
+            raise ClaimError(
+                f'"{_get_source_text(syntax_node, claim_text)}" compares with something other than >=, <=, >, < or ==.'
+            )
         compares_shapes = isinstance(left_operand, ShapeName) or isinstance(right_operand, ShapeName)
         if (name == "==") != compares_shapes or (
             compares_shapes
             and not _is_shape_function(left_operand if isinstance(right_operand, ShapeName) else right_operand)
         ):
             raise ClaimError(
-                f'"{_get_source_text(node, text)}": == is for forms only, like shape(bandwidth(read)) == "flat";'
+                f'"{_get_source_text(syntax_node, claim_text)}": == is for forms only, like shape(bandwidth(read)) == "flat";'
                 f" numbers that "
                 "are measured are never equal, compare them with >= or <=."
             )
@@ -288,106 +294,127 @@ def _parse_comparisons(node: ast.expr, text: str) -> Iterator[ClaimComparison]:
         left_operand = right_operand
 
 
-def _is_shape_function(value: Value) -> bool:
-    return isinstance(value, MetricFunctionCall) and value.name == "shape"
+def _is_shape_function(claim_value: Value) -> bool:
+    return isinstance(claim_value, MetricFunctionCall) and claim_value.name == "shape"
 
 
-def _get_source_text(node: ast.expr, text: str) -> str:
-    return ast.get_source_segment(text.strip(), node) or text
+def _get_source_text(syntax_node: ast.expr, claim_text: str) -> str:
+    return ast.get_source_segment(claim_text.strip(), syntax_node) or claim_text
 
 
-def _parse_node(node: ast.expr, text: str) -> Value:
-    if isinstance(node, ast.Constant):
-        return _parse_constant(node.value, text)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        literal = _parse_constant(node.operand.value, text)
+def _parse_value_node(syntax_node: ast.expr, claim_text: str) -> Value:
+    if isinstance(syntax_node, ast.Constant):
+        return _parse_constant(syntax_node.value, claim_text)
+    if (
+        isinstance(syntax_node, ast.UnaryOp)
+        and isinstance(syntax_node.op, ast.USub)
+        and isinstance(syntax_node.operand, ast.Constant)
+    ):
+        literal = _parse_constant(syntax_node.operand.value, claim_text)
         if isinstance(literal, NumberLiteral):
             return NumberLiteral(-literal.value)
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left_operand, right_operand = _parse_node(node.left, text), _parse_node(node.right, text)
+    if isinstance(syntax_node, ast.BinOp) and type(syntax_node.op) in _ARITHMETIC:
+        left_operand, right_operand = (
+            _parse_value_node(syntax_node.left, claim_text),
+            _parse_value_node(syntax_node.right, claim_text),
+        )
         if isinstance(left_operand, ShapeName) or isinstance(right_operand, ShapeName):
-            raise ClaimError(f'"{_get_source_text(node, text)}" calculates with a word.')
-        return Arithmetic(_ARITHMETIC[type(node.op)], left_operand, right_operand)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id in FUNCTIONS:
-            return _parse_function(node.func.id, node, text)
-        return _parse_metric(node.func.id, node, text)
-    if isinstance(node, ast.Name):
-        raise ClaimError(f'"{node.id}" stands alone; write a metric with its phase, like bandwidth(read).')
-    raise ClaimError(f'"{_get_source_text(node, text)}" is not a metric, a function, a number or a word.')
+            raise ClaimError(f'"{_get_source_text(syntax_node, claim_text)}" calculates with a word.')
+        return Arithmetic(_ARITHMETIC[type(syntax_node.op)], left_operand, right_operand)
+    if isinstance(syntax_node, ast.Call) and isinstance(syntax_node.func, ast.Name):
+        if syntax_node.func.id in FUNCTIONS:
+            return _parse_function_call(syntax_node.func.id, syntax_node, claim_text)
+        return _parse_metric_call(syntax_node.func.id, syntax_node, claim_text)
+    if isinstance(syntax_node, ast.Name):
+        raise ClaimError(f'"{syntax_node.id}" stands alone; write a metric with its phase, like bandwidth(read).')
+    raise ClaimError(f'"{_get_source_text(syntax_node, claim_text)}" is not a metric, a function, a number or a word.')
 
 
-def _parse_constant(value: object, text: str) -> NumberLiteral | ShapeName:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ClaimError(f'"{text}" has {value!r}, which is no number and no word.')
-    if isinstance(value, str):
-        if value not in SHAPES:
-            raise ClaimError(f'"{value}" is no form; forms are {", ".join(SHAPES)}.{suggest_name(value, SHAPES)}')
-        return ShapeName(value)
-    return NumberLiteral(float(value))
+def _parse_constant(constant: object, claim_text: str) -> NumberLiteral | ShapeName:
+    if isinstance(constant, bool) or not isinstance(constant, int | float | str):
+        raise ClaimError(f'"{claim_text}" has {constant!r}, which is no number and no word.')
+    if isinstance(constant, str):
+        if constant not in SHAPES:
+            raise ClaimError(
+                f'"{constant}" is no form; forms are {", ".join(SHAPES)}.{suggest_close_name(constant, SHAPES)}'
+            )
+        return ShapeName(constant)
+    return NumberLiteral(float(constant))
 
 
-def _parse_metric(name: str, node: ast.Call, text: str) -> Metric:
-    if name not in METRICS:
-        hint = suggest_name(name, [*METRICS, *FUNCTIONS])
+def _parse_metric_call(metric_name: str, call_node: ast.Call, claim_text: str) -> Metric:
+    if metric_name not in METRICS:
+        hint = suggest_close_name(metric_name, [*METRICS, *FUNCTIONS])
         raise ClaimError(
-            f'there is no metric or function "{name}".{hint or " Metrics are " + ", ".join(METRICS) + "."}'
+            f'there is no metric or function "{metric_name}".{hint or " Metrics are " + ", ".join(METRICS) + "."}'
         )
-    if len(node.args) > 1:
+    if len(call_node.args) > 1:
         raise ClaimError(
-            f'"{_get_source_text(node, text)}" names several phases; write one, and cells by name: transfer="4KiB".'
+            f'"{_get_source_text(call_node, claim_text)}" names several phases; write one, and cells by name: transfer="4KiB".'
         )
-    return Metric(name, _parse_phase(node.args[0], text) if node.args else "", _parse_options(node, text))
+    return Metric(
+        metric_name,
+        _parse_phase_name(call_node.args[0], claim_text) if call_node.args else "",
+        _parse_function_options(call_node, claim_text),
+    )
 
 
-def _parse_function(name: str, node: ast.Call, text: str) -> MetricFunctionCall:
-    required, allowed, _ = FUNCTIONS[name]
-    if len(node.args) != 1:
+def _parse_function_call(function_name: str, call_node: ast.Call, claim_text: str) -> MetricFunctionCall:
+    required, allowed, _ = FUNCTIONS[function_name]
+    if len(call_node.args) != 1:
         raise ClaimError(
-            f"{name} takes one metric, like {name}(bandwidth(read){', over=transfer' if required else ''})."
+            f"{function_name} takes one metric, like {function_name}(bandwidth(read){', over=transfer' if required else ''})."
         )
-    metric = _parse_node(node.args[0], text)
+    metric = _parse_value_node(call_node.args[0], claim_text)
     if not isinstance(metric, Metric):
-        raise ClaimError(f'"{_get_source_text(node.args[0], text)}" is no metric; {name} takes one metric.')
-    options = _parse_options(node, text)
+        raise ClaimError(
+            f'"{_get_source_text(call_node.args[0], claim_text)}" is no metric; {function_name} takes one metric.'
+        )
+    options = _parse_function_options(call_node, claim_text)
     for option in required:
         if option not in options:
-            raise ClaimError(f'"{_get_source_text(node, text)}" lacks {option}=…; write {name}(…, {option}=…).')
+            raise ClaimError(
+                f'"{_get_source_text(call_node, claim_text)}" lacks {option}=…; write {function_name}(…, {option}=…).'
+            )
     for option, value in options.items():
         if option not in (*required, *allowed):
             raise ClaimError(
-                f'"{_get_source_text(node, text)}": {name} has no'
-                f" {option}=….{suggest_name(option, (*required, *allowed))}"
+                f'"{_get_source_text(call_node, claim_text)}": {function_name} has no'
+                f" {option}=….{suggest_close_name(option, (*required, *allowed))}"
             )
         if option == "per" and value not in PER_CHOICES:
             raise ClaimError(
-                f'"{_get_source_text(node, text)}": per is one of'
-                f" {', '.join(PER_CHOICES)}.{suggest_name(str(value), PER_CHOICES)}"
+                f'"{_get_source_text(call_node, claim_text)}": per is one of'
+                f" {', '.join(PER_CHOICES)}.{suggest_close_name(str(value), PER_CHOICES)}"
             )
-    return MetricFunctionCall(name, metric, options)
+    return MetricFunctionCall(function_name, metric, options)
 
 
-def _parse_options(node: ast.Call, text: str) -> dict[str, Scalar]:
+def _parse_function_options(call_node: ast.Call, claim_text: str) -> dict[str, Scalar]:
     options: dict[str, Scalar] = {}
-    for keyword in node.keywords:
+    for keyword in call_node.keywords:
         if keyword.arg is None or keyword.arg in options:
-            raise ClaimError(f'"{_get_source_text(node, text)}" names cells twice or by **; write transfer="4KiB".')
-        options[keyword.arg] = _parse_scalar(keyword.value, text)
+            raise ClaimError(
+                f'"{_get_source_text(call_node, claim_text)}" names cells twice or by **; write transfer="4KiB".'
+            )
+        options[keyword.arg] = _parse_scalar(keyword.value, claim_text)
     return options
 
 
-def _parse_scalar(node: ast.expr, text: str) -> Scalar:
-    if isinstance(node, ast.Name):
-        return {"true": True, "false": False}.get(node.id, node.id)  # as TOML writes them
-    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool):
-        return node.value
-    raise ClaimError(f'"{_get_source_text(node, text)}" is no value of an axis; write a number or a text like "4KiB".')
+def _parse_scalar(syntax_node: ast.expr, claim_text: str) -> Scalar:
+    if isinstance(syntax_node, ast.Name):
+        return {"true": True, "false": False}.get(syntax_node.id, syntax_node.id)  # as TOML writes them
+    if isinstance(syntax_node, ast.Constant) and isinstance(syntax_node.value, str | int | float | bool):
+        return syntax_node.value
+    raise ClaimError(
+        f'"{_get_source_text(syntax_node, claim_text)}" is no value of an axis; write a number or a text like "4KiB".'
+    )
 
 
-def _parse_phase(node: ast.expr, text: str) -> str:
-    phase = _parse_scalar(node, text)
+def _parse_phase_name(syntax_node: ast.expr, claim_text: str) -> str:
+    phase = _parse_scalar(syntax_node, claim_text)
     if not isinstance(phase, str):
         raise ClaimError(
-            f'"{_get_source_text(node, text)}" is no phase; write its id, in quotation marks if it has a dash.'
+            f'"{_get_source_text(syntax_node, claim_text)}" is no phase; write its id, in quotation marks if it has a dash.'
         )
     return phase

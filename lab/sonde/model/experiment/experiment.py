@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from sonde.model.errors import ExperimentError, PlanError, suggest_name
-from sonde.model.experiment.axes import AxisValue, SweepAxis, build_axes
+from sonde.model.errors import ExperimentError, PlanError, suggest_close_name
+from sonde.model.experiment.axes import AxisValue, SweepAxis, build_cell_axes
 from sonde.model.experiment.claims import Claim, parse_claim
 from sonde.model.experiment.description import Clients, ExperimentFile, Storage
 from sonde.model.plan import Plan
-from sonde.model.settings import set_member
+from sonde.model.settings import set_member_at_path
 from sonde.model.tables.table_reader import ReadContext, read_table
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A checked experiment. Create one with `read_experiment`; change it with `with_settings`."""
+    """A checked experiment. Create one with `read_experiment`; change it with `change_members_by_path`."""
 
     file: ExperimentFile
     document: Mapping[str, Any]  # as it was read, with plans read from their files
@@ -57,7 +57,7 @@ class Experiment:
         return self.file.title or self.file.id
 
     @property
-    def profiles(self) -> tuple[str, ...]:
+    def profile_names(self) -> tuple[str, ...]:
         """Names of its profiles."""
         return tuple(self.file.profiles or ())
 
@@ -71,7 +71,7 @@ class Experiment:
     @cached_property
     def axes(self) -> tuple[SweepAxis, ...]:
         """Axes of the cells."""
-        return build_axes(self.file)
+        return build_cell_axes(self.file)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -105,45 +105,47 @@ class Experiment:
 
     def _is_base_value(self, plan: str, axis_value: AxisValue) -> bool:
         """Returns whether the plan already has the values that this axis value sets."""
-        return all(_get_at_path(self._merge_whole_plan(plan), path) == value for path, value in axis_value.settings)
+        return all(
+            _get_member_at_path(self._merge_whole_plan(plan), path) == value for path, value in axis_value.settings
+        )
 
     def _merge_whole_plan(self, plan: str) -> Mapping[str, Any]:
         experiment_members = {name: self.document[name] for name in EXPERIMENT_MEMBERS if name in self.document}
         return {**self.plans[plan], **experiment_members}
 
-    def build_plan(self, cell: Cell, target: str = PLACEHOLDER_TARGET) -> Plan:
-        """Returns the plan of a cell with all its settings, for the directory `target`.
+    def build_plan_of_cell(self, cell: Cell, target_directory: str = PLACEHOLDER_TARGET) -> Plan:
+        """Returns the plan of a cell with all its settings, for the directory `target_directory`.
 
         Raises PlanError, and ExperimentError for a wrong value of `clients` or `storage`.
         """
         document = copy.deepcopy(dict(self.plans[cell.plan]))
         for path, value in self._list_settings_of_cell(cell):
             if path.partition(".")[0] not in EXPERIMENT_MEMBERS:
-                set_member(document, path, value)
+                set_member_at_path(document, path, value)
         document.setdefault("id", f"{self.id}.{cell.plan}" if cell.plan else self.id)
-        _set_target(document, self.resolve_storage(cell), target)
-        _set_tasks(document, self.resolve_clients(cell), self.resolve_storage(cell))
+        _set_target_directory(document, self.resolve_storage(cell), target_directory)
+        _set_task_numbers(document, self.resolve_clients(cell), self.resolve_storage(cell))
         return Plan.from_document(document, self.origin)
 
     def resolve_clients(self, cell: Cell) -> Clients:
         """Returns the clients of a cell. Raises ExperimentError."""
-        return self._read_own_part(cell, "clients", Clients)
+        return self._read_member_of_cell(cell, "clients", Clients)
 
     def resolve_storage(self, cell: Cell) -> Storage:
         """Returns the storage of a cell: pool, units, targets. Raises ExperimentError."""
-        return self._read_own_part(cell, "storage", Storage)
+        return self._read_member_of_cell(cell, "storage", Storage)
 
     def find_swept_paths(self) -> frozenset[str]:
         """Returns the paths of the members whose values distinguish cells: those of axes and of variants."""
         paths = {path for cell in self.cells for path, _ in cell.settings}
         return frozenset(paths.union(*(variant.set or {} for variant in self.file.variants)))
 
-    def _read_own_part(self, cell: Cell, name: str, cls: type[T]) -> T:
-        document = {name: copy.deepcopy(self.document.get(name, {}))}
+    def _read_member_of_cell(self, cell: Cell, member_name: str, cls: type[T]) -> T:
+        document = {member_name: copy.deepcopy(self.document.get(member_name, {}))}
         for path, value in self._list_settings_of_cell(cell):
-            if path.partition(".")[0] == name:
-                set_member(document, path, value)
-        return read_table(cls, document[name], ReadContext(ExperimentError, self.origin, (name,)))
+            if path.partition(".")[0] == member_name:
+                set_member_at_path(document, path, value)
+        return read_table(cls, document[member_name], ReadContext(ExperimentError, self.origin, (member_name,)))
 
     def _list_settings_of_cell(self, cell: Cell) -> tuple[tuple[str, Any], ...]:
         """Returns the settings of a cell by path: those of its variant first, then those of its axes."""
@@ -156,14 +158,16 @@ class Experiment:
         """Returns the first axis=value that a claim names and this experiment (in its profile) does not have, or
         None."""
         axes = {axis.name: axis for axis in self.axes}
-        coordinates = [(name, value) for metric in claim.metrics() for name, value in metric.coordinates.items()]
+        coordinates = [
+            (name, value) for metric in claim.iterate_metrics() for name, value in metric.coordinates.items()
+        ]
         coordinates += [
             (str(function.options["over"]), function.options["at"])
-            for function in claim.functions()
+            for function in claim.iterate_functions()
             if {"over", "at"} <= set(function.options)
         ]
         for name, value in coordinates:
-            if name in axes and axes[name].find_value(value) is None:
+            if name in axes and axes[name].find_axis_value(value) is None:
                 return f"{name}={value}"
         return None
 
@@ -183,9 +187,9 @@ def _build_cell(plan: str, value_by_axis: Mapping[str, AxisValue]) -> Cell:
     return Cell(plan, {name: axis_value.value for name, axis_value in value_by_axis.items()}, settings)
 
 
-def _get_at_path(document: Mapping[str, Any], path: str) -> Any:
+def _get_member_at_path(document: Mapping[str, Any], member_path: str) -> Any:
     node: Any = document
-    for step in path.split("."):
+    for step in member_path.split("."):
         if isinstance(node, list):
             node = next((entry for entry in node if isinstance(entry, Mapping) and entry.get("id") == step), None)
         else:
@@ -193,7 +197,7 @@ def _get_at_path(document: Mapping[str, Any], path: str) -> Any:
     return node
 
 
-def _set_target(document: dict[str, Any], storage: Storage, directory: str) -> None:
+def _set_target_directory(document: dict[str, Any], storage: Storage, directory: str) -> None:
     """Sets the target directory and the full RAID stripe where the plan does not give them."""
     target = document.setdefault("target", {})
     if not isinstance(target, dict):
@@ -203,7 +207,7 @@ def _set_target(document: dict[str, Any], storage: Storage, directory: str) -> N
         target.setdefault("full_stripe", storage.data_width * storage.segment)
 
 
-def _set_tasks(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
+def _set_task_numbers(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
     """Sets processes and threads of the plan, and whether they are bound to cores."""
     nodes = clients.nodes
     if nodes is None and clients.per_target is not None and storage.targets is not None:
@@ -219,8 +223,8 @@ def _set_tasks(document: dict[str, Any], clients: Clients, storage: Storage) -> 
         document["tasks"] = {**document.get("tasks", {}), **tasks}
 
 
-def _set_member(document: dict[str, Any], path: str, value: Any) -> None:
-    first, _, remaining_path = path.partition(".")
+def _set_member(document: dict[str, Any], member_path: str, value: Any) -> None:
+    first, _, remaining_path = member_path.partition(".")
     if first == "sweep":
         _set_sweep_values(document, remaining_path, value)
     elif first == "variants":
@@ -228,51 +232,55 @@ def _set_member(document: dict[str, Any], path: str, value: Any) -> None:
     elif first in EXPERIMENT_MEMBERS or first == "plans":
         if first == "plans":
             name, _, remaining_path = remaining_path.partition(".")
-            _set_member(_find_plan(document, name), remaining_path, value)
+            _set_member(_find_plan_document(document, name), remaining_path, value)
         else:
-            set_member(document, path, value)
+            set_member_at_path(document, member_path, value)
     else:
         plans = [document["plan"]] if isinstance(document.get("plan"), dict) else _list_plan_documents(document)
         plans_with_table = [plan for plan in plans if first in plan] if first in ("data", "meta") else plans
         for plan in plans_with_table or plans:
-            set_member(plan, path, value)
+            set_member_at_path(plan, member_path, value)
 
 
-def _select_labels(sweep: Mapping[str, Any], values: Any) -> list[str]:
+def _select_labels_of_values(sweep: Mapping[str, Any], axis_values: Any) -> list[str]:
     """Returns the labels of the remaining values; none when a value is new and so has no label."""
     labels, old_values = sweep.get("labels", []), sweep.get("values")
-    if not isinstance(old_values, list) or not isinstance(values, list) or len(labels) != len(old_values):
+    if not isinstance(old_values, list) or not isinstance(axis_values, list) or len(labels) != len(old_values):
         return []
-    return [labels[old_values.index(value)] for value in values] if all(value in old_values for value in values) else []
+    return (
+        [labels[old_values.index(value)] for value in axis_values]
+        if all(value in old_values for value in axis_values)
+        else []
+    )
 
 
 def _list_plan_documents(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [entry["plan"] for entry in document.get("plans", []) if isinstance(entry.get("plan"), dict)]
 
 
-def _find_plan(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _find_plan_document(document: Mapping[str, Any], plan_id: str) -> dict[str, Any]:
     plans = {entry.get("id"): entry["plan"] for entry in document.get("plans", [])}
-    if name not in plans:
-        raise PlanError(f'there is no plan "{name}".{suggest_name(name, [str(entry) for entry in plans])}')
-    return {"plan": plans[name]}
+    if plan_id not in plans:
+        raise PlanError(f'there is no plan "{plan_id}".{suggest_close_name(plan_id, [str(entry) for entry in plans])}')
+    return {"plan": plans[plan_id]}
 
 
-def _set_variant_member(document: Mapping[str, Any], path: str, value: Any) -> None:
-    name, _, member = path.partition(".")
+def _set_variant_member(document: Mapping[str, Any], member_path: str, value: Any) -> None:
+    name, _, member = member_path.partition(".")
     variants = {str(entry.get("id")): entry for entry in document.get("variants", [])}
     if name not in variants:
-        raise PlanError(f'there is no variant "{name}".{suggest_name(name, variants)}')
+        raise PlanError(f'there is no variant "{name}".{suggest_close_name(name, variants)}')
     if not member:
         raise PlanError(f'"variants.{name}" names no member; say which, like variants.{name}.engine=PATH.')
-    set_member(variants[name], member, value)
+    set_member_at_path(variants[name], member, value)
 
 
-def _set_sweep_values(document: Mapping[str, Any], name: str, values: Any) -> None:
+def _set_sweep_values(document: Mapping[str, Any], sweep_name: str, values: Any) -> None:
     for sweep in document.get("sweep", []):
         paths = sweep.get("paths", [])
         axis_name = sweep.get("name") or (paths if isinstance(paths, str) else next(iter(paths), "")).rpartition(".")[2]
-        if axis_name == name:
-            sweep["labels"] = _select_labels(sweep, values)
+        if axis_name == sweep_name:
+            sweep["labels"] = _select_labels_of_values(sweep, values)
             sweep["values"] = values
             return
-    raise PlanError(f'there is no axis "{name}" whose values could be replaced.')
+    raise PlanError(f'there is no axis "{sweep_name}" whose values could be replaced.')

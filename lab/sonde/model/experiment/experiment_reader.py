@@ -9,83 +9,89 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import ExperimentError, PlanError, suggest_name
+from sonde.model.errors import ExperimentError, PlanError, suggest_close_name
 from sonde.model.experiment.checks import check_experiment
 from sonde.model.experiment.description import EXPERIMENT_FORMAT, ExperimentFile
 from sonde.model.experiment.experiment import Experiment
-from sonde.model.plan import read_document
+from sonde.model.plan import read_plan_document
 from sonde.model.tables.table_reader import ReadContext, read_table
 
 # Converts the name of a bundled plan to a file name; this folder has no access to the plans.
 PlanFinder = Callable[[str], str]
 
 
-def read_experiment(path: Path | str, profile: str = "", finder: PlanFinder | None = None) -> Experiment:
+def read_experiment(
+    experiment_file: Path | str, profile_name: str = "", find_plan: PlanFinder | None = None
+) -> Experiment:
     """Reads and checks an experiment in TOML or JSON, with one of its profiles applied.
 
-    `finder` converts names of bundled plans to file names. Raises ExperimentError with one sentence.
+    `find_plan` converts names of bundled plans to file names. Raises ExperimentError with one sentence.
     """
     try:
-        document = read_document(str(path))
+        document = read_plan_document(str(experiment_file))
     except PlanError as error:
         raise ExperimentError(str(error).replace("plan file", "experiment file")) from None
-    return make_experiment(document, str(path), profile, finder)
+    return make_experiment(document, str(experiment_file), profile_name, find_plan)
 
 
 def make_experiment(
-    document: Mapping[str, Any], origin: str, profile: str = "", finder: PlanFinder | None = None
+    document: Mapping[str, Any], document_origin: str, profile_name: str = "", find_plan: PlanFinder | None = None
 ) -> Experiment:
     """Returns the checked experiment in a parsed document. Raises ExperimentError."""
-    full_document = _insert_plans(copy.deepcopy(dict(document)), origin, finder)
-    experiment = _build_experiment(full_document, origin)
+    full_document = _insert_named_plans(copy.deepcopy(dict(document)), document_origin, find_plan)
+    experiment = _build_checked_experiment(full_document, document_origin)
     check_experiment(experiment)
-    for name in experiment.profiles:
-        check_experiment(_with_profile(experiment, name), experiment)
-    return _with_profile(experiment, profile) if profile else experiment
+    for name in experiment.profile_names:
+        check_experiment(_apply_profile(experiment, name), experiment)
+    return _apply_profile(experiment, profile_name) if profile_name else experiment
 
 
-def with_settings(
+def change_members_by_path(
     experiment: Experiment, settings: Mapping[str, Any], full_experiment: Experiment | None = None
 ) -> Experiment:
     """Returns the experiment with members changed by path, checked again.
 
     `whole` is the experiment without profile and settings: claims about cells that these remove do not apply.
     """
-    changed = _build_experiment(experiment.apply_settings(settings), experiment.origin)
+    changed = _build_checked_experiment(experiment.apply_settings(settings), experiment.origin)
     check_experiment(changed, full_experiment)
     return changed
 
 
-def _with_profile(experiment: Experiment, name: str) -> Experiment:
+def _apply_profile(experiment: Experiment, profile_name: str) -> Experiment:
     profiles = experiment.file.profiles or {}
-    if name not in profiles:
+    if profile_name not in profiles:
         names = ", ".join(profiles) or "none"
         raise ExperimentError(
-            f'{experiment.origin} has no profile "{name}"; it has {names}.{suggest_name(name, profiles)}'
+            f'{experiment.origin} has no profile "{profile_name}"; it has {names}.{suggest_close_name(profile_name, profiles)}'
         )
-    return _build_experiment(experiment.apply_settings(profiles[name]), f"{experiment.origin}, profile {name}")
+    return _build_checked_experiment(
+        experiment.apply_settings(profiles[profile_name]), f"{experiment.origin}, profile {profile_name}"
+    )
 
 
-def _build_experiment(document: Mapping[str, Any], origin: str) -> Experiment:
-    context = ReadContext(ExperimentError, origin)
+def _build_checked_experiment(document: Mapping[str, Any], document_origin: str) -> Experiment:
+    context = ReadContext(ExperimentError, document_origin)
     if "schema" not in document:
-        raise context.error(f'{origin}: schema is missing; an experiment begins with schema = "{EXPERIMENT_FORMAT}".')
-    document_with_id = {"id": _derive_id(origin), **document}
-    return Experiment(read_table(ExperimentFile, document_with_id, context), document_with_id, origin)
+        raise context.error(
+            f'{document_origin}: schema is missing; an experiment begins with schema = "{EXPERIMENT_FORMAT}".'
+        )
+    document_with_id = {"id": _derive_id_from_origin(document_origin), **document}
+    return Experiment(read_table(ExperimentFile, document_with_id, context), document_with_id, document_origin)
 
 
-def _insert_plans(document: dict[str, Any], origin: str, finder: PlanFinder | None) -> dict[str, Any]:
+def _insert_named_plans(document: dict[str, Any], document_origin: str, find_plan: PlanFinder | None) -> dict[str, Any]:
     if _is_plan_name(document.get("plan")):
-        document["plan"] = _read_named_plan(document["plan"], origin, "plan", finder)
+        document["plan"] = _read_named_plan(document["plan"], document_origin, "plan", find_plan)
     for entry in document["plans"] if isinstance(document.get("plans"), list) else []:
         if isinstance(entry, dict) and _is_plan_name(entry.get("plan")):
-            entry["plan"] = _read_named_plan(entry["plan"], origin, f"plans.{entry.get('id')}.plan", finder)
+            entry["plan"] = _read_named_plan(entry["plan"], document_origin, f"plans.{entry.get('id')}.plan", find_plan)
     if isinstance(document.get("plan"), dict) and isinstance(document.get("plans"), list):
-        _insert_common_members(document)
+        _insert_common_plan_members(document)
     return document
 
 
-def _insert_common_members(document: dict[str, Any]) -> None:
+def _insert_common_plan_members(document: dict[str, Any]) -> None:
     """Replaces `plan` next to `plans` by its members in each of them."""
     common = document.pop("plan")
     for entry in document["plans"]:
@@ -107,13 +113,17 @@ def _is_plan_name(plan: object) -> bool:
     return isinstance(plan, str) and plan != ""
 
 
-def _read_named_plan(name: str, origin: str, path: str, finder: PlanFinder | None) -> dict[str, Any]:
-    adjacent_file = Path(origin).parent / name
+def _read_named_plan(
+    plan_name: str, document_origin: str, member_path: str, find_plan: PlanFinder | None
+) -> dict[str, Any]:
+    adjacent_file = Path(document_origin).parent / plan_name
     try:
-        return read_document(str(adjacent_file) if finder is None or adjacent_file.is_file() else finder(name))
+        return read_plan_document(
+            str(adjacent_file) if find_plan is None or adjacent_file.is_file() else find_plan(plan_name)
+        )
     except PlanError as error:
-        raise ExperimentError(f'{origin}: {path} names "{name}": {error}') from None
+        raise ExperimentError(f'{document_origin}: {member_path} names "{plan_name}": {error}') from None
 
 
-def _derive_id(origin: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(origin).stem).strip("-") or "experiment"
+def _derive_id_from_origin(document_origin: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(document_origin).stem).strip("-") or "experiment"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.model.errors import SystemFileError, suggest_name
+from sonde.model.errors import SystemFileError, suggest_close_name
 from sonde.model.experiment.description import Storage
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.system.changes import apply_changes
@@ -34,7 +34,7 @@ def _iterate_contradictions(experiment: Experiment, system: System) -> Iterator[
             yield f"clients.group: {error}"
     for variant in experiment.file.variants:
         if variant.mount:
-            yield from _check_name(f"variants.{variant.id}.mount", variant.mount, "mounts", system)
+            yield from _check_part_name(f"variants.{variant.id}.mount", variant.mount, "mounts", system)
     for expectation in experiment.file.expect:
         try:
             apply_changes(system, expectation.control or {})
@@ -50,9 +50,9 @@ def _check_storage(storage: Storage, system: System) -> Iterator[str]:
     }
     for member, names in names_by_member.items():
         for name in names:
-            yield from _check_name(f"storage.{member}", name, "pools" if member == "pool" else member, system)
+            yield from _check_part_name(f"storage.{member}", name, "pools" if member == "pool" else member, system)
     pool = storage.pool
-    if pool in system.list_ids("pools"):
+    if pool in system.list_part_ids("pools"):
         counts = {"units": (storage.units, len(system.find_units(pool))),
                    "targets": (storage.targets, len(system.find_targets(pool)))}  # fmt: skip
         for member, (stated, count) in counts.items():
@@ -60,8 +60,8 @@ def _check_storage(storage: Storage, system: System) -> Iterator[str]:
                 yield f'storage.{member} is {stated}, but pool "{pool}" of {system.id} has {count}.'
 
 
-def _check_name(member_path: str, name: str, kind: str, system: System) -> Iterator[str]:
-    ids = system.list_ids(kind)
-    if name not in ids:
-        hint = suggest_name(name, ids[:2000])
-        yield f'{member_path} names "{name}", which is none of the {kind.replace("_", " ")} of {system.id}.{hint}'
+def _check_part_name(member_path: str, part_name: str, part_kind: str, system: System) -> Iterator[str]:
+    ids = system.list_part_ids(part_kind)
+    if part_name not in ids:
+        hint = suggest_close_name(part_name, ids[:2000])
+        yield f'{member_path} names "{part_name}", which is none of the {part_kind.replace("_", " ")} of {system.id}.{hint}'

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sonde.model.schema_problems import format_value
+from sonde.model.schema_problems import format_json_value
 
 _PLAN_MEMBERS = ("id", "title", "source", "notes", "target", "tasks", "data", "meta", "phases", "observe", "limits",
                  "calibrated")  # fmt: skip
@@ -57,53 +57,59 @@ TEXTS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": _SCAL
 PROFILES_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": SETTINGS_FORM}
 
 
-def find_plan_problem(value: object) -> str | None:
+def find_plan_problem(plan_member: object) -> str | None:
     """Returns the problem of a `plan` member before the plan itself is checked, or None."""
-    if isinstance(value, str):
-        return None if value else "is empty; write a plan, the name of a plan file, or of a ready-made plan."
-    if not isinstance(value, Mapping):
-        return f"is {format_value(value)}; it must be a plan (a table), or the name of a plan file."
+    if isinstance(plan_member, str):
+        return None if plan_member else "is empty; write a plan, the name of a plan file, or of a ready-made plan."
+    if not isinstance(plan_member, Mapping):
+        return f"is {format_json_value(plan_member)}; it must be a plan (a table), or the name of a plan file."
     return None
 
 
-def find_values_problem(value: object) -> str | None:
+def find_values_problem(values_member: object) -> str | None:
     """Returns the problem of the values of a sweep, or None."""
-    if isinstance(value, list):
-        if not value:
+    if isinstance(values_member, list):
+        if not values_member:
             return "is empty; a sweep has at least one value."
-        duplicates = [entry for number, entry in enumerate(value) if entry in value[:number]]
+        duplicates = [entry for number, entry in enumerate(values_member) if entry in values_member[:number]]
         if not duplicates:
             return None
-        return f"has {format_value(duplicates[0])} twice; every value is one cell, and repeats are set by [repeat]."
-    if isinstance(value, Mapping):
-        unknown = [name for name in value if name not in ("from", "to", "factor", "step")]
+        return (
+            f"has {format_json_value(duplicates[0])} twice; every value is one cell, and repeats are set by [repeat]."
+        )
+    if isinstance(values_member, Mapping):
+        unknown = [name for name in values_member if name not in ("from", "to", "factor", "step")]
         if unknown:
             return f'has no member "{unknown[0]}"; write a list, or {{from = …, to = …, factor = 2}}.'
-        if not {"from", "to"} <= value.keys() or ("factor" in value) == ("step" in value):
+        if not {"from", "to"} <= values_member.keys() or ("factor" in values_member) == ("step" in values_member):
             return 'needs from, to and one of factor and step, like {from = "4KiB", to = "16MiB", factor = 4}.'
         for name in ("from", "to", "step"):
-            if name in value and not _is_range_end(value[name]):
-                return f'has {format_value(value[name])} for {name}; write a number, or a size like "4KiB".'
-        factor = value.get("factor", 2)
+            if name in values_member and not _is_range_end(values_member[name]):
+                return (
+                    f'has {format_json_value(values_member[name])} for {name}; write a number, or a size like "4KiB".'
+                )
+        factor = values_member.get("factor", 2)
         if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 1:
-            return f"has the factor {format_value(factor)}; a factor is larger than 1."
+            return f"has the factor {format_json_value(factor)}; a factor is larger than 1."
         return None
-    return f"is {format_value(value)}; it must be a list of values, or {{from = …, to = …, factor = 2}}."
+    return f"is {format_json_value(values_member)}; it must be a list of values, or {{from = …, to = …, factor = 2}}."
 
 
-def _is_range_end(value: object) -> bool:
-    if isinstance(value, str):
+def _is_range_end(range_member: object) -> bool:
+    if isinstance(range_member, str):
         return True
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+    return (
+        isinstance(range_member, int | float)
+        and not isinstance(range_member, bool)
+        and abs(range_member) < float("inf")
+    )
 
 
-def find_settings_problem(value: object) -> str | None:
+def find_settings_problem(settings_member: object) -> str | None:
     """Returns the problem of a table of settings by path, or None."""
-    if not isinstance(value, Mapping):
-        return (
-            f'is {format_value(value)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
-        )
-    empty = next((name for name in value if not all(name.split("."))), None)
+    if not isinstance(settings_member, Mapping):
+        return f'is {format_json_value(settings_member)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
+    empty = next((name for name in settings_member if not all(name.split("."))), None)
     return (
         f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.'
         if empty is not None
@@ -111,34 +117,43 @@ def find_settings_problem(value: object) -> str | None:
     )
 
 
-def find_texts_problem(value: object) -> str | None:
+def find_texts_problem(texts_member: object) -> str | None:
     """Returns the problem of a table of names and texts, or None."""
-    if not isinstance(value, Mapping):
-        return f"is {format_value(value)}; it must be a table of names and texts."
-    wrong_name = next((name for name, entry in value.items() if not isinstance(entry, str | int | float | bool)), None)
+    if not isinstance(texts_member, Mapping):
+        return f"is {format_json_value(texts_member)}; it must be a table of names and texts."
+    wrong_name = next(
+        (name for name, entry in texts_member.items() if not isinstance(entry, str | int | float | bool)), None
+    )
     return (
-        f"has {format_value(value[wrong_name])} for {wrong_name}; it must be a text or a number."
+        f"has {format_json_value(texts_member[wrong_name])} for {wrong_name}; it must be a text or a number."
         if wrong_name is not None
         else None
     )
 
 
-def find_profiles_problem(value: object) -> str | None:
+def find_profiles_problem(profiles_member: object) -> str | None:
     """Returns the problem of the profiles, or None."""
-    if not isinstance(value, Mapping):
-        return f"is {format_value(value)}; it must be a table of profiles, each written as [profiles.ci]."
-    for name, settings in value.items():
+    if not isinstance(profiles_member, Mapping):
+        return (
+            f"is {format_json_value(profiles_member)}; it must be a table of profiles, each written as [profiles.ci]."
+        )
+    for name, settings in profiles_member.items():
         problem = find_settings_problem(settings)
         if problem:
             return f"{name} {problem}"
     return None
 
 
-def find_number_problem(value: object) -> str | None:
+def find_published_number_problem(number_member: object) -> str | None:
     """Returns the problem of a published number before its unit is known, or None."""
-    is_valid = isinstance(value, int | float | str) and not isinstance(value, bool) and value == value and value != ""
+    is_valid = (
+        isinstance(number_member, int | float | str)
+        and not isinstance(number_member, bool)
+        and number_member == number_member
+        and number_member != ""
+    )
     return (
         None
         if is_valid
-        else f'is {format_value(value)}; write it as it is printed, like "1.6 GB/s", or a plain number.'
+        else f'is {format_json_value(number_member)}; write it as it is printed, like "1.6 GB/s", or a plain number.'
     )

@@ -6,7 +6,7 @@
 resolved form for C++ (`system.resolve()`).
 """
 
-from sonde.model.system.file_problems import find_file_problems
+from sonde.model.system.file_problems import find_system_file_problems
 from sonde.model.system.system import System
 from sonde.model.system.system_reader import make_system, read_system
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sonde.model.errors import SystemFileError, UserError, suggest_name
-from sonde.model.ranges import expand_names, fold_names
+from sonde.model.errors import SystemFileError, UserError, suggest_close_name
+from sonde.model.ranges import expand_name_range, fold_names_into_ranges
 from sonde.model.system.addressing import expand_interface_addresses, expand_interface_nids
 from sonde.model.system.checks import check_system
 from sonde.model.system.description import PART_KINDS
@@ -36,61 +36,67 @@ def apply_changes(system: System, changes: Mapping[str, Any]) -> System:
     return system
 
 
-def split_change_path(index: PartIndex, path: str) -> tuple[str, str, list[str]]:
+def split_change_path(part_index: PartIndex, change_path: str) -> tuple[str, str, list[str]]:
     """Splits a path into kind, part name and member path. Ids may contain dots: the longest known name wins."""
-    kind, _, remaining_path = path.partition(".")
+    kind, _, remaining_path = change_path.partition(".")
     if kind not in PART_KINDS:
-        raise SystemFileError(f'{path}: there is no kind of part "{kind}".{suggest_name(kind, PART_KINDS)}')
+        raise SystemFileError(
+            f'{change_path}: there is no kind of part "{kind}".{suggest_close_name(kind, PART_KINDS)}'
+        )
     steps = remaining_path.split(".")
     for count in range(len(steps) - 1, 0, -1):
         name = ".".join(steps[:count])
         try:
-            names = index.resolve_names(name)
+            names = part_index.resolve_names(name)
         except UserError:
             continue
-        if all(index.item(part_id).kind == kind for part_id in names):
+        if all(part_index.get_part(part_id).kind == kind for part_id in names):
             return kind, name, steps[count:]
-    candidates = [item.id for _, item in zip(range(2000), index.items(kind), strict=False)]
+    candidates = [item.id for _, item in zip(range(2000), part_index.list_parts(kind), strict=False)]
     raise SystemFileError(
-        f"{path}: write KIND.ID.MEMBER; {steps[0]} is none of the {kind.replace('_', ' ')}."
-        + suggest_name(steps[0], [*candidates, *index.groups])
+        f"{change_path}: write KIND.ID.MEMBER; {steps[0]} is none of the {kind.replace('_', ' ')}."
+        + suggest_close_name(steps[0], [*candidates, *part_index.groups])
     )
 
 
-def _apply_change(system: System, path: str, value: Any) -> System:
+def _apply_change(system: System, change_path: str, value: Any) -> System:
     index = system.index
-    kind, name, steps = split_change_path(index, path)
+    kind, name, steps = split_change_path(index, change_path)
     changed_ids = frozenset(index.resolve_names(name))
     sources: list[PartSource] = []
     for source in index.sources:
         for table in _split_table(index, source, changed_ids) if source.kind == kind else (source.table,):
-            is_changed = source.kind == kind and expand_names(table.id)[0] in changed_ids
-            sources.append(replace(source, table=_replace_member(table, steps, value, path) if is_changed else table))
+            is_changed = source.kind == kind and expand_name_range(table.id)[0] in changed_ids
+            sources.append(
+                replace(source, table=_replace_member(table, steps, value, change_path) if is_changed else table)
+            )
     return _build_system(system, sources)
 
 
-def remove_parts(system: System, names: frozenset[str]) -> System:
+def remove_parts(system: System, part_ids: frozenset[str]) -> System:
     """Returns the system without some parts. Telemetry of removed parts ends with them; any other part that still names
     a removed one raises SystemFileError."""
     index = system.index
     sources = []
     for source in index.sources:
-        for table in _split_table(index, source, names):
-            kept_table = _forget_observed_parts(index, source, table, names)
-            if kept_table is not None and expand_names(table.id)[0] not in names:
+        for table in _split_table(index, source, part_ids):
+            kept_table = _remove_parts_from_telemetry(index, source, table, part_ids)
+            if kept_table is not None and expand_name_range(table.id)[0] not in part_ids:
                 sources.append(replace(source, table=kept_table))
     smaller = _build_system(system, sources)
     check_system(smaller.index)
     return smaller
 
 
-def _forget_observed_parts(
-    index: PartIndex, source: PartSource, table: SystemPart, names: frozenset[str]
+def _remove_parts_from_telemetry(
+    part_index: PartIndex, part_source: PartSource, table: SystemPart, removed_ids: frozenset[str]
 ) -> SystemPart | None:
     """Returns telemetry without the removed parts that it observes; None if it observed only these."""
-    observed: tuple[str, ...] = getattr(table, "of", ()) if source.kind == "telemetry" else ()
-    remaining = tuple(name for text in observed for name in index.resolve_names(text) if name not in names)
-    if not observed or not names.intersection(name for text in observed for name in index.resolve_names(text)):
+    observed: tuple[str, ...] = getattr(table, "of", ()) if part_source.kind == "telemetry" else ()
+    remaining = tuple(name for text in observed for name in part_index.resolve_names(text) if name not in removed_ids)
+    if not observed or not removed_ids.intersection(
+        name for text in observed for name in part_index.resolve_names(text)
+    ):
         return table
     changed: Any = table
     return replace(changed, of=remaining) if remaining else None
@@ -106,13 +112,15 @@ def _build_system(system: System, sources: list[PartSource]) -> System:
     )  # fmt: skip
 
 
-def _replace_member(table: Any, steps: list[str], value: Any, path: str) -> Any:
+def _replace_member(table: Any, path_steps: list[str], value: Any, change_path: str) -> Any:
     """Returns `table` with one member read from `value`; None removes the member."""
     known_members = {name: member for name, member in get_members(type(table)).items() if name != "id"}
-    name, *remaining_steps = steps
+    name, *remaining_steps = path_steps
     if name not in known_members:
-        raise SystemFileError(f'{path}: there is no member "{name}" to change.{suggest_name(name, known_members)}')
-    context = ReadContext(SystemFileError, path)
+        raise SystemFileError(
+            f'{change_path}: there is no member "{name}" to change.{suggest_close_name(name, known_members)}'
+        )
+    context = ReadContext(SystemFileError, change_path)
     member, current = known_members[name], getattr(table, name)
     if not remaining_steps:
         if value is None:
@@ -132,53 +140,62 @@ def _replace_member(table: Any, steps: list[str], value: Any, path: str) -> Any:
     if member.kind == "table" and member.table is not None:
         return replace(
             table,
-            **{name: _replace_member(current if current is not None else member.table(), remaining_steps, value, path)},
+            **{
+                name: _replace_member(
+                    current if current is not None else member.table(), remaining_steps, value, change_path
+                )
+            },
         )
-    raise SystemFileError(f"{path}: {name} has no members; give it a value as a whole.")
+    raise SystemFileError(f"{change_path}: {name} has no members; give it a value as a whole.")
 
 
-def _split_table(index: PartIndex, source: PartSource, changed_ids: frozenset[str]) -> Iterator[SystemPart]:
+def _split_table(part_index: PartIndex, part_source: PartSource, changed_ids: frozenset[str]) -> Iterator[SystemPart]:
     """Yields the table itself, or one table for each run of changed or unchanged parts."""
-    names = index.get_ids(source.table)
+    names = part_index.get_ids(part_source.table)
     changed_flags = [name in changed_ids for name in names]
     if all(changed_flags) or not any(changed_flags):
-        yield source.table
+        yield part_source.table
         return
     begin = 0
     for end in range(1, len(names) + 1):
         if (
             end == len(names)
             or changed_flags[end] != changed_flags[begin]
-            or _find_block(source.table, end, names) != _find_block(source.table, begin, names)
+            or _find_block_of_group(part_source.table, end, names)
+            != _find_block_of_group(part_source.table, begin, names)
         ):
-            yield from _build_tables_of_part_range(index, source, begin, end)
+            yield from _build_tables_of_part_range(part_index, part_source, begin, end)
             begin = end
 
 
-def _find_block(table: SystemPart, position: int, names: tuple[str, ...]) -> int:
+def _find_block_of_group(table: SystemPart, group_position: int, part_names: tuple[str, ...]) -> int:
     """Returns the block of a RAID group: groups of one block share spares, so tables are split between blocks."""
     blocks = int(table.blocks) if isinstance(table, RaidGroup) and table.blocks is not None else 1
-    return position * blocks // len(names)
+    return group_position * blocks // len(part_names)
 
 
-def _build_tables_of_part_range(index: PartIndex, source: PartSource, begin: int, end: int) -> Iterator[SystemPart]:
+def _build_tables_of_part_range(
+    part_index: PartIndex, part_source: PartSource, begin: int, end: int
+) -> Iterator[SystemPart]:
     """Yields parts begin … end of a table, in as few tables as their names allow."""
-    names = index.get_ids(source.table)
-    for text in fold_names(names[begin:end]).split(", "):
-        count = len(expand_names(text))
-        yield _build_table(index, source, begin, begin + count, text)
+    names = part_index.get_ids(part_source.table)
+    for text in fold_names_into_ranges(names[begin:end]).split(", "):
+        count = len(expand_name_range(text))
+        yield _build_table_of_part_range(part_index, part_source, begin, begin + count, text)
         begin += count
 
 
-def _build_table(index: PartIndex, source: PartSource, begin: int, end: int, text: str) -> SystemPart:
+def _build_table_of_part_range(
+    part_index: PartIndex, part_source: PartSource, begin: int, end: int, id_text: str
+) -> SystemPart:
     """Returns one table for parts begin … end with explicit references of each part."""
-    table, names = source.table, index.get_ids(source.table)
-    items = [PartItem(source.kind, names[position], table, position, len(names)) for position in range(begin, end)]
-    members_to_set: dict[str, Any] = {"id": text}
+    table, names = part_source.table, part_index.get_ids(part_source.table)
+    items = [PartItem(part_source.kind, names[position], table, position, len(names)) for position in range(begin, end)]
+    members_to_set: dict[str, Any] = {"id": id_text}
     for name, member in get_members(type(table)).items():
         if member.kind != "ids" or not getattr(table, name) or member.is_shared:
             continue
-        references = [index.find_part_references(item, name) for item in items]
+        references = [part_index.find_part_references(item, name) for item in items]
         members_to_set[name] = (
             references[0]
             if name == "spares"
@@ -196,11 +213,11 @@ def _build_table(index: PartIndex, source: PartSource, begin: int, end: int, tex
         members_to_set |= {"failover": "", "partner": tuple(names[position ^ 1] for position in range(begin, end))}
     if isinstance(table, Host):
         members_to_set["interfaces"] = tuple(
-            _slice_interface(source, position, begin, end) for position in table.interfaces
+            _slice_interface(part_source, position, begin, end) for position in table.interfaces
         )
     return replace(table, **members_to_set)
 
 
-def _slice_interface(source: PartSource, interface: Interface, begin: int, end: int) -> Interface:
-    addresses, nids = expand_interface_addresses(source, interface), expand_interface_nids(source, interface)
+def _slice_interface(part_source: PartSource, interface: Interface, begin: int, end: int) -> Interface:
+    addresses, nids = expand_interface_addresses(part_source, interface), expand_interface_nids(part_source, interface)
     return replace(interface, addresses=addresses[begin:end], nids=nids[begin:end])

@@ -16,69 +16,69 @@ _DOWNWARD_MEMBERS = frozenset({("controllers", "drives"), ("mounts", "on"), ("ro
 _OPTIONAL_MEMBERS = frozenset({"failover", "partner", "spares", "of", "near", "far", "file_system"})
 
 
-def find_dependencies(system: System, part: str) -> frozenset[str]:
-    """Returns the ids of all direct and indirect dependencies of `part`. Raises SystemFileError.
+def find_all_dependencies(system: System, part_id: str) -> frozenset[str]:
+    """Returns the ids of all direct and indirect dependencies of `part_id`. Raises SystemFileError.
 
     A file system needs its targets; a target its server and RAID group; these their drives, controllers and enclosures;
     a mount its file system; a host its networks; networks their routers. Standby parts (failover servers, spares,
     alternate paths) are not dependencies.
     """
     dependencies_by_part = _CACHE.setdefault(system.index, {})
-    if part not in dependencies_by_part:
-        dependencies_by_part[part] = _find_closure(system.index, part)
-    return dependencies_by_part[part]
+    if part_id not in dependencies_by_part:
+        dependencies_by_part[part_id] = _find_dependency_closure(system.index, part_id)
+    return dependencies_by_part[part_id]
 
 
 _CACHE: WeakKeyDictionary[PartIndex, dict[str, frozenset[str]]] = WeakKeyDictionary()
 _CONTAINER_CACHE: WeakKeyDictionary[PartIndex, dict[str, set[str]]] = WeakKeyDictionary()
 
 
-def _find_closure(index: PartIndex, part: str) -> frozenset[str]:
+def _find_dependency_closure(part_index: PartIndex, part_id: str) -> frozenset[str]:
     reached: set[str] = set()
-    pending = [part]
+    pending = [part_id]
     while pending:
-        for name in _find_direct(index, index.item(pending.pop())):
+        for name in _find_direct_dependencies(part_index, part_index.get_part(pending.pop())):
             if name not in reached:
                 reached.add(name)
                 pending.append(name)
-    return frozenset(reached - {part})
+    return frozenset(reached - {part_id})
 
 
-def _find_direct(index: PartIndex, item: PartItem) -> set[str]:
+def _find_direct_dependencies(part_index: PartIndex, part: PartItem) -> set[str]:
     dependencies: set[str] = set()
-    for name, member in get_members(type(item.table)).items():
-        if member.kind == "ids" and (item.kind, name) not in _DOWNWARD_MEMBERS and _is_needed(item, name):
-            dependencies.update(index.find_part_references(item, name))
-    if isinstance(item.table, Host):
-        dependencies.update(_list_joined_networks(index, item))
-    if item.kind in ("file_systems", "networks"):
-        if index not in _CONTAINER_CACHE:
-            _CONTAINER_CACHE[index] = _map_members_by_container(index)
-        dependencies.update(_CONTAINER_CACHE[index].get(item.id, ()))
+    for name, member in get_members(type(part.table)).items():
+        if member.kind == "ids" and (part.kind, name) not in _DOWNWARD_MEMBERS and _is_dependency_member(part, name):
+            dependencies.update(part_index.find_part_references(part, name))
+    if isinstance(part.table, Host):
+        dependencies.update(_list_joined_networks(part_index, part))
+    if part.kind in ("file_systems", "networks"):
+        if part_index not in _CONTAINER_CACHE:
+            _CONTAINER_CACHE[part_index] = _map_members_by_container(part_index)
+        dependencies.update(_CONTAINER_CACHE[part_index].get(part.id, ()))
     return dependencies
 
 
-def _is_needed(item: PartItem, member: str) -> bool:
-    return member not in _OPTIONAL_MEMBERS or (member == "file_system" and item.kind == "mounts")
+def _is_dependency_member(part: PartItem, member: str) -> bool:
+    return member not in _OPTIONAL_MEMBERS or (member == "file_system" and part.kind == "mounts")
 
 
-def _list_joined_networks(index: PartIndex, item: PartItem) -> set[str]:
-    assert isinstance(item.table, Host)
-    source = index.get_source(item.table)
+def _list_joined_networks(part_index: PartIndex, router: PartItem) -> set[str]:
+    assert isinstance(router.table, Host)
+    source = part_index.get_source(router.table)
     networks = (
-        index.resolve(source, "interfaces.network", interface.network, ("networks",))
-        for interface in item.table.interfaces
+        part_index.resolve_references(source, "interfaces.network", interface.network, ("networks",))
+        for interface in router.table.interfaces
     )
     return {name for names in networks for name in names}
 
 
-def _map_members_by_container(index: PartIndex) -> dict[str, set[str]]:
+def _map_members_by_container(part_index: PartIndex) -> dict[str, set[str]]:
     """Returns targets by file system and routers by network."""
     ids_by_container: dict[str, set[str]] = {}
-    for item in index.items("targets"):
-        for name in index.find_part_references(item, "file_system"):
+    for item in part_index.list_parts("targets"):
+        for name in part_index.find_part_references(item, "file_system"):
             ids_by_container.setdefault(name, set()).add(item.id)
-    for item in index.items("routers"):
-        for name in _list_joined_networks(index, item):
+    for item in part_index.list_parts("routers"):
+        for name in _list_joined_networks(part_index, item):
             ids_by_container.setdefault(name, set()).add(item.id)
     return ids_by_container

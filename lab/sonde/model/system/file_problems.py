@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import SystemFileError, UserError
-from sonde.model.ranges import RangeError, expand_names
+from sonde.model.ranges import RangeError, expand_name_range
 from sonde.model.system.checks import find_system_problems
 from sonde.model.system.description import PART_KINDS, SystemFile
 from sonde.model.system.index import PartIndex, PartSource
@@ -27,13 +27,13 @@ class _FileProblems:
     unread_names: set[str] = field(default_factory=set)
 
 
-def find_file_problems(path: Path | str) -> list[UserError]:
+def find_system_file_problems(system_file: Path | str) -> list[UserError]:
     """Every problem of a system file and of the files that it includes, each once.
 
     Tables without a problem of their own are checked together; names of the other tables are not called unknown.
     """
     files = _FileProblems()
-    _read_file(Path(path), (), files)
+    _read_system_file(Path(system_file), (), files)
     for problem in _check_parts(files.sources):
         if not any(f'"{name}"' in str(problem) for name in files.unread_names):
             files.problems.append(problem)
@@ -58,45 +58,47 @@ def _check_parts(sources: list[PartSource]) -> Iterator[UserError]:
             return
 
 
-def _read_file(path: Path, including_files: tuple[Path, ...], files: _FileProblems) -> None:
-    if path.resolve() in including_files:
-        files.problems.append(SystemFileError(f"{path}: a file cannot include itself."))
+def _read_system_file(system_file: Path, including_files: tuple[Path, ...], problems_of_files: _FileProblems) -> None:
+    if system_file.resolve() in including_files:
+        problems_of_files.problems.append(SystemFileError(f"{system_file}: a file cannot include itself."))
         return
-    context = ReadContext(SystemFileError, str(path))
+    context = ReadContext(SystemFileError, str(system_file))
     try:
-        document = read_system_document(path)
+        document = read_system_document(system_file)
     except UserError as problem:
-        files.problems.append(problem)
+        problems_of_files.problems.append(problem)
         return
-    files.problems += find_table_problems(SystemFile, document, context)
+    problems_of_files.problems += find_table_problems(SystemFile, document, context)
     for kind in PART_KINDS:
         entries = document.get(kind, ())
         for entry in entries if isinstance(entries, list) else ():
-            _read_entry(kind, entry, context, files)
+            _read_table_entry(kind, entry, context, problems_of_files)
     include = document.get("include", ())
     for name in (include,) if isinstance(include, str) else include if isinstance(include, list) else ():
         if not isinstance(name, str):
             continue  # reported with the members of the file
-        included_path = path.parent / name
+        included_path = system_file.parent / name
         if included_path.is_file():
-            _read_file(included_path, (*including_files, path.resolve()), files)
+            _read_system_file(included_path, (*including_files, system_file.resolve()), problems_of_files)
         else:
-            files.problems.append(
-                SystemFileError(f'{path}: include names "{name}", but there is no file {included_path}.')
+            problems_of_files.problems.append(
+                SystemFileError(f'{system_file}: include names "{name}", but there is no file {included_path}.')
             )
 
 
-def _read_entry(kind: str, entry: Any, context: ReadContext, files: _FileProblems) -> None:
+def _read_table_entry(part_kind: str, table_entry: Any, context: ReadContext, problems_of_files: _FileProblems) -> None:
     """Reads one table; the names of a table that cannot be read are remembered."""
-    table_class = get_members(SystemFile)[kind].table
+    table_class = get_members(SystemFile)[part_kind].table
     assert table_class is not None
     try:
-        files.sources.append(PartSource(kind, read_table(table_class, entry, context), context.origin))
+        problems_of_files.sources.append(
+            PartSource(part_kind, read_table(table_class, table_entry, context), context.origin)
+        )
     except UserError:
         for member in ("id", "group"):
-            text = entry.get(member) if isinstance(entry, Mapping) else None
+            text = table_entry.get(member) if isinstance(table_entry, Mapping) else None
             if isinstance(text, str):
                 try:
-                    files.unread_names |= {text, *expand_names(text)}
+                    problems_of_files.unread_names |= {text, *expand_name_range(text)}
                 except RangeError:
-                    files.unread_names.add(text)
+                    problems_of_files.unread_names.add(text)

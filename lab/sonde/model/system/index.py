@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sonde.model.errors import SystemFileError, suggest_name
-from sonde.model.ranges import RangeError, expand_names, fold_names
+from sonde.model.errors import SystemFileError, suggest_close_name
+from sonde.model.ranges import RangeError, expand_name_range, fold_names_into_ranges
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.network import SystemPart
 from sonde.model.tables.members import get_members
@@ -65,7 +65,7 @@ class PartIndex:
 
     def _add_source(self, source: PartSource) -> None:
         try:
-            names = expand_names(source.table.id)
+            names = expand_name_range(source.table.id)
         except RangeError as error:
             raise source.make_error("id", f"is not a range: {error}") from None
         self._ids[id(source.table)] = names
@@ -90,18 +90,18 @@ class PartIndex:
     def __contains__(self, name: object) -> bool:
         return name in self._items
 
-    def item(self, name: str) -> PartItem:
+    def get_part(self, part_id: str) -> PartItem:
         """Returns the part with that id. Raises SystemFileError with the nearest id."""
         try:
-            return self._items[name]
+            return self._items[part_id]
         except KeyError:
             raise SystemFileError(
-                f'The system has no part "{name}".{suggest_name(name, self._iterate_near_names(name))}'
+                f'The system has no part "{part_id}".{suggest_close_name(part_id, self._iterate_similar_names(part_id))}'
             ) from None
 
-    def items(self, kind: str) -> Sequence[PartItem]:
+    def list_parts(self, part_kind: str) -> Sequence[PartItem]:
         """Returns all parts of a kind, in the order of the files."""
-        return self._by_kind[kind]
+        return self._by_kind[part_kind]
 
     def get_ids(self, table: SystemPart) -> tuple[str, ...]:
         """Returns the ids of the parts that a table describes."""
@@ -116,24 +116,28 @@ class PartIndex:
         """Ids by name of their group."""
         return self._groups
 
-    def resolve_names(self, text: str) -> tuple[str, ...]:
+    def resolve_names(self, names_text: str) -> tuple[str, ...]:
         """Returns the ids of a group, an id or a range. Raises SystemFileError, RangeError."""
-        if text in self._groups:
-            return tuple(self._groups[text])
-        if text in self._items:
-            return (text,)
-        names = expand_names(text)
+        if names_text in self._groups:
+            return tuple(self._groups[names_text])
+        if names_text in self._items:
+            return (names_text,)
+        names = expand_name_range(names_text)
         missing_ids = [name for name in names if name not in self._items]
         if missing_ids:
-            hint = suggest_name(missing_ids[0], self._iterate_near_names(missing_ids[0]))
-            description = f'"{missing_ids[0]}"' if len(names) == 1 else f"{fold_names(missing_ids[:1000])} of {text}"
+            hint = suggest_close_name(missing_ids[0], self._iterate_similar_names(missing_ids[0]))
+            description = (
+                f'"{missing_ids[0]}"'
+                if len(names) == 1
+                else f"{fold_names_into_ranges(missing_ids[:1000])} of {names_text}"
+            )
             raise SystemFileError(f"names {description}, which nothing in the system has as its id or group.{hint}")
         return names
 
-    def _iterate_near_names(self, name: str) -> Iterator[str]:
+    def _iterate_similar_names(self, unknown_name: str) -> Iterator[str]:
         # a site has too many ids to compare them all: group names, then ids with the same first letters
         yield from self._groups
-        prefix = name[:2].lower()
+        prefix = unknown_name[:2].lower()
         similar_ids = (part_id for part_id in self._items if part_id[:2].lower() == prefix)
         for _, part_id in zip(range(2000), similar_ids, strict=False):
             yield part_id
@@ -143,75 +147,78 @@ class PartIndex:
         key = (id(table), member)
         if key not in self._references:
             source = self.get_source(table)
-            self._references[key] = self.resolve(
+            self._references[key] = self.resolve_references(
                 source, member, getattr(table, member), get_members(type(table))[member].target_kinds
             )
         return self._references[key]
 
-    def resolve(self, source: PartSource, member: str, texts: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
-        """Returns the ids of `texts`, which must be of one of `kinds` (empty: any kind). Raises SystemFileError."""
+    def resolve_references(
+        self, part_source: PartSource, member: str, name_texts: Sequence[str], allowed_kinds: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Returns the ids of `name_texts`, which must be of one of `allowed_kinds` (empty: any kind). Raises SystemFileError."""
         ids: list[str] = []
-        for text in texts:
+        for text in name_texts:
             try:
                 ids += self.resolve_names(text)
             except RangeError as error:
-                raise source.make_error(member, f"is not a range: {error}") from None
+                raise part_source.make_error(member, f"is not a range: {error}") from None
             except SystemFileError as error:
-                raise source.make_error(member, str(error)) from None
-        if kinds:
+                raise part_source.make_error(member, str(error)) from None
+        if allowed_kinds:
             for name in ids:
                 kind = self._items[name].kind
-                if kind not in kinds:
-                    raise source.make_error(
-                        member, f'names "{name}", which is one of {kind}; it must be one of {" or ".join(kinds)}.'
+                if kind not in allowed_kinds:
+                    raise part_source.make_error(
+                        member,
+                        f'names "{name}", which is one of {kind}; it must be one of {" or ".join(allowed_kinds)}.',
                     )
         return tuple(ids)
 
-    def find_part_references(self, item: PartItem, member: str) -> tuple[str, ...]:
+    def find_part_references(self, part: PartItem, member: str) -> tuple[str, ...]:
         """Returns the ids that one part refers to by `member`.
 
         Raises SystemFileError when the names cannot be distributed equally.
         """
-        names = self.find_table_references(item.table, member)
+        names = self.find_table_references(part.table, member)
         if not names:
             return ()
         if member == "spares":
-            return self._find_spares(item, names)
-        declaration = get_members(type(item.table))[member]
+            return self._find_spares_of_block(part, names)
+        declaration = get_members(type(part.table))[member]
         if declaration.is_shared:
             return names
         return (
-            self._select_run(item, member, names)
+            self._select_names_of_part(part, member, names)
             if declaration.allows_several
-            else (self._select_name_by_position(item, member, names),)
+            else (self._select_name_by_position(part, member, names),)
         )
 
-    def _select_name_by_position(self, item: PartItem, member: str, names: tuple[str, ...]) -> str:
+    def _select_name_by_position(self, part: PartItem, member: str, names: tuple[str, ...]) -> str:
         if len(names) == 1:
             return names[0]
-        if item.total % len(names):
-            raise self.get_source(item.table).make_error(
-                member, f"names {len(names)} parts for {item.total}; name one for all, one for each, or as many as "
-                f"divide {item.total} equally."
+        if part.total % len(names):
+            raise self.get_source(part.table).make_error(
+                member, f"names {len(names)} parts for {part.total}; name one for all, one for each, or as many as "
+                f"divide {part.total} equally."
             )  # fmt: skip
-        return names[item.position // (item.total // len(names))]
+        return names[part.position // (part.total // len(names))]
 
-    def _select_run(self, item: PartItem, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(names) % item.total:
-            raise self.get_source(item.table).make_error(
-                member, f"names {len(names)} parts for {item.total}, which is no equal share for each; "
-                f"name a multiple of {item.total}."
+    def _select_names_of_part(self, part: PartItem, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(names) % part.total:
+            raise self.get_source(part.table).make_error(
+                member, f"names {len(names)} parts for {part.total}, which is no equal share for each; "
+                f"name a multiple of {part.total}."
             )  # fmt: skip
-        count_per_part = len(names) // item.total
-        return names[item.position * count_per_part : (item.position + 1) * count_per_part]
+        count_per_part = len(names) // part.total
+        return names[part.position * count_per_part : (part.position + 1) * count_per_part]
 
-    def _find_spares(self, item: PartItem, names: tuple[str, ...]) -> tuple[str, ...]:
-        blocks_quantity = getattr(item.table, "blocks", None)
+    def _find_spares_of_block(self, part: PartItem, names: tuple[str, ...]) -> tuple[str, ...]:
+        blocks_quantity = getattr(part.table, "blocks", None)
         blocks = int(blocks_quantity) if blocks_quantity is not None else 1
-        if item.total % blocks or len(names) % blocks:
-            raise self.get_source(item.table).make_error(
-                "blocks", f"is {blocks}, which divides {item.total} groups and {len(names)} spares not equally."
+        if part.total % blocks or len(names) % blocks:
+            raise self.get_source(part.table).make_error(
+                "blocks", f"is {blocks}, which divides {part.total} groups and {len(names)} spares not equally."
             )
         spares_per_block = len(names) // blocks
-        block = item.position // (item.total // blocks)
+        block = part.position // (part.total // blocks)
         return names[block * spares_per_block : (block + 1) * spares_per_block]

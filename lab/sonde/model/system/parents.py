@@ -13,28 +13,31 @@ from sonde.model.system.service import Mount, Target, Unit
 from sonde.model.system.system import System
 
 
-def find_target_parents(system: System, location: str, simulated: bool = False) -> TargetParents:
+def find_target_parents(system: System, path_or_id: str, is_simulated: bool = False) -> TargetParents:
     """Returns the parents of the targets of a file system, given by path or by the id of a mount, pool or file system.
 
     If the file system is unknown, all targets count, unless two have the same name. A simulated run names targets by
     id, Lustre by index, BeeGFS by number.
     """
-    file_system = _find_file_system(system, location)
-    targets = system.find_targets(file_system) if file_system else system.list_ids("targets")
+    file_system = _find_file_system(system, path_or_id)
+    targets = system.find_targets(file_system) if file_system else system.list_part_ids("targets")
     servers: dict[str, dict[str, list[str]]] = {}
     units: dict[str, dict[str, list[str]]] = {}
     osts = [
         target for target in targets if _get_target(system, target).kind == "ost"
     ]  # numbered when the file does not do so
-    names = [_name_target(system, target, osts.index(target) if target in osts else 0, simulated) for target in targets]
+    names = [
+        _make_recorded_target_name(system, target, osts.index(target) if target in osts else 0, is_simulated)
+        for target in targets
+    ]
     if len(set(names)) < len(names):
         return TargetParents()
     for target, name in zip(targets, names, strict=True):
         kind = _get_target(system, target).kind
         for server in system.find_servers(target)[:1]:
             servers.setdefault(SERVER_LEVELS.get(kind, GENERIC_SERVER_LEVEL), {}).setdefault(server, []).append(name)
-    for unit in system.find_units(file_system) if file_system else system.list_ids("units"):
-        table = system.item(unit).table
+    for unit in system.find_units(file_system) if file_system else system.list_part_ids("units"):
+        table = system.get_part(unit).table
         level = (table.kind if isinstance(table, Unit) else "") or "unit"
         targets_of_part = dict(zip(targets, names, strict=True))
         for target in system.find_targets(unit):
@@ -52,44 +55,46 @@ def add_target_parents(run: RecordedRun, system: System) -> RecordedRun:
     simulated = run.run_line.simulated
     location = str(simulated.get("mount") or "") if simulated else ""
     location = location or get_text(run.plan, "target", "path") or get_text(run.notes, "target")
-    parents = find_target_parents(system, location, simulated=bool(simulated))
+    parents = find_target_parents(system, location, is_simulated=bool(simulated))
     return replace(run, notes={**run.notes, "parents": parents.as_json()})
 
 
-def _find_file_system(system: System, location: str) -> str:
+def _find_file_system(system: System, path_or_id: str) -> str:
     """Returns the id of the file system at a path or id; empty when it is not determined."""
-    if location in system.list_ids("file_systems"):
-        return location
-    if location in system.list_ids("mounts") or location in system.list_ids("pools"):
-        return system.find_reference(location, "file_system") or ""
+    if path_or_id in system.list_part_ids("file_systems"):
+        return path_or_id
+    if path_or_id in system.list_part_ids("mounts") or path_or_id in system.list_part_ids("pools"):
+        return system.find_first_reference(path_or_id, "file_system") or ""
     candidates: list[tuple[int, str]] = []
-    for item in system.items("mounts"):
+    for item in system.list_parts("mounts"):
         path = item.table.path if isinstance(item.table, Mount) else ""
         if path and (
-            PurePosixPath(location) == PurePosixPath(path) or PurePosixPath(path) in PurePosixPath(location).parents
+            PurePosixPath(path_or_id) == PurePosixPath(path) or PurePosixPath(path) in PurePosixPath(path_or_id).parents
         ):
-            candidates.append((len(path), system.find_reference(item.id, "file_system") or ""))
+            candidates.append((len(path), system.find_first_reference(item.id, "file_system") or ""))
     if candidates:
         return max(candidates)[1]
-    with_targets = [file_system for file_system in system.list_ids("file_systems") if system.find_targets(file_system)]
+    with_targets = [
+        file_system for file_system in system.list_part_ids("file_systems") if system.find_targets(file_system)
+    ]
     return with_targets[0] if len(with_targets) == 1 else ""
 
 
-def _name_target(system: System, target: str, number: int, simulated: bool) -> str:
+def _make_recorded_target_name(system: System, target_id: str, target_number: int, is_simulated: bool) -> str:
     """Returns the target name as in the `targets` line of a record."""
-    item, table = system.item(target), _get_target(system, target)
-    if simulated or table.kind not in ("ost", "target"):
-        return target
+    item, table = system.get_part(target_id), _get_target(system, target_id)
+    if is_simulated or table.kind not in ("ost", "target"):
+        return target_id
     if table.index is not None:
         index = int(table.index) + item.position
     elif table.kind == "ost":
-        index = number
+        index = target_number
     else:
-        return target
+        return target_id
     return f"OST{index:04x}" if table.kind == "ost" else str(index)
 
 
-def _get_target(system: System, name: str) -> Target:
-    table = system.item(name).table
+def _get_target(system: System, target_id: str) -> Target:
+    table = system.get_part(target_id).table
     assert isinstance(table, Target)
     return table

@@ -50,16 +50,16 @@ def build_resolved_schema() -> dict[str, Any]:
     }
 
 
-def _build_part_schema(kind: str) -> dict[str, Any]:
-    cls = PART_KINDS[kind]
+def _build_part_schema(part_kind: str) -> dict[str, Any]:
+    cls = PART_KINDS[part_kind]
     properties: dict[str, Any] = {"id": _ID}
     properties |= {
         name: member_schema
         for name, member in get_members(cls).items()
         if name not in FILE_ONLY_MEMBERS and (member_schema := _build_member_schema(member))
     }
-    properties |= _DERIVED_MEMBERS.get(kind, {})
-    if kind == "targets":
+    properties |= _DERIVED_MEMBERS.get(part_kind, {})
+    if part_kind == "targets":
         properties["failover"] = _ID | {"description": "who serves it when its server fails"}
     required = ["id"]
     if issubclass(cls, Host):
@@ -78,15 +78,18 @@ def _build_part_schema(kind: str) -> dict[str, Any]:
     }
 
 
-def _build_number_schema(kind: str, meaning: str) -> dict[str, Any]:
-    return {"type": "integer" if kind in INTEGER_KINDS else "number", "description": f"{meaning}; {BASE_UNITS[kind]}"}
+def _build_number_schema(number_kind: str, description: str) -> dict[str, Any]:
+    return {
+        "type": "integer" if number_kind in INTEGER_KINDS else "number",
+        "description": f"{description}; {BASE_UNITS[number_kind]}",
+    }
 
 
-def _build_rates_schema(meaning: str) -> dict[str, Any]:
+def _build_rates_schema(description: str) -> dict[str, Any]:
     rate_schema = {"type": "number", "description": BASE_UNITS["rate"]}
     return {
         "type": "object",
-        "description": meaning,
+        "description": description,
         "properties": {"read": rate_schema, "write": rate_schema},
         "additionalProperties": False,
     }

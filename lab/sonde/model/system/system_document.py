@@ -8,42 +8,42 @@ from typing import Any
 
 from sonde.model.system.description import PART_KINDS, SYSTEM_FORMAT
 from sonde.model.system.system import System
-from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_default, get_members
+from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_default_of_member, get_members
 from sonde.model.tables.quantity import Quantity, Rates
 
 # Kinds of numbers without a unit.
 _UNITLESS_KINDS = ("count", "number", "share")
 
 
-def to_document(system: System) -> dict[str, Any]:
+def convert_system_to_document(system: System) -> dict[str, Any]:
     """Returns the document of a system, including its included files; `make_system` restores it."""
     head: dict[str, Any] = {"schema": SYSTEM_FORMAT, "id": system.id}
     head |= {name: value for name, value in (("title", system.title), ("notes", list(system.notes))) if value}
     for kind in PART_KINDS:
         tables = getattr(system, kind)
         if tables:
-            head[kind] = [_convert_table(table) for table in tables]
+            head[kind] = [_convert_table_to_document(table) for table in tables]
     return head
 
 
-def _convert_table(table: Any, inherited: tuple[str, str] = ("", "")) -> dict[str, Any]:
-    source = getattr(table, "source", "") or inherited[0]
-    status = getattr(table, "status", "") or inherited[1]
+def _convert_table_to_document(table: Any, inherited_source: tuple[str, str] = ("", "")) -> dict[str, Any]:
+    source = getattr(table, "source", "") or inherited_source[0]
+    status = getattr(table, "status", "") or inherited_source[1]
     members_by_name = {}
     for name, member in get_members(type(table)).items():
         value = getattr(table, name)
-        if value != get_default(type(table), name) or member.required:
-            members_by_name[name] = _convert_value(member, value, (source, status))
+        if value != get_default_of_member(type(table), name) or member.required:
+            members_by_name[name] = _convert_member_value(member, value, (source, status))
     return members_by_name
 
 
-def _convert_value(member: TableMember, value: Any, inherited: tuple[str, str]) -> Any:
+def _convert_member_value(member: TableMember, value: Any, inherited_source: tuple[str, str]) -> Any:
     if isinstance(value, Quantity):
-        return _convert_quantity(member.kind, value, inherited)
+        return _convert_quantity(member.kind, value, inherited_source)
     if isinstance(value, Rates):
         rates_by_direction = {"read": value.read, "write": value.write}
         written_rates = {
-            direction: _convert_quantity("rate", item, inherited)
+            direction: _convert_quantity("rate", item, inherited_source)
             for direction, item in rates_by_direction.items()
             if item is not None
         }
@@ -55,13 +55,13 @@ def _convert_value(member: TableMember, value: Any, inherited: tuple[str, str]) 
     if member.kind == "parameters":
         known_parameters = member.parameters or {}
         return {
-            name: _convert_quantity(known_parameters.get(name, ("number",))[0], item, inherited)
+            name: _convert_quantity(known_parameters.get(name, ("number",))[0], item, inherited_source)
             for name, item in value.items()
         }
     if member.kind == "table":
-        return _convert_table(value, inherited)
+        return _convert_table_to_document(value, inherited_source)
     if member.kind == "tables":
-        return [_convert_table(item, inherited) for item in value]
+        return [_convert_table_to_document(item, inherited_source) for item in value]
     if member.kind in ("ids", "texts") and len(value) == 1:
         return value[0]
     if isinstance(value, tuple):
@@ -69,12 +69,12 @@ def _convert_value(member: TableMember, value: Any, inherited: tuple[str, str]) 
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _convert_quantity(kind: str, value: Quantity, inherited: tuple[str, str]) -> Any:
-    written: Any = value.text
-    if kind in _UNITLESS_KINDS and kind in NUMBER_KINDS:
-        written = int(value.value) if kind == "count" else value.value
-    attributes = {"note": value.note}
-    attributes["source"] = value.source if value.source != inherited[0] else ""
-    attributes["status"] = value.status if value.status != inherited[1] else ""
+def _convert_quantity(number_kind: str, quantity: Quantity, inherited_source: tuple[str, str]) -> Any:
+    written: Any = quantity.text
+    if number_kind in _UNITLESS_KINDS and number_kind in NUMBER_KINDS:
+        written = int(quantity.value) if number_kind == "count" else quantity.value
+    attributes = {"note": quantity.note}
+    attributes["source"] = quantity.source if quantity.source != inherited_source[0] else ""
+    attributes["status"] = quantity.status if quantity.status != inherited_source[1] else ""
     nonempty_attributes = {name: text for name, text in attributes.items() if text}
     return {"value": written} | nonempty_attributes if nonempty_attributes else written

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_default, get_members
+from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_default_of_member, get_members
 from sonde.model.tables.quantity import SOURCE_STATUSES
 
 SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -52,11 +52,11 @@ _NUMBER_SCHEMAS: dict[str, dict[str, Any]] = {
 _TEXTS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
-def _build_sourced_number(kind: str) -> dict[str, Any]:
+def _build_sourced_number_schema(number_kind: str) -> dict[str, Any]:
     """Returns the schema of a number, or of a table with the number and its source."""
-    plain = {key: value for key, value in _NUMBER_SCHEMAS[kind].items() if key != "description"}
+    plain = {key: value for key, value in _NUMBER_SCHEMAS[number_kind].items() if key != "description"}
     return {
-        "description": _NUMBER_SCHEMAS[kind]["description"],
+        "description": _NUMBER_SCHEMAS[number_kind]["description"],
         "anyOf": [
             plain,
             {
@@ -95,7 +95,7 @@ def build_definitions() -> dict[str, Any]:
     """Returns all ``$defs``: each kind of number, rates, part ids, settings."""
     rate = {"$ref": "#/$defs/rate"}
     return {
-        **{kind: _build_sourced_number(kind) for kind in _NUMBER_SCHEMAS},
+        **{kind: _build_sourced_number_schema(kind) for kind in _NUMBER_SCHEMAS},
         "rates": {
             "description": "one rate for both directions, or one each",
             "anyOf": [
@@ -114,16 +114,16 @@ def build_table_schema(cls: type[Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "type": "object",
         "description": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
-        "properties": {name: _build_property(cls, name, member) for name, member in members_by_name.items()},
+        "properties": {name: _build_property_schema(cls, name, member) for name, member in members_by_name.items()},
         "additionalProperties": False,
     }
     required = [name for name, member in members_by_name.items() if member.required]
     return schema | ({"required": required} if required else {})
 
 
-def _build_property(cls: type[Any], name: str, member: TableMember) -> dict[str, Any]:
+def _build_property_schema(cls: type[Any], member_name: str, member: TableMember) -> dict[str, Any]:
     schema = {**_build_member_schema(member), "description": _describe_member(member)}
-    default = get_default(cls, name)
+    default = get_default_of_member(cls, member_name)
     has_default = default not in (None, "", ()) and member.kind in ("choice", "flag", "count", "share", "number")
     return schema | ({"default": default} if has_default else {})
 
@@ -142,7 +142,7 @@ def _build_member_schema(member: TableMember) -> dict[str, Any]:
         return number_schema | ({"minimum": member.least} if member.least is not None else {})
     if member.kind in NUMBER_KINDS:
         if member.least:
-            number = _build_sourced_number(member.kind)
+            number = _build_sourced_number_schema(member.kind)
             limited = number["anyOf"][0] | {"minimum": member.least}
             number["anyOf"] = [limited, number["anyOf"][1]]
             number["anyOf"][1]["properties"]["value"] = limited

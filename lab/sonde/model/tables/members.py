@@ -37,90 +37,102 @@ class TableMember:
     find_problem: Callable[[Any], str | None] | None = None  # raw: returns the problem of a value, or None
 
 
-def _declare_member(kind: str, meaning: str, *, required: bool = False, default: Any = None, **options: Any) -> Any:
-    metadata = {"member": TableMember(kind, meaning, required=required, **options)}
+def _declare_member(
+    value_kind: str, description: str, *, required: bool = False, default: Any = None, **options: Any
+) -> Any:
+    metadata = {"member": TableMember(value_kind, description, required=required, **options)}
     return field(metadata=metadata) if required else field(default=default, metadata=metadata)
 
 
-def text(meaning: str, *, required: bool = False, pattern: str = "") -> Any:
+def declare_text(description: str, *, required: bool = False, pattern: str = "") -> Any:
     """A text, empty when absent. `pattern` is a regular expression for the whole text."""
-    return _declare_member("text", meaning, required=required, default="", pattern=pattern)
+    return _declare_member("text", description, required=required, default="", pattern=pattern)
 
 
-def texts(meaning: str) -> Any:
+def declare_texts(description: str) -> Any:
     """A text or a list of texts, stored as a tuple."""
-    return _declare_member("texts", meaning, default=())
+    return _declare_member("texts", description, default=())
 
 
-def flag(meaning: str) -> Any:
+def declare_flag(description: str) -> Any:
     """true or false; None when absent."""
-    return _declare_member("flag", meaning)
+    return _declare_member("flag", description)
 
 
-def choice(meaning: str, choices: tuple[str, ...], *, required: bool = False, default: str = "") -> Any:
+def declare_choice(description: str, allowed: tuple[str, ...], *, required: bool = False, default: str = "") -> Any:
     """One word of a list."""
-    return _declare_member("choice", meaning, required=required, default=default, choices=choices)
+    return _declare_member("choice", description, required=required, default=default, choices=allowed)
 
 
-def choices(meaning: str, allowed: tuple[str, ...]) -> Any:
+def declare_choices(description: str, allowed: tuple[str, ...]) -> Any:
     """Some words of a list, stored as a tuple."""
-    return _declare_member("choices", meaning, default=(), choices=allowed)
+    return _declare_member("choices", description, default=(), choices=allowed)
 
 
-def quantity(kind: str, meaning: str, *, required: bool = False, least: int | None = None) -> Any:
-    """A Quantity of one kind of number."""
-    return _declare_member(kind, meaning, required=required, least=least)
-
-
-def plain_number(kind: str, meaning: str, *, default: float | None = None, least: int | None = None) -> Any:
-    """A number without a source: float, or int for counts and sizes; `default` is in base units."""
-    return _declare_member(kind, meaning, default=default, least=least, is_plain=True)
-
-
-def raw(
-    meaning: str, form: Mapping[str, Any], complaint: Callable[[Any], str | None], *, required: bool = False
+def declare_quantity(
+    number_kind: str, description: str, *, required: bool = False, least_value: int | None = None
 ) -> Any:
-    """An unparsed value; `form` is its JSON Schema, `complaint` returns the problem of a value, or None."""
-    return _declare_member("raw", meaning, required=required, form=form, find_problem=complaint)
+    """A Quantity of one kind of number."""
+    return _declare_member(number_kind, description, required=required, least=least_value)
 
 
-def rates(meaning: str) -> Any:
+def declare_plain_number(
+    number_kind: str, description: str, *, default: float | None = None, least_value: int | None = None
+) -> Any:
+    """A number without a source: float, or int for counts and sizes; `default` is in base units."""
+    return _declare_member(number_kind, description, default=default, least=least_value, is_plain=True)
+
+
+def declare_raw_value(
+    description: str,
+    json_schema: Mapping[str, Any],
+    find_problem: Callable[[Any], str | None],
+    *,
+    required: bool = False,
+) -> Any:
+    """An unparsed value; `json_schema` is its JSON Schema, `find_problem` returns the problem of a value, or None."""
+    return _declare_member("raw", description, required=required, form=json_schema, find_problem=find_problem)
+
+
+def declare_rates(description: str) -> Any:
     """Rates: one rate for both directions, or {read = …, write = …}."""
-    return _declare_member("rates", meaning)
+    return _declare_member("rates", description)
 
 
-def ids(meaning: str, *refers: str, allows_several: bool = False, shared: bool = False, required: bool = False) -> Any:
+def declare_references(
+    description: str, *part_kinds: str, allows_several: bool = False, is_shared: bool = False, required: bool = False
+) -> Any:
     """Names of other parts: ids, ranges, groups. One per part; several with `many`; all for every part with
-    `shared`."""
+    `is_shared`."""
     return _declare_member(
         "ids",
-        meaning,
+        description,
         required=required,
         default=(),
-        target_kinds=refers,
-        allows_several=allows_several or shared,
-        is_shared=shared,
+        target_kinds=part_kinds,
+        allows_several=allows_several or is_shared,
+        is_shared=is_shared,
     )
 
 
-def table(meaning: str, cls: type[Any]) -> Any:
+def declare_table(description: str, cls: type[Any]) -> Any:
     """A nested table."""
-    return _declare_member("table", meaning, table=cls)
+    return _declare_member("table", description, table=cls)
 
 
-def tables(meaning: str, cls: type[Any], *, required: bool = False) -> Any:
+def declare_tables(description: str, cls: type[Any], *, required: bool = False) -> Any:
     """A list of tables."""
-    return _declare_member("tables", meaning, required=required, default=(), table=cls)
+    return _declare_member("tables", description, required=required, default=(), table=cls)
 
 
-def settings(meaning: str) -> Any:
+def declare_settings(description: str) -> Any:
     """Free names with texts, numbers or booleans: sysctls, mount options."""
-    return _declare_member("settings", meaning, default=None)
+    return _declare_member("settings", description, default=None)
 
 
-def parameters(meaning: str, allowed: Mapping[str, tuple[str, str]]) -> Any:
+def declare_parameters(description: str, allowed: Mapping[str, tuple[str, str]]) -> Any:
     """Numbers by name, from a list that grows: name -> Quantity. Names that begin with "x-" are site-defined."""
-    return _declare_member("parameters", meaning, default=None, parameters=allowed)
+    return _declare_member("parameters", description, default=None, parameters=allowed)
 
 
 def get_members(cls: type[Any]) -> Mapping[str, TableMember]:
@@ -149,7 +161,7 @@ def _list_required(cls: Any) -> tuple[str, ...]:
     return tuple(name for name, member in _get_declared(cls).items() if member.required)
 
 
-def get_default(cls: type[Any], name: str) -> Any:
+def get_default_of_member(cls: type[Any], member_name: str) -> Any:
     """Returns the value of a member that is absent from the file."""
-    field_found = next(candidate for candidate in fields(cls) if candidate.name == name)
+    field_found = next(candidate for candidate in fields(cls) if candidate.name == member_name)
     return None if field_found.default is MISSING else field_found.default

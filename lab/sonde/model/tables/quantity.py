@@ -52,18 +52,20 @@ def _parse_duration(value: object) -> float:
 
 def _parse_count(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UnitError(f"{_format_value(value)} is not a count; write a whole number from 0.")
+        raise UnitError(f"{_format_toml_value(value)} is not a count; write a whole number from 0.")
     return value
 
 
 def _parse_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-        raise UnitError(f"{_format_value(value)} is not a number; write it without quotation marks and without a unit.")
+        raise UnitError(
+            f"{_format_toml_value(value)} is not a number; write it without quotation marks and without a unit."
+        )
     return value
 
 
-def _format_value(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+def _format_toml_value(toml_value: object) -> str:
+    return f'"{toml_value}"' if isinstance(toml_value, str) else str(toml_value)
 
 
 # Parser by kind of number. Each raises UnitError with a remedy.

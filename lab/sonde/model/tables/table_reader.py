@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from sonde.model.errors import UnitError, UserError, suggest_name
-from sonde.model.schema_problems import format_value
+from sonde.model.errors import UnitError, UserError, suggest_close_name
+from sonde.model.schema_problems import format_json_value
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members, list_required_members
 from sonde.model.tables.quantity import PARSERS, SOURCE_STATUSES, Quantity, Rates
 
@@ -34,9 +34,9 @@ class ReadContext(NamedTuple):
         """The member path, joined by dots."""
         return ".".join(self.path)
 
-    def enter(self, name: str) -> ReadContext:
+    def make_nested_context(self, member_name: str) -> ReadContext:
         """Returns the context of a nested member."""
-        return ReadContext(self.error, self.origin, (*self.path, name), self.source, self.status)
+        return ReadContext(self.error, self.origin, (*self.path, member_name), self.source, self.status)
 
     def make_error(self, problem: str) -> UserError:
         """Returns an error: file, member path, problem."""
@@ -50,224 +50,247 @@ class ReadContext(NamedTuple):
 def read_table(cls: type[T], document: object, context: ReadContext) -> T:
     """Reads a table as `cls`. Raises the context's error."""
     if not isinstance(document, Mapping):
-        raise context.make_error(f"is {format_value(document)}; it must be a table of members.")
+        raise context.make_error(f"is {format_json_value(document)}; it must be a table of members.")
     members_by_name = get_members(cls)
     for name in document:
         if name not in members_by_name:
-            hint = suggest_name(str(name), members_by_name)
+            hint = suggest_close_name(str(name), members_by_name)
             advice = hint.strip() if hint else f"Allowed are {', '.join(members_by_name)}."
             raise context.error(f'{context.origin}: {context.location or "the file"} has no member "{name}". {advice}')
     for name in list_required_members(cls):
         if name not in document:
-            raise context.make_error(_describe_absence(name, members_by_name[name]))
+            raise context.make_error(_describe_missing_member(name, members_by_name[name]))
     inner_context = context
     if "source" in document or "status" in document:
         source, status = (
-            _get_text_or(document, name, getattr(context, name), members_by_name) for name in ("source", "status")
+            _get_text_or_fallback(document, name, getattr(context, name), members_by_name)
+            for name in ("source", "status")
         )
         inner_context = context._replace(source=source, status=status)
     return cls(
         **{
-            name: _read_value(members_by_name[name], value, inner_context.enter(name))
+            name: _read_member_value(members_by_name[name], value, inner_context.make_nested_context(name))
             for name, value in document.items()
         }
     )
 
 
-def _describe_absence(name: str, member: TableMember) -> str:
+def _describe_missing_member(member_name: str, member: TableMember) -> str:
     choices = f", one of {', '.join(member.choices)}" if member.choices else ""
-    return f'lacks "{name}": {member.meaning}{choices}.'
+    return f'lacks "{member_name}": {member.meaning}{choices}.'
 
 
 def find_table_problems(cls: type[Any], document: object, context: ReadContext) -> Iterator[UserError]:
     """Yields every problem of a table and of the tables inside, where `read_table` raises the first."""
     if not isinstance(document, Mapping):
-        yield context.make_error(f"is {format_value(document)}; it must be a table of members.")
+        yield context.make_error(f"is {format_json_value(document)}; it must be a table of members.")
         return
     members_by_name = get_members(cls)
     for name, value in document.items():
-        inner_context = context.enter(str(name))
+        inner_context = context.make_nested_context(str(name))
         member = members_by_name.get(name)
         if member is None:
-            hint = suggest_name(str(name), members_by_name)
+            hint = suggest_close_name(str(name), members_by_name)
             advice = hint.strip() if hint else f"Allowed are {', '.join(members_by_name)}."
             yield context.error(f'{context.origin}: {context.location or "the file"} has no member "{name}". {advice}')
         elif member.kind == "tables" and isinstance(value, list) and member.table is not None:
             for number, entry in enumerate(value):
-                yield from find_table_problems(member.table, entry, inner_context.enter(_name_entry(entry, number)))
+                yield from find_table_problems(
+                    member.table, entry, inner_context.make_nested_context(_make_entry_name(entry, number))
+                )
         elif member.kind == "table" and member.table is not None:
             yield from find_table_problems(member.table, value, inner_context)
         else:
             try:
-                _read_value(member, value, inner_context)
+                _read_member_value(member, value, inner_context)
             except UserError as problem:
                 yield problem
     for name in list_required_members(cls):
         if name not in document:
-            yield context.make_error(_describe_absence(name, members_by_name[name]))
+            yield context.make_error(_describe_missing_member(name, members_by_name[name]))
 
 
-def _get_text_or(
-    document: Mapping[str, Any], name: str, fallback: str, members_by_name: Mapping[str, TableMember]
+def _get_text_or_fallback(
+    document: Mapping[str, Any], member_name: str, fallback_text: str, members_by_name: Mapping[str, TableMember]
 ) -> str:
-    value = document.get(name) if name in members_by_name else None
-    return value if isinstance(value, str) else fallback
+    value = document.get(member_name) if member_name in members_by_name else None
+    return value if isinstance(value, str) else fallback_text
 
 
-def read_member(member: TableMember, value: Any, context: ReadContext) -> Any:
+def read_member(member: TableMember, raw_value: Any, read_context: ReadContext) -> Any:
     """Reads one member of a table from its value in a file. Raises the context's error."""
-    return _read_value(member, value, context)
+    return _read_member_value(member, raw_value, read_context)
 
 
-def _read_value(member: TableMember, value: Any, context: ReadContext) -> Any:
+def _read_member_value(member: TableMember, raw_value: Any, read_context: ReadContext) -> Any:
     if member.kind in NUMBER_KINDS and member.is_plain:
-        return _read_number(member, value, context)
+        return _read_number(member, raw_value, read_context)
     if member.kind in NUMBER_KINDS:
-        return read_quantity(member.kind, value, context, member.least)
-    return _READERS[member.kind](member, value, context)
+        return read_quantity(member.kind, raw_value, read_context, member.least)
+    return _READERS[member.kind](member, raw_value, read_context)
 
 
-def read_quantity(kind: str, value: Any, context: ReadContext, least: int | None = None) -> Quantity:
+def read_quantity(
+    number_kind: str, raw_value: Any, read_context: ReadContext, least_value: int | None = None
+) -> Quantity:
     """Reads a number, given plainly or as a table {value, source, status, note}."""
-    source, status, note, written = context.source, context.status, "", value
-    if isinstance(value, Mapping):
-        for name, attribute in value.items():
+    source, status, note, written = read_context.source, read_context.status, "", raw_value
+    if isinstance(raw_value, Mapping):
+        for name, attribute in raw_value.items():
             if name not in _QUANTITY_MEMBERS:
-                raise context.make_error(
+                raise read_context.make_error(
                     f'has no member "{name}"; a number is written plainly or as {{value, source, status, note}}.'
-                    + suggest_name(str(name), _QUANTITY_MEMBERS)
+                    + suggest_close_name(str(name), _QUANTITY_MEMBERS)
                 )
             if name != "value" and not isinstance(attribute, str):
-                raise context.enter(str(name)).make_error(f"is {format_value(attribute)}; it must be a text.")
-        if "value" not in value:
-            raise context.make_error('lacks "value"; a number with a source is {value = …, source = "…"}.')
-        written, note = value["value"], value.get("note", "")
-        source, status = value.get("source", source), value.get("status", status)
+                raise read_context.make_nested_context(str(name)).make_error(
+                    f"is {format_json_value(attribute)}; it must be a text."
+                )
+        if "value" not in raw_value:
+            raise read_context.make_error('lacks "value"; a number with a source is {value = …, source = "…"}.')
+        written, note = raw_value["value"], raw_value.get("note", "")
+        source, status = raw_value.get("source", source), raw_value.get("status", status)
         if status and status not in SOURCE_STATUSES:
-            raise context.enter("status").make_error(
-                f'is "{status}"; allowed is {", ".join(SOURCE_STATUSES)}.{suggest_name(status, SOURCE_STATUSES)}'
+            raise read_context.make_nested_context("status").make_error(
+                f'is "{status}"; allowed is {", ".join(SOURCE_STATUSES)}.{suggest_close_name(status, SOURCE_STATUSES)}'
             )
     try:
         if isinstance(written, str) and written != written.strip():
-            raise UnitError(f"{format_value(written)} has spaces around it; remove them.")
+            raise UnitError(f"{format_json_value(written)} has spaces around it; remove them.")
         if isinstance(written, list | Mapping):
-            raise UnitError(f"{format_value(written)} is not one number.")
-        parsed = PARSERS[kind](written)
+            raise UnitError(f"{format_json_value(written)} is not one number.")
+        parsed = PARSERS[number_kind](written)
     except UnitError as error:
-        raise context.wrap_error(error) from None
-    if least is not None and parsed < least:
-        raise context.make_error(f"is {format_value(written)}; it must be at least {least}.")
+        raise read_context.wrap_error(error) from None
+    if least_value is not None and parsed < least_value:
+        raise read_context.make_error(f"is {format_json_value(written)}; it must be at least {least_value}.")
     return Quantity(parsed, str(written), source, status, note)
 
 
-def _read_number(member: TableMember, value: Any, context: ReadContext) -> float:
-    if isinstance(value, Mapping):
-        raise context.make_error(f"is {format_value(value)}; it must be one number: {member.meaning}.")
-    return read_quantity(member.kind, value, context, member.least).value
+def _read_number(member: TableMember, raw_value: Any, read_context: ReadContext) -> float:
+    if isinstance(raw_value, Mapping):
+        raise read_context.make_error(f"is {format_json_value(raw_value)}; it must be one number: {member.meaning}.")
+    return read_quantity(member.kind, raw_value, read_context, member.least).value
 
 
-def _read_raw(member: TableMember, value: Any, context: ReadContext) -> Any:
-    problem = member.find_problem(value) if member.find_problem is not None else None
+def _read_raw_value(member: TableMember, raw_value: Any, read_context: ReadContext) -> Any:
+    problem = member.find_problem(raw_value) if member.find_problem is not None else None
     if problem:
-        raise context.make_error(problem)
-    return value
+        raise read_context.make_error(problem)
+    return raw_value
 
 
-def _read_text(member: TableMember, value: Any, context: ReadContext) -> str:
-    if not isinstance(value, str):
-        raise context.make_error(f"is {format_value(value)}; it must be a text: {member.meaning}.")
-    if member.required and not value:
-        raise context.make_error(f"is empty; write {member.meaning}.")
-    if member.pattern and not re.fullmatch(member.pattern, value):
-        raise context.make_error(f"is {format_value(value)}; write {member.meaning}.")
-    return value
+def _read_text(member: TableMember, raw_value: Any, read_context: ReadContext) -> str:
+    if not isinstance(raw_value, str):
+        raise read_context.make_error(f"is {format_json_value(raw_value)}; it must be a text: {member.meaning}.")
+    if member.required and not raw_value:
+        raise read_context.make_error(f"is empty; write {member.meaning}.")
+    if member.pattern and not re.fullmatch(member.pattern, raw_value):
+        raise read_context.make_error(f"is {format_json_value(raw_value)}; write {member.meaning}.")
+    return raw_value
 
 
-def _read_texts(member: TableMember, value: Any, context: ReadContext) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else value
+def _read_texts(member: TableMember, raw_value: Any, read_context: ReadContext) -> tuple[str, ...]:
+    texts = [raw_value] if isinstance(raw_value, str) else raw_value
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
-        raise context.make_error(f"is {format_value(value)}; it must be a text or a list of texts: {member.meaning}.")
+        raise read_context.make_error(
+            f"is {format_json_value(raw_value)}; it must be a text or a list of texts: {member.meaning}."
+        )
     if member.required and not any(texts):
-        raise context.make_error(f"is empty; write {member.meaning}.")
+        raise read_context.make_error(f"is empty; write {member.meaning}.")
     return tuple(texts)
 
 
-def _read_flag(_: TableMember, value: Any, context: ReadContext) -> bool:
-    if not isinstance(value, bool):
-        raise context.make_error(f"is {format_value(value)}; write true or false without quotation marks.")
-    return value
-
-
-def _read_choice(member: TableMember, value: Any, context: ReadContext) -> str:
-    if value not in member.choices:
-        hint = suggest_name(value, member.choices) if isinstance(value, str) else ""
-        raise context.make_error(f"is {format_value(value)}; allowed is {', '.join(member.choices)}.{hint}")
-    return cast(str, value)
-
-
-def _read_choices(member: TableMember, value: Any, context: ReadContext) -> tuple[str, ...]:
-    return tuple(_read_choice(member, item, context) for item in (value if isinstance(value, list) else [value]))
-
-
-def _read_rates(_: TableMember, value: Any, context: ReadContext) -> Rates:
-    if isinstance(value, Mapping) and not value.keys() & {"value", "source", "status", "note"}:
-        for name in value:
-            if name not in ("read", "write"):
-                raise context.make_error(
-                    f'has no member "{name}"; write one rate for both directions or {{read = "…", write = "…"}}.'
-                    + suggest_name(str(name), ("read", "write", "value"))
-                )
-        return Rates(**{name: read_quantity("rate", rate, context.enter(name)) for name, rate in value.items()})
-    rate_both_ways = read_quantity("rate", value, context)
-    return Rates(rate_both_ways, rate_both_ways)
-
-
-def _read_table(member: TableMember, value: Any, context: ReadContext) -> Any:
-    assert member.table is not None
-    return read_table(member.table, value, context)
-
-
-def _read_tables(member: TableMember, value: Any, context: ReadContext) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise context.make_error(
-            f"is {format_value(value)}; it must be a list of tables, each written as [[{context.location}]]."
+def _read_flag(_: TableMember, raw_value: Any, read_context: ReadContext) -> bool:
+    if not isinstance(raw_value, bool):
+        raise read_context.make_error(
+            f"is {format_json_value(raw_value)}; write true or false without quotation marks."
         )
-    assert member.table is not None
+    return raw_value
+
+
+def _read_choice(member: TableMember, raw_value: Any, read_context: ReadContext) -> str:
+    if raw_value not in member.choices:
+        hint = suggest_close_name(raw_value, member.choices) if isinstance(raw_value, str) else ""
+        raise read_context.make_error(
+            f"is {format_json_value(raw_value)}; allowed is {', '.join(member.choices)}.{hint}"
+        )
+    return cast(str, raw_value)
+
+
+def _read_choices(member: TableMember, raw_value: Any, read_context: ReadContext) -> tuple[str, ...]:
     return tuple(
-        read_table(member.table, entry, context.enter(_name_entry(entry, number))) for number, entry in enumerate(value)
+        _read_choice(member, item, read_context) for item in (raw_value if isinstance(raw_value, list) else [raw_value])
     )
 
 
-def _name_entry(entry: object, number: int) -> str:
-    name = entry.get("id") if isinstance(entry, Mapping) else None
-    return name if isinstance(name, str) and name else str(number)
+def _read_rates(_: TableMember, raw_value: Any, read_context: ReadContext) -> Rates:
+    if isinstance(raw_value, Mapping) and not raw_value.keys() & {"value", "source", "status", "note"}:
+        for name in raw_value:
+            if name not in ("read", "write"):
+                raise read_context.make_error(
+                    f'has no member "{name}"; write one rate for both directions or {{read = "…", write = "…"}}.'
+                    + suggest_close_name(str(name), ("read", "write", "value"))
+                )
+        return Rates(
+            **{
+                name: read_quantity("rate", rate, read_context.make_nested_context(name))
+                for name, rate in raw_value.items()
+            }
+        )
+    rate_both_ways = read_quantity("rate", raw_value, read_context)
+    return Rates(rate_both_ways, rate_both_ways)
 
 
-def _read_settings(_: TableMember, value: Any, context: ReadContext) -> dict[str, str | int | float | bool]:
-    if not isinstance(value, Mapping):
-        raise context.make_error(f"is {format_value(value)}; it must be a table of names and values.")
-    for name, setting in value.items():
+def _read_table(member: TableMember, raw_value: Any, read_context: ReadContext) -> Any:
+    assert member.table is not None
+    return read_table(member.table, raw_value, read_context)
+
+
+def _read_tables(member: TableMember, raw_value: Any, read_context: ReadContext) -> tuple[Any, ...]:
+    if not isinstance(raw_value, list):
+        raise read_context.make_error(
+            f"is {format_json_value(raw_value)}; it must be a list of tables, each written as [[{read_context.location}]]."
+        )
+    assert member.table is not None
+    return tuple(
+        read_table(member.table, entry, read_context.make_nested_context(_make_entry_name(entry, number)))
+        for number, entry in enumerate(raw_value)
+    )
+
+
+def _make_entry_name(table_entry: object, entry_number: int) -> str:
+    name = table_entry.get("id") if isinstance(table_entry, Mapping) else None
+    return name if isinstance(name, str) and name else str(entry_number)
+
+
+def _read_settings(_: TableMember, raw_value: Any, read_context: ReadContext) -> dict[str, str | int | float | bool]:
+    if not isinstance(raw_value, Mapping):
+        raise read_context.make_error(f"is {format_json_value(raw_value)}; it must be a table of names and values.")
+    for name, setting in raw_value.items():
         if not isinstance(setting, _SCALAR_TYPES):
-            raise context.enter(str(name)).make_error(
-                f"is {format_value(setting)}; it must be a text, a number, true or false."
+            raise read_context.make_nested_context(str(name)).make_error(
+                f"is {format_json_value(setting)}; it must be a text, a number, true or false."
             )
-    return dict(value)
+    return dict(raw_value)
 
 
-def _read_parameters(member: TableMember, value: Any, context: ReadContext) -> dict[str, Quantity]:
-    if not isinstance(value, Mapping):
-        raise context.make_error(f"is {format_value(value)}; it must be a table of parameters.")
+def _read_parameters(member: TableMember, raw_value: Any, read_context: ReadContext) -> dict[str, Quantity]:
+    if not isinstance(raw_value, Mapping):
+        raise read_context.make_error(f"is {format_json_value(raw_value)}; it must be a table of parameters.")
     known_parameters = member.parameters or {}
     quantities: dict[str, Quantity] = {}
-    for name, parameter in value.items():
+    for name, parameter in raw_value.items():
         if name.startswith("x-"):
-            quantities[name] = read_quantity("number", parameter, context.enter(name))
+            quantities[name] = read_quantity("number", parameter, read_context.make_nested_context(name))
         elif name in known_parameters:
-            quantities[name] = read_quantity(known_parameters[name][0], parameter, context.enter(name))
+            quantities[name] = read_quantity(
+                known_parameters[name][0], parameter, read_context.make_nested_context(name)
+            )
         else:
-            hint = suggest_name(name, known_parameters)
+            hint = suggest_close_name(name, known_parameters)
             advice = hint.strip() or f"Known are {', '.join(known_parameters)}; one of your own begins with x-."
-            raise context.make_error(f'has no parameter "{name}". {advice}')
+            raise read_context.make_error(f'has no parameter "{name}". {advice}')
     return quantities
 
 
@@ -283,5 +306,5 @@ _READERS: Mapping[str, Callable[[TableMember, Any, ReadContext], Any]] = {
     "tables": _read_tables,
     "settings": _read_settings,
     "parameters": _read_parameters,
-    "raw": _read_raw,
+    "raw": _read_raw_value,
 }

@@ -87,7 +87,7 @@ def _make_target_table(phase: PhaseRecord, targets_line: TargetsLine) -> Markup:
         (
             escape_line(item.target, 60),
             item.kind,
-            str(quantities.display_size(item.bytes)),
+            str(quantities.display_configured_size(item.bytes)),
             f"{item.ops:,}",
             *(_format_time(ns) for ns in (item.p50_ns, item.p99_ns, item.max_ns)),
         )
@@ -131,7 +131,7 @@ def _make_unit_table(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> M
             escape_line(operation.unit, 60),
             operation.kind,
             f"{operation.targets}",
-            str(quantities.display_size(operation.bytes)),
+            str(quantities.display_configured_size(operation.bytes)),
             "" if operation.bytes_per_s is None else str(quantities.display_byte_rate(operation.bytes_per_s)),
             f"{operation.ops:,}",
             *(_format_time(ns) for ns in (operation.mean_ns, operation.worst_p99_ns, operation.max_ns)),

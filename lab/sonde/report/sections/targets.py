@@ -53,7 +53,7 @@ def _describe_files_of_targets(
         (
             escape_line(item.name, 60),
             f"{item.files:,}",
-            str(quantities.display_size(item.bytes)),
+            str(quantities.display_configured_size(item.bytes)),
             str(rate(rates_by_target[item.name])) if item.name in rates_by_target else "",
         )
         for item in collect_target_usage(layout_line)
@@ -61,10 +61,10 @@ def _describe_files_of_targets(
     head = ("Target", "Files", "Bytes", "Median file")
     note = f"Where the bytes lie, from the layouts of {text}"
     if pieces := count_fragments(layout_line):
-        files = quantities.count_noun(pieces.files, "file")
-        note += f"; {files} in {quantities.count_noun(pieces.fragments, 'piece')} on it"
+        files = quantities.display_count_with_noun(pieces.files, "file")
+        note += f"; {files} in {quantities.display_count_with_noun(pieces.fragments, 'piece')} on it"
         if pieces.unplaced:
-            note += f", {quantities.display_size(pieces.unplaced)} without a place yet"
+            note += f", {quantities.display_configured_size(pieces.unplaced)} without a place yet"
     note += f"; {pools}" if (pools := describe_pools(layout_line)) else ""
     return render_html_table(head, rows, note)
 

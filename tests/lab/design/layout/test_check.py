@@ -38,7 +38,7 @@ from sonde.design.layout.live.sysfs_disks import read_blocks
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, UserError
-from sonde.model.mounts import MountEntry, find_mount, read_mounts
+from sonde.model.mounts import MountEntry, find_mount_of_path, parse_mountinfo
 from sonde.model.system import make_system, read_system
 from sonde.model.system.storage import RaidGroup, Volume
 
@@ -397,13 +397,13 @@ def test_mount_of_a_path_is_its_longest_prefix() -> None:
     root = "22 1 254:0 / / rw,noatime - ext4 /dev/vda rw"
     other_one = "90 22 7:0 / /scratch\\040x rw,relatime - xfs /dev/mapper/v-l rw,logdev=/dev/sdl1,sunit=4096"
     text = f"{root}\n{other_one}\n"
-    both = read_mounts(text)
+    both = parse_mountinfo(text)
     assert [mount.location for mount in both] == ["/", "/scratch x"]
     assert "logdev=/dev/sdl1" in both[1].options
-    inner = find_mount("/scratch x/run", text)
+    inner = find_mount_of_path("/scratch x/run", text)
     assert inner is not None
     assert inner.kind == "xfs"
-    other = find_mount("/scratch", text)
+    other = find_mount_of_path("/scratch", text)
     assert other is not None
     assert other.location == "/"
 
@@ -449,7 +449,7 @@ def test_superblocks_have_the_options_of_mkfs(tmp_path: Path, unit: int) -> None
 
 def test_device_missing_in_a_container_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mount = MountEntry(str(tmp_path), "/dev/none-such", "ext4", "8:1", ("rw", "sync"))
-    monkeypatch.setattr(inspection, "find_mount", lambda path: mount)
+    monkeypatch.setattr(inspection, "find_mount_of_path", lambda path: mount)
     storage = inspect_storage(str(tmp_path))
     assert any("/dev/none-such, which is not there" in text for text in storage.unknown)
     mount = replace(mount, device="overlay", kind="overlay")

@@ -34,9 +34,9 @@ def test_file_system_on_a_deleted_lun_is_lost_too(cray: System, tmp_path: Path) 
     file = tmp_path / "smaller.toml"
     file.write_text(format_system_file(deletion.system, "without LUNs"), encoding="utf-8")
     smaller = read_system(file)
-    assert set(cray.list_ids("luns")) - set(smaller.list_ids("luns")) == {"rs2-L00", "rs2-L01"}
-    assert smaller.list_ids("drives") == cray.list_ids("drives")
-    assert "large" not in smaller.list_ids("file_systems")
+    assert set(cray.list_part_ids("luns")) - set(smaller.list_part_ids("luns")) == {"rs2-L00", "rs2-L01"}
+    assert smaller.list_part_ids("drives") == cray.list_part_ids("drives")
+    assert "large" not in smaller.list_part_ids("file_systems")
 
 
 @pytest.mark.parametrize(

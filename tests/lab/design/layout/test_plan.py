@@ -25,7 +25,7 @@ from sonde.design.layout.plan import LayoutPlan, make_system_file, plan_layout
 from sonde.model.bundled_files import find_bundled_toml_files, find_system_file
 from sonde.model.errors import UserError
 from sonde.model.system import make_system, read_system
-from sonde.model.system.system_document import to_document
+from sonde.model.system.system_document import convert_system_to_document
 
 # Systems in which something lies on something.
 LAID = [name for name in find_bundled_toml_files("systems") if name not in ("cumulus", "slingshot-routed")]
@@ -58,7 +58,7 @@ def test_small_file_systems_share_a_mirror_large_ones_get_luns() -> None:
 def test_stripe_members_alternate_over_controllers_and_enclosures() -> None:
     plan = planned(make_requirement("scratch", "scratch", capacity="28 GB"))
     groups = [member.groups()[0].id for member in plan.of("scratch").device.members]
-    owners = [plan.system.find_reference(group, "controller") for group in groups]
+    owners = [plan.system.find_first_reference(group, "controller") for group in groups]
     assert sorted(map(str, owners)) == ["ca", "ca", "cb", "cb"]
     assert all(owner != other for owner, other in pairwise(owners))
 
@@ -151,7 +151,7 @@ def test_required_lustre_gets_targets_on_servers() -> None:
     plan = plan_layout(make_system(document, "made"))
     layout = plan.of("fs")
     assert len(layout.targets) == 4
-    assert [plan.system.find_reference(target, "server") for target in layout.targets] == ["oss1", "oss2"] * 2
+    assert [plan.system.find_first_reference(target, "server") for target in layout.targets] == ["oss1", "oss2"] * 2
     assert {str(device.geometry) for device in layout.devices} == {"8+2"}
     assert layout.rates.write == pytest.approx(4 * 8 * 200e6)
 
@@ -173,7 +173,7 @@ def sound(plan: LayoutPlan) -> None:
     """What holds for every plan."""
     system = plan.system
     for kind in ("luns", "drives", "raid_groups"):
-        for item in system.items(kind):
+        for item in system.list_parts(kind):
             starts = sorted(compute_slice_starts(system, item.id).items(), key=lambda entry: entry[1])
             if not plan.new_parts & {name for name, _ in starts}:
                 continue  # as described: the slices of the talk's root.cf, 100 % and a label, are a little too long
@@ -206,7 +206,7 @@ def sound(plan: LayoutPlan) -> None:
         assert (repeated.unit, repeated.width, repeated.log_size, repeated.capacity) == (
             other.unit, other.width, other.log_size, other.capacity,
         )  # fmt: skip
-    assert make_system(to_document(system), "again").resolve() == system.resolve()
+    assert make_system(convert_system_to_document(system), "again").resolve() == system.resolve()
 
 
 @pytest.mark.parametrize("name", LAID)

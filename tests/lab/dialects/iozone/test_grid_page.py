@@ -15,7 +15,7 @@ from make_record import MIB, Scene, Work, steady, write_run
 from sonde.dialects.iozone.grid_page import write_grid_page
 from sonde.dialects.iozone.plans import IozoneCell
 from sonde.model.record import read_record
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 
 FACTS = [("On", "node17 · 64 CPUs"), ("When", "21 November 2026, 20:45 UTC")]
 WIDER = """[...document.querySelectorAll("body *")].filter(one =>
@@ -40,7 +40,7 @@ def grid_of(tmp_path: Path, cached: bool) -> tuple[dict[IozoneCell, dict[str, fl
         )
         folder = write_run(tmp_path / f"cell-{index}", Scene(works=[Work("write", seconds=2.0), read], tasks=1))
         cell = IozoneCell(file, record)
-        runs[cell] = to_recorded_run(read_record(folder / "record.ndjson"), folder)
+        runs[cell] = make_recorded_run(read_record(folder / "record.ndjson"), folder)
         rates[cell] = {"write": 2**30 / 4 * (index + 1), "read": MIB * 100.0 * (index + 1)}
     return rates, runs
 

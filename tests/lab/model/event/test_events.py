@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.model.errors import EXIT_BAD_INPUT, EventError
-from sonde.model.event import Event, Interval, find_matching_events, read_events
-from sonde.model.event.times import EventTimeError, parse_time_interval, parse_zone
+from sonde.model.event import Event, Interval, find_matching_events, read_events_file
+from sonde.model.event.times import EventTimeError, parse_time_interval, parse_time_zone
 from sonde.model.system import make_system
 
 SYSTEM = make_system(
@@ -58,15 +58,17 @@ def test_a_time_leaves_open_what_its_digits_leave_open(text: str, first: str, se
 
 
 def test_a_precision_replaces_what_the_digits_leave_open() -> None:
-    interval = parse_time_interval("2014-03-17T09:30", precision=600)
+    interval = parse_time_interval("2014-03-17T09:30", precision_s=600)
     assert (interval.first, interval.last) == (parse_utc("2014-03-17T09:20"), parse_utc("2014-03-17T09:40"))
 
 
 def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
-    assert parse_time_interval("2014-03-17T09:30Z", parse_zone("+05:00")).first == parse_utc("2014-03-17T09:30")
+    assert parse_time_interval("2014-03-17T09:30Z", parse_time_zone("+05:00")).first == parse_utc("2014-03-17T09:30")
     assert parse_time_interval("2014-03-17T09:30+02:00").first == parse_utc("2014-03-17T07:30")
-    assert parse_time_interval("2014-03-17", parse_zone("America/Los_Angeles")).first == parse_utc("2014-03-17T07:00")
-    assert parse_zone("-03:30").utcoffset(None) == timedelta(hours=-3, minutes=-30)
+    assert parse_time_interval("2014-03-17", parse_time_zone("America/Los_Angeles")).first == parse_utc(
+        "2014-03-17T07:00"
+    )
+    assert parse_time_zone("-03:30").utcoffset(None) == timedelta(hours=-3, minutes=-30)
 
 
 @pytest.mark.parametrize(
@@ -97,13 +99,13 @@ def test_interval_covers_the_written_day_minute_or_second(moment: datetime, hour
     for form in ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f"):
         interval = parse_time_interval(here.strftime(form), zone)
         assert interval.first <= here <= interval.last
-        assert interval.distance(here) == timedelta(0)
+        assert interval.compute_distance_to(here) == timedelta(0)
 
 
 def test_the_distance_is_to_the_nearer_end() -> None:
     day = parse_time_interval("2014-03-17")
-    assert day.distance(parse_utc("2014-03-16T23:00")) == timedelta(hours=1)
-    assert day.distance(parse_utc("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
+    assert day.compute_distance_to(parse_utc("2014-03-16T23:00")) == timedelta(hours=1)
+    assert day.compute_distance_to(parse_utc("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
 
 
 def test_certain_events_are_listed_before_possible_ones() -> None:
@@ -112,7 +114,7 @@ def test_certain_events_are_listed_before_possible_ones() -> None:
     before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
     everything = [after, day, before, inside]
     assert [event.id for event in find_matching_events(everything, during)] == ["inside", "day"]
-    near = find_matching_events(everything, during, within=timedelta(hours=7))
+    near = find_matching_events(everything, during, tolerance=timedelta(hours=7))
     assert [event.id for event in near] == ["inside", "before", "day", "after"]
 
 
@@ -130,17 +132,17 @@ def test_certain_events_are_listed_before_possible_ones() -> None:
 )
 def test_a_failed_drive_touches_what_lies_on_it(part: str, dependents: bool, touched: bool) -> None:
     failed = event("failed", "2014-03-17", "d2", dependents=dependents)
-    assert failed.affects(part, SYSTEM) is touched
+    assert failed.affects_part(part, SYSTEM) is touched
     events = find_matching_events([failed], parse_time_interval("2014-03"), [part], SYSTEM)
     assert bool(events) is touched
 
 
 def test_event_without_parts_affects_every_part() -> None:
-    assert event("all", "2014").affects("anything")
+    assert event("all", "2014").affects_part("anything")
     named_event = event("named", "2014", "n[1-3]")
-    assert named_event.affects("n2")
-    assert not named_event.affects("n4")
-    assert event("group", "2014", "drives").affects("d3", SYSTEM)
+    assert named_event.affects_part("n2")
+    assert not named_event.affects_part("n4")
+    assert event("group", "2014", "drives").affects_part("d3", SYSTEM)
 
 
 def write_event_file(folder: Path, **members: Any) -> Path:
@@ -154,13 +156,13 @@ ONE = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
 
 def test_what_a_file_says_at_its_top_holds_for_its_events(tmp_path: Path) -> None:
     events = [{**ONE, "when": "2014-03-18"}, {**ONE, "id": "own", "who": "B", "changes": {"osts": [72, 96]}}]
-    own_event, other = read_events(
+    own_event, other = read_events_file(
         write_event_file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events)
     )
     assert (own_event.id, own_event.who, own_event.source, own_event.system) == ("own", "B", "S", "edison")
     assert own_event.changes == {"osts": (72, 96)}
     assert (other.who, other.when.first) == ("A", parse_utc("2014-03-17T23:00"))
-    assert own_event.uncertainty == timedelta(days=1) - timedelta(microseconds=1)
+    assert own_event.time_uncertainty == timedelta(days=1) - timedelta(microseconds=1)
 
 
 def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> None:
@@ -169,7 +171,7 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
         'schema = "sonde-event/1"\n[[events]]\nid = "a"\nwhen = 2014-03-17\nkind = "other"\ntitle = "t"\n',
         encoding="utf-8",
     )
-    assert read_events(path)[0].when == parse_time_interval("2014-03-17")
+    assert read_events_file(path)[0].when == parse_time_interval("2014-03-17")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
 ) -> None:
     path = write_event_file(tmp_path, **members)
     with pytest.raises(EventError) as caught:
-        read_events(path, SYSTEM)
+        read_events_file(path, SYSTEM)
     message = str(caught.value)
     assert caught.value.exit_code == EXIT_BAD_INPUT
     assert message.startswith(str(path))
@@ -215,20 +217,20 @@ def test_a_wrong_line_is_named_by_its_number(line: str, text: str, tmp_path: Pat
     path = tmp_path / "events.ndjson"
     path.write_text(json.dumps({"schema": "sonde-event/1", **ONE}) + f"\n{line}\n", encoding="utf-8")
     with pytest.raises(EventError, match=text):
-        read_events(path)
+        read_events_file(path)
 
 
 def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(EventError, match="no file of events"):
-        read_events(tmp_path / "none.toml")
+        read_events_file(tmp_path / "none.toml")
     with pytest.raises(EventError, match="is a directory"):
-        read_events(tmp_path)
+        read_events_file(tmp_path)
     (tmp_path / "x.toml").write_bytes(b"\xff")
     with pytest.raises(EventError, match="not UTF-8"):
-        read_events(tmp_path / "x.toml")
+        read_events_file(tmp_path / "x.toml")
     (tmp_path / "y.toml").write_text("= 3", encoding="utf-8")
     with pytest.raises(EventError, match="not valid TOML"):
-        read_events(tmp_path / "y.toml")
+        read_events_file(tmp_path / "y.toml")
 
 
 @pytest.mark.parametrize(
@@ -274,9 +276,9 @@ def test_what_is_no_time_says_why(text: str, sentence: str) -> None:
 
 def test_an_end_may_be_the_beginning_and_a_zone_nearly_a_day() -> None:
     assert parse_time_interval("2014-03-17/2014-03-17") == parse_time_interval("2014-03-17")
-    assert [parse_zone(text) for text in ("", "UTC", "Z")] == [UTC] * 3
-    assert parse_zone("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
-    assert parse_time_interval("2014", precision=0.5) == Interval(
+    assert [parse_time_zone(text) for text in ("", "UTC", "Z")] == [UTC] * 3
+    assert parse_time_zone("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
+    assert parse_time_interval("2014", precision_s=0.5) == Interval(
         parse_utc("2013-12-31T23:59:59.500"), parse_utc("2014-01-01T00:00:00.500")
     )
 
@@ -287,12 +289,12 @@ def test_intervals_that_share_a_moment_overlap() -> None:
         Interval(parse_utc("2014-01-02"), parse_utc("2014-01-03")),
     )
     third = Interval(parse_utc("2014-01-03"), parse_utc("2014-01-04"))
-    assert first.overlaps(second)
-    assert second.overlaps(first)
-    assert not first.overlaps(third)
-    assert not third.overlaps(first)
-    assert first.distance(parse_utc("2014-01-02")) == timedelta(0)
-    assert second.distance(parse_utc("2014-01-01")) == timedelta(days=1)
+    assert first.overlaps_interval(second)
+    assert second.overlaps_interval(first)
+    assert not first.overlaps_interval(third)
+    assert not third.overlaps_interval(first)
+    assert first.compute_distance_to(parse_utc("2014-01-02")) == timedelta(0)
+    assert second.compute_distance_to(parse_utc("2014-01-01")) == timedelta(days=1)
 
 
 def test_an_event_of_which_only_the_least_is_said() -> None:
@@ -313,12 +315,12 @@ def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> N
     assert [event.id for event in find_matching_events(both, during)] == ["c", "a", "b"]
     edge = Interval(parse_utc("2014-03-18"), parse_utc("2014-03-19"))
     assert find_matching_events(both[:1], edge) == []
-    assert find_matching_events(both[:1], edge, within=timedelta(microseconds=1)) == both[:1]
+    assert find_matching_events(both[:1], edge, tolerance=timedelta(microseconds=1)) == both[:1]
     assert find_matching_events(both[:1], Interval(parse_utc("2014-03-15"), parse_utc("2014-03-17"))) == both[:1]
     exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
     assert [event.id for event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
     events = [{**ONE, "id": name} for name in ("z", "y")]
-    assert [event.id for event in read_events(write_event_file(tmp_path, events=events))] == ["y", "z"]
+    assert [event.id for event in read_events_file(write_event_file(tmp_path, events=events))] == ["y", "z"]
 
 
 def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
@@ -326,14 +328,14 @@ def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
     line = {"schema": "sonde-event/1", **ONE, "parts": "d1", "tags": ["a"], "precision": "1 h", "details": "D",
             "system": "S", "who": "W", "source": "Q", "scope": "parts", "changes": {"x": [1, "2"]}}  # fmt: skip
     path.write_text(f"\n{json.dumps(line)}\n \n", encoding="utf-8")
-    (event,) = read_events(path)
+    (event,) = read_events_file(path)
     assert event == Event(
         "e", "failure", "a disk", Interval(parse_utc("2014-03-16T23:00"), parse_utc("2014-03-17T01:00")),
         ("d1",), False, "D", "S", {"x": (1, "2")}, "W", "Q", ("a",),
     )  # fmt: skip
     path.write_text(json.dumps({**line, "when": "2014-02-30"}), encoding="utf-8")
     with pytest.raises(EventError) as caught:
-        read_events(path)
+        read_events_file(path)
     assert str(caught.value).startswith(f'{path}, line 1: when: "2014-02-30" is no time: day ')
 
 
@@ -374,6 +376,6 @@ def test_a_slip_in_events_word_for_word(members: dict[str, Any], sentence: str, 
     if members.get("schema", "") is None:
         path.write_text('{"events": []}', encoding="utf-8")
     with pytest.raises(EventError) as caught:
-        read_events(path, SYSTEM)
+        read_events_file(path, SYSTEM)
     message = str(caught.value)
     assert message == f"{path}{sentence}" or (sentence.endswith(" ") and message.startswith(f"{path}{sentence}"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import ExperimentError
-from sonde.model.experiment import make_experiment, with_settings
-from sonde.model.experiment.axes import AxisError, AxisValue, SweepAxis, build_axes, expand_values, get_axis_name
+from sonde.model.experiment import change_members_by_path, make_experiment
+from sonde.model.experiment.axes import AxisError, AxisValue, SweepAxis, build_cell_axes, expand_values, get_axis_name
 from sonde.model.experiment.checks import MAX_CELLS, MAX_CHECKED_CELLS
 from sonde.model.experiment.description import (
     Clients,
@@ -280,7 +280,7 @@ def test_what_a_file_leaves_out() -> None:
     assert (file.id, file.title, file.source, file.status, file.notes, file.tags) == ("x", "", (), "", (), ())
     assert (file.plans, file.clients, file.storage, file.treatments, file.variants) == ((), None, None, (), ())
     assert (file.sweep, file.repeat, file.expect, file.published, file.figures, file.tables) == ((), None, *[()] * 4)
-    assert (file.profiles, bare.profiles, bare.title, bare.id) == (None, (), "x", "x")
+    assert (file.profiles, bare.profile_names, bare.title, bare.id) == (None, (), "x", "x")
     assert vars(Clients()) == dict.fromkeys(("nodes", "per_target", "tasks_per_node", "threads")) | {
         "mapping": "", "group": "", "origin": "", "launcher": "", "pin": "",
     }  # fmt: skip
@@ -326,7 +326,7 @@ def test_axes_are_variant_file_system_mount_then_sweeps() -> None:
         (AxisValue("4KiB", (("data.access.transfer", "4KiB"),), "small"),
          AxisValue("64KiB", (("data.access.transfer", "64KiB"),), "large")),
     )  # fmt: skip
-    assert build_axes(ExperimentFile(schema="sonde-experiment/2", plan=PLAN)) == ()
+    assert build_cell_axes(ExperimentFile(schema="sonde-experiment/2", plan=PLAN)) == ()
     assert get_axis_name(Sweep(values=[])) == ""
     assert get_axis_name(Sweep(values=[], paths=("a.b", "c.d"))) == "b"
     assert get_axis_name(Sweep(values=[], paths=("a.b",), name="n")) == "n"
@@ -399,7 +399,7 @@ def test_clients_are_processes_and_threads(
     clients: dict[str, Any], storage: dict[str, Any], tasks: dict[str, int] | None
 ) -> None:
     experiment = build_experiment(clients=clients, storage=storage)
-    document = experiment.build_plan(experiment.cells[0]).document
+    document = experiment.build_plan_of_cell(experiment.cells[0]).document
     assert document.get("tasks") == tasks
     assert document["target"] == {"path": "/no-target-yet"} == {"path": PLACEHOLDER_TARGET}
     assert document["id"] == "x"
@@ -408,19 +408,19 @@ def test_clients_are_processes_and_threads(
 def test_plan_keeps_its_own_id_target_stripe_and_tasks() -> None:
     plan = PLAN | {"id": "own", "target": {"path": "/own", "full_stripe": "1MiB"}, "tasks": {"pin": True}}
     experiment = build_experiment(plan=plan, clients={"nodes": 2}, storage={"data_width": 8, "segment": "1 MiB"})
-    document = experiment.build_plan(experiment.cells[0], "/other").document
+    document = experiment.build_plan_of_cell(experiment.cells[0], "/other").document
     assert (document["id"], document["target"]) == ("own", {"path": "/own", "full_stripe": "1MiB"})
     assert document["tasks"] == {"pin": True, "processes": 2}
     bare = build_experiment(storage={"data_width": 8})
-    assert "full_stripe" not in bare.build_plan(bare.cells[0]).document["target"]
+    assert "full_stripe" not in bare.build_plan_of_cell(bare.cells[0]).document["target"]
     of_two_plans = plans()
-    assert [of_two_plans.build_plan(cell).id for cell in of_two_plans.cells] == ["x.a", "x.b"]
+    assert [of_two_plans.build_plan_of_cell(cell).id for cell in of_two_plans.cells] == ["x.a", "x.b"]
 
 
 def test_variant_settings_apply_before_axis_settings() -> None:
     sides = [{"id": "v", "set": {"data.access.transfer": "1KiB", "data.io.direct": True, "clients.nodes": 5}}]
     experiment = build_experiment(variants=sides, sweep=[SIZES])
-    document = experiment.build_plan(experiment.cells[0]).document
+    document = experiment.build_plan_of_cell(experiment.cells[0]).document
     assert document["data"] == {"access": {"transfer": "4KiB"}, "io": {"direct": True}}
     assert document["tasks"] == {"processes": 5}
     assert experiment.resolve_clients(experiment.cells[0]) == Clients(nodes=5)
@@ -437,18 +437,20 @@ def test_variant_settings_apply_before_axis_settings() -> None:
 )
 def test_a_setting_that_leads_nowhere(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        with_settings(plans(variants=[{"id": "v"}], sweep=[SIZES]), settings)
+        change_members_by_path(plans(variants=[{"id": "v"}], sweep=[SIZES]), settings)
     assert str(caught.value) == f"x.toml: {sentence}"
 
 
 def test_a_setting_reaches_every_plan_or_the_one_that_is_named() -> None:
-    changed = with_settings(plans(), {"tasks.threads": 3, "plans.b.title": "B", "repeat.min": 5, "storage.pool": "p"})
+    changed = change_members_by_path(
+        plans(), {"tasks.threads": 3, "plans.b.title": "B", "repeat.min": 5, "storage.pool": "p"}
+    )
     assert [plan.get("title") for plan in changed.plans.values()] == [None, "B"]
     assert [plan["tasks"] for plan in changed.plans.values()] == [{"threads": 3}] * 2
     assert changed.file.repeat is not None
     assert changed.file.storage is not None
     assert (changed.file.repeat.min, changed.file.storage.pool) == (5, "p")
-    data = with_settings(plans(), {"data.access.transfer": "8KiB", "meta.sync": True})
+    data = change_members_by_path(plans(), {"data.access.transfer": "8KiB", "meta.sync": True})
     assert [plan.get("data") for plan in data.plans.values()] == [{"access": {"transfer": "8KiB"}}, None]
     assert [plan.get("meta") for plan in data.plans.values()] == [{"sync": True}] * 2, "no plan has meta, so all get it"
 
@@ -459,5 +461,5 @@ def test_a_setting_reaches_every_plan_or_the_one_that_is_named() -> None:
 )
 def test_labels_stay_with_their_values(values: list[str], labels: tuple[str, ...]) -> None:
     experiment = build_experiment(sweep=[SIZES | {"labels": ["small", "large"]}])
-    (sweep,) = with_settings(experiment, {"sweep.transfer": values}).file.sweep
+    (sweep,) = change_members_by_path(experiment, {"sweep.transfer": values}).file.sweep
     assert (sweep.values, sweep.labels) == (values, labels)

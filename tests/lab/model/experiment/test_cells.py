@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.model.errors import ExperimentError, UserError
-from sonde.model.experiment import make_experiment, with_settings
+from sonde.model.experiment import change_members_by_path, make_experiment
 from sonde.model.experiment.axes import expand_values
 from sonde.model.experiment.experiment import Experiment
 
@@ -77,14 +77,14 @@ def test_members_that_change_together_are_one_axis() -> None:
     experiment = build_experiment(
         sweep=[{"paths": ["data.access.transfer", "data.access.block"], "values": [["4KiB", "8KiB"], ["1MiB", "2MiB"]]}]
     )
-    plans = [experiment.build_plan(cell).resolve_data(PLAN["phases"][0])["access"] for cell in experiment.cells]
+    plans = [experiment.build_plan_of_cell(cell).resolve_data(PLAN["phases"][0])["access"] for cell in experiment.cells]
     assert [(plan["transfer"], plan["block"]) for plan in plans] == [("4KiB", "8KiB"), ("1MiB", "2MiB")]
     assert [cell.id for cell in experiment.cells] == ["transfer=4KiB", "transfer=1MiB"]
 
 
 def test_a_cell_sets_one_member_and_leaves_the_others() -> None:
     experiment = build_experiment(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
-    plan = experiment.build_plan(experiment.cells[0], "/d")
+    plan = experiment.build_plan_of_cell(experiment.cells[0], "/d")
     assert plan.document["phases"][1]["stop"] == {"stonewall": "1s"}
     assert "stop" not in plan.document["phases"][0]
     assert plan.document["target"] == {"path": "/d"}
@@ -100,7 +100,9 @@ def test_variants_file_systems_and_mounts_are_axes() -> None:
     assert [cell.id for cell in experiment.cells] == [
         f"variant={variant},file_system={name},mount=native" for variant in ("plain", "direct") for name in ("a", "b")
     ]
-    direct = [experiment.build_plan(cell).resolve_data(PLAN["phases"][0])["io"]["direct"] for cell in experiment.cells]
+    direct = [
+        experiment.build_plan_of_cell(cell).resolve_data(PLAN["phases"][0])["io"]["direct"] for cell in experiment.cells
+    ]
     assert direct == [False, False, True, True]
 
 
@@ -108,7 +110,7 @@ def test_clients_become_processes_and_a_raid_stripe_the_full_stripe() -> None:
     experiment = build_experiment(
         clients={"nodes": 3, "tasks_per_node": 4, "threads": 2}, storage={"data_width": 8, "segment": "256 KiB"}
     )
-    plan = experiment.build_plan(experiment.cells[0])
+    plan = experiment.build_plan_of_cell(experiment.cells[0])
     assert (plan.processes, plan.threads) == (12, 2)
     assert plan.document["target"]["full_stripe"] == 2 << 20
 
@@ -119,7 +121,7 @@ def test_clients_for_each_target_follow_the_pool() -> None:
         storage={"pool": "p1", "targets": 8},
         sweep=[{"name": "pool", "paths": ["storage.pool", "storage.targets"], "values": [["p1", 8], ["p2", 16]]}],
     )
-    assert [experiment.build_plan(cell).processes for cell in experiment.cells] == [64, 128]
+    assert [experiment.build_plan_of_cell(cell).processes for cell in experiment.cells] == [64, 128]
     storage = experiment.resolve_storage(experiment.cells[1])
     assert (storage.pool, storage.targets) == ("p2", 16)
 
@@ -135,7 +137,7 @@ def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
         "made.toml",
     )
     assert [cell.id for cell in experiment.cells] == ["plan=one,queue_depth=1", "plan=one,queue_depth=2", "plan=two"]
-    assert experiment.build_plan(experiment.cells[-1]).phases[0]["id"] == "rewrite"
+    assert experiment.build_plan_of_cell(experiment.cells[-1]).phases[0]["id"] == "rewrite"
 
 
 @pytest.mark.parametrize(
@@ -163,17 +165,17 @@ def test_a_profile_changes_members_and_values_of_an_axis() -> None:
     }
     small = make_experiment(document, "made.toml", "ci")
     assert [cell.id for cell in small.cells] == ["transfer=4KiB"]
-    plan = small.build_plan(small.cells[0])
+    plan = small.build_plan_of_cell(small.cells[0])
     assert (plan.processes, plan.document["data"]["access"]["segments"]) == (1, 1)
     assert small.find_missing_cell(small.claims["e"]) == "transfer=64KiB"
     complete = make_experiment(document, "made.toml")
     assert complete.find_missing_cell(complete.claims["e"]) is None
-    assert complete.build_plan(complete.cells[0]).processes == 8
+    assert complete.build_plan_of_cell(complete.cells[0]).processes == 8
 
 
 def test_a_setting_reaches_one_variant() -> None:
     sides = build_experiment(variants=[{"id": "before"}, {"id": "after", "title": "new"}])
-    changed = with_settings(sides, {"variants.after.engine": "/opt/new"})
+    changed = change_members_by_path(sides, {"variants.after.engine": "/opt/new"})
     assert [variant.engine for variant in changed.file.variants] == ["", "/opt/new"]
     assert changed.file.variants[1].title == "new"
 
@@ -188,20 +190,20 @@ def test_a_setting_reaches_one_variant() -> None:
 )
 def test_a_setting_of_a_variant_that_is_not_there_is_refused(path: str, text: str) -> None:
     with pytest.raises(UserError, match=text):
-        with_settings(build_experiment(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
+        change_members_by_path(build_experiment(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
 
 
 def test_settings_are_checked_again() -> None:
-    changed = with_settings(build_experiment(), {"repeat.min": 5, "data.access.segments": 7})
+    changed = change_members_by_path(build_experiment(), {"repeat.min": 5, "data.access.segments": 7})
     assert changed.file.repeat is not None
     assert changed.file.repeat.min == 5
-    assert changed.build_plan(changed.cells[0]).document["data"]["access"]["segments"] == 7
+    assert changed.build_plan_of_cell(changed.cells[0]).document["data"]["access"]["segments"] == 7
 
 
 def test_a_place_is_named_by_its_text_or_by_the_same_number_of_bytes() -> None:
     axis = build_experiment(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
     assert [
-        getattr(axis.find_value(spelling), "value", None) for spelling in ("1MiB", "1024KiB", 4096, "2MiB", "big")
+        getattr(axis.find_axis_value(spelling), "value", None) for spelling in ("1MiB", "1024KiB", 4096, "2MiB", "big")
     ] == [
         "1MiB",
         "1MiB",
@@ -231,7 +233,7 @@ def test_a_profile_changes_data_where_there_is_data() -> None:
         "made.toml",
         "ci",
     )
-    data, tree = (experiment.build_plan(cell).document for cell in experiment.cells)
+    data, tree = (experiment.build_plan_of_cell(cell).document for cell in experiment.cells)
     assert data["data"]["access"]["segments"] == 1
     assert "meta" not in data
     assert tree["meta"]["tree"]["items_per_task"] == 2

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval
+from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval_with_threshold
 from sonde.model.experiment.claims import (
     FUNCTIONS,
     METRICS,
@@ -51,8 +51,8 @@ def test_functions_and_forms() -> None:
     assert claim.comparisons[0] == ClaimComparison(
         MetricFunctionCall("shape", Metric("bandwidth", "read", {}), {}), "==", ShapeName("flat")
     )
-    assert list(claim.functions())[1].options == {"over": "pool", "at": "FS3"}
-    assert [metric.phase for metric in claim.metrics()] == ["read", "w"]
+    assert list(claim.iterate_functions())[1].options == {"over": "pool", "at": "FS3"}
+    assert [metric.phase for metric in claim.iterate_metrics()] == ["read", "w"]
 
 
 def test_arithmetic_binds_as_usual() -> None:
@@ -133,29 +133,29 @@ def test_metrics_and_functions_have_names_of_their_own() -> None:
 def test_an_interval_is_compared_not_a_point(
     low: float, high: float, operator: str, threshold: float, outcome: ClaimVerdict
 ) -> None:
-    assert compare_interval(low, high, operator, threshold) == outcome
+    assert compare_interval_with_threshold(low, high, operator, threshold) == outcome
 
 
 @pytest.mark.parametrize("operator", [">=", "<=", ">", "<"])
 @pytest.mark.parametrize("threshold", [1.0, 3e9, -0.25])
 def test_a_bound_that_differs_by_rounding_lies_on_the_threshold(operator: str, threshold: float) -> None:
-    exact = compare_interval(threshold, threshold, operator, threshold)
+    exact = compare_interval_with_threshold(threshold, threshold, operator, threshold)
     assert exact == (ClaimVerdict.HOLDS if "=" in operator else ClaimVerdict.FAILS)
     for off in (1 - 9e-7, 1 - 1e-12, 1 + 1e-12, 1 + 9e-7):
-        assert compare_interval(off * threshold, off * threshold, operator, threshold) == exact
+        assert compare_interval_with_threshold(off * threshold, off * threshold, operator, threshold) == exact
     less, more = sorted((threshold * (1 - 1e-5), threshold * (1 + 1e-5)))
-    assert compare_interval(less, less, operator, threshold) == (
+    assert compare_interval_with_threshold(less, less, operator, threshold) == (
         ClaimVerdict.HOLDS if "<" in operator else ClaimVerdict.FAILS
     )
-    assert compare_interval(more, more, operator, threshold) == (
+    assert compare_interval_with_threshold(more, more, operator, threshold) == (
         ClaimVerdict.HOLDS if ">" in operator else ClaimVerdict.FAILS
     )
 
 
 def test_what_was_subtracted_says_how_far_a_difference_is_rounded() -> None:
-    assert compare_interval(-1.0, -1.0, ">=", 0.0) == ClaimVerdict.FAILS
-    assert compare_interval(-1.0, -1.0, ">=", 0.0, scale=3e9) == ClaimVerdict.HOLDS
-    assert compare_interval(-1e4, -1e4, ">=", 0.0, scale=3e9) == ClaimVerdict.FAILS
+    assert compare_interval_with_threshold(-1.0, -1.0, ">=", 0.0) == ClaimVerdict.FAILS
+    assert compare_interval_with_threshold(-1.0, -1.0, ">=", 0.0, verdict_scale=3e9) == ClaimVerdict.HOLDS
+    assert compare_interval_with_threshold(-1e4, -1e4, ">=", 0.0, verdict_scale=3e9) == ClaimVerdict.FAILS
 
 
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-10, 10), st.sampled_from([(">=", "<"), (">", "<=")]))
@@ -163,16 +163,16 @@ def test_a_claim_and_its_opposite_never_both_hold(
     low: float, width: float, threshold: float, pair: tuple[str, str]
 ) -> None:
     high = low + width
-    verdict, other = (compare_interval(low, high, operator, threshold) for operator in pair)
+    verdict, other = (compare_interval_with_threshold(low, high, operator, threshold) for operator in pair)
     assert (verdict == ClaimVerdict.HOLDS) == (other == ClaimVerdict.FAILS)
     assert (verdict == ClaimVerdict.UNDECIDED) == (other == ClaimVerdict.UNDECIDED)
 
 
 def test_reversed_interval_and_unknown_operator_raise_value_error() -> None:
     with pytest.raises(ValueError, match="not an interval"):
-        compare_interval(2, 1, ">=", 0)
+        compare_interval_with_threshold(2, 1, ">=", 0)
     with pytest.raises(ValueError, match="compares no interval"):
-        compare_interval(1, 2, "==", 0)
+        compare_interval_with_threshold(1, 2, "==", 0)
 
 
 def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
@@ -200,7 +200,7 @@ def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None
     assert isinstance(comparison.right_operand, NumberLiteral)
     assert comparison.right_operand.value == pytest.approx(limit)
     assert claim.text == text
-    assert all(value == "1 MB/s" for metric in claim.metrics() for value in metric.coordinates.values())
+    assert all(value == "1 MB/s" for metric in claim.iterate_metrics() for value in metric.coordinates.values())
 
 
 def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
@@ -208,9 +208,9 @@ def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
 
 
 def test_without_a_threshold_nothing_is_rounded() -> None:
-    assert compare_interval(-1e-300, 1.0, ">=", 0.0) == ClaimVerdict.UNDECIDED
-    assert compare_interval(0.0, 0.0, ">=", 0.0) == ClaimVerdict.HOLDS
-    assert compare_interval(2.0, 2.0, ">", 1.0, scale=1e6) == ClaimVerdict.FAILS, (
+    assert compare_interval_with_threshold(-1e-300, 1.0, ">=", 0.0) == ClaimVerdict.UNDECIDED
+    assert compare_interval_with_threshold(0.0, 0.0, ">=", 0.0) == ClaimVerdict.HOLDS
+    assert compare_interval_with_threshold(2.0, 2.0, ">", 1.0, verdict_scale=1e6) == ClaimVerdict.FAILS, (
         "exactly a millionth of what was subtracted"
     )
-    assert compare_interval(2.0000001, 3.0, ">", 1.0, scale=1e6) == ClaimVerdict.HOLDS
+    assert compare_interval_with_threshold(2.0000001, 3.0, ">", 1.0, verdict_scale=1e6) == ClaimVerdict.HOLDS

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.model.errors import ExperimentError, PlanError
 from sonde.model.experiment import make_experiment, read_experiment
-from sonde.model.experiment.experiment_reader import with_settings
+from sonde.model.experiment.experiment_reader import change_members_by_path
 
 PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time": "2s"}}]
 HEAD: dict[str, Any] = {"schema": "sonde-experiment/2"}
@@ -40,10 +40,10 @@ def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(plan_beside: P
         return str(ready)
 
     for plan, title in (("plan.json", "beside"), ("known", "ready")):
-        experiment = make_experiment(HEAD | {"plan": plan}, str(plan_beside), finder=finder)
+        experiment = make_experiment(HEAD | {"plan": plan}, str(plan_beside), find_plan=finder)
         assert experiment.plans[""]["title"] == title
         several = HEAD | {"plans": [{"id": "a", "plan": plan}, {"id": "b", "plan": {"phases": PHASES}}]}
-        assert make_experiment(several, str(plan_beside), finder=finder).plans["a"]["title"] == title
+        assert make_experiment(several, str(plan_beside), find_plan=finder).plans["a"]["title"] == title
         assert several["plans"][0]["plan"] == plan, "the document that was given stays as it is"
 
 
@@ -102,7 +102,7 @@ def test_a_plan_that_cannot_be_read(members: dict[str, Any], sentence: str) -> N
 
 def test_what_a_finder_does_not_know_is_told_with_the_experiment() -> None:
     with pytest.raises(ExperimentError) as caught:
-        make_experiment(HEAD | {"plan": "other"}, "x.toml", finder=find_ready_plan)
+        make_experiment(HEAD | {"plan": "other"}, "x.toml", find_plan=find_ready_plan)
     assert str(caught.value) == 'x.toml: plan names "other": no plan other.'
 
 
@@ -124,7 +124,7 @@ def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> No
 
 def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
     document = HEAD | {"plan": {"phases": PHASES}, "profiles": {"ci": {}, "laptop": {"repeat.min": 1}}}
-    assert make_experiment(document, "x.toml").profiles == ("ci", "laptop")
+    assert make_experiment(document, "x.toml").profile_names == ("ci", "laptop")
     small = make_experiment(document, "x.toml", "laptop")
     assert small.origin == "x.toml, profile laptop"
     with pytest.raises(ExperimentError) as caught:
@@ -140,10 +140,10 @@ def test_claims_about_cells_removed_by_settings_are_valid() -> None:
     claim = {"id": "e", "level": "measured", "claim": 'time(w, transfer="64KiB") > 1'}
     complete = make_experiment(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml")
     less = {"sweep.transfer": ["4KiB"]}
-    assert with_settings(complete, less, complete).find_missing_cell(complete.claims["e"]) == "transfer=64KiB"
+    assert change_members_by_path(complete, less, complete).find_missing_cell(complete.claims["e"]) == "transfer=64KiB"
     assert complete.find_missing_cell(complete.claims["e"]) is None
     with pytest.raises(ExperimentError, match="which is not there; transfer is 4KiB"):
-        with_settings(complete, less)
+        change_members_by_path(complete, less)
 
 
 @pytest.mark.parametrize(("values", "cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),

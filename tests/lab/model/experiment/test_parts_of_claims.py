@@ -19,11 +19,11 @@ from sonde.model.experiment.claims import (
     Metric,
     MetricFunctionCall,
     NumberLiteral,
-    find_unit,
+    find_unit_of_value,
     parse_claim,
     parse_claim_value,
     parse_published_number,
-    replace_quantities,
+    replace_quantities_by_numbers,
     wrap_value_in_claim,
 )
 
@@ -51,11 +51,11 @@ READ = Metric("bandwidth", "read", {})
     ],
 )
 def test_a_value_has_the_unit_of_its_metric_or_none(value: str, unit: str) -> None:
-    assert find_unit(parse_claim_value(value)) == unit
+    assert find_unit_of_value(parse_claim_value(value)) == unit
 
 
 def test_a_number_alone_has_no_unit() -> None:
-    assert find_unit(NumberLiteral(3.0)) == "1"
+    assert find_unit_of_value(NumberLiteral(3.0)) == "1"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_printed_number_of_another_unit_is_refused() -> None:
     ],
 )
 def test_quantities_become_plain_numbers_but_not_in_quotation_marks(text: str, plain: str) -> None:
-    assert replace_quantities(text) == plain
+    assert replace_quantities_by_numbers(text) == plain
 
 
 def test_a_value_is_one_side_of_a_claim() -> None:
@@ -104,14 +104,14 @@ def test_a_value_is_one_side_of_a_claim() -> None:
     assert parse_claim_value(" bandwidth(read) / 2 ") == Arithmetic("/", READ, NumberLiteral(2.0))
     claim = wrap_value_in_claim("text", READ)
     assert (claim.text, claim.comparisons) == ("text", (ClaimComparison(READ, ">", NumberLiteral(0.0)),))
-    assert [*claim.metrics()] == [READ]
-    assert [*claim.functions()] == []
+    assert [*claim.iterate_metrics()] == [READ]
+    assert [*claim.iterate_functions()] == []
 
 
 def test_metrics_and_functions_are_told_from_left_to_right() -> None:
     claim = parse_claim("1 < time(a) + slope(time(b), over=x) <= 2 * rise(time(c), over=y) and tail(time(d)) > 0")
-    assert [metric.phase for metric in claim.metrics()] == ["a", "b", "a", "b", "c", "d"]
-    assert [function.name for function in claim.functions()] == ["slope", "slope", "rise", "tail"]
+    assert [metric.phase for metric in claim.iterate_metrics()] == ["a", "b", "a", "b", "c", "d"]
+    assert [function.name for function in claim.iterate_functions()] == ["slope", "slope", "rise", "tail"]
     assert claim.text.startswith("1 < time(a)")
     assert parse_claim("  time(a) > 1 ").text == "time(a) > 1"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from sonde.model.experiment.values import (
-    find_number_problem,
     find_plan_problem,
     find_profiles_problem,
+    find_published_number_problem,
     find_settings_problem,
     find_texts_problem,
     find_values_problem,
@@ -27,7 +27,7 @@ from sonde.model.experiment.values import (
         (find_settings_problem, [{}, {"a.b": 1, "c": 2}]),
         (find_texts_problem, [{}, {"a": "b", "c": 1, "d": 1.5, "e": True}]),
         (find_profiles_problem, [{}, {"ci": {"a.b": 1}}]),
-        (find_number_problem, ["1.6 GB/s", 3, 0.5, 0]),
+        (find_published_number_problem, ["1.6 GB/s", 3, 0.5, 0]),
     ],
 )  # fmt: skip
 def test_good_ones_have_no_complaint(complaint: Callable[[object], str | None], good: list[object]) -> None:
@@ -46,10 +46,10 @@ RANGE = {"from": 1, "to": 8, "factor": 2}
         (find_values_problem, [1, 2, 3, 2], "has 2 twice"),
         (find_values_problem, [1, 0, 0], "has 0 twice"),
         (find_values_problem, [[1], [1]], "has [1] twice"),
-        (find_number_problem, True, "is true; write it as it is printed"),
-        (find_number_problem, "", 'is ""; write it as it is printed'),
-        (find_number_problem, [3], "is [3]; write it as it is printed"),
-        (find_number_problem, float("nan"), "is NaN; write it as it is printed"),
+        (find_published_number_problem, True, "is true; write it as it is printed"),
+        (find_published_number_problem, "", 'is ""; write it as it is printed'),
+        (find_published_number_problem, [3], "is [3]; write it as it is printed"),
+        (find_published_number_problem, float("nan"), "is NaN; write it as it is printed"),
         (find_values_problem, 7, "is 7; it must be a list of values"),
         (find_values_problem, RANGE | {"by": 2}, 'has no member "by"'),
         (find_values_problem, {"to": 8, "factor": 2}, "needs from, to and one of"),

@@ -49,18 +49,18 @@ def test_one_target_of_many_is_slowed_and_nothing_else() -> None:
     assert by_id(slow)["ost17"]["model"] == {"slowdown": 5.0}
     assert by_id(slow)["ost17"]["index"] == 17
     assert slow.find_targets("FS3") == DEMO.find_targets("FS3")
-    assert slow.list_ids("targets") == DEMO.list_ids("targets")
+    assert slow.list_part_ids("targets") == DEMO.list_part_ids("targets")
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from(DRAWN))
 def test_any_parts_that_are_changed_are_the_only_ones(data: st.DataObject, chosen: tuple[str, System]) -> None:
     kind, system = chosen
-    names = data.draw(st.lists(st.sampled_from(system.list_ids(kind)), min_size=1, max_size=3, unique=True))
+    names = data.draw(st.lists(st.sampled_from(system.list_part_ids(kind)), min_size=1, max_size=3, unique=True))
     changed = apply_changes(system, {f"{kind}.{name}.title": "changed" for name in names})
     assert differences(system, changed) == set(names)
-    assert changed.list_ids(kind) == system.list_ids(kind)
-    for server in system.list_ids("servers"):
+    assert changed.list_part_ids(kind) == system.list_part_ids(kind)
+    for server in system.list_part_ids("servers"):
         assert changed.find_partner(server) == system.find_partner(server)
 
 

@@ -58,7 +58,7 @@ def test_node_range_loads_faster_than_separate_tables(tmp_path: Path) -> None:
     )
     tables.write_text(build_site_text(1600), encoding="utf-8")
     system = read_system(ranged)
-    assert len(system.list_ids("nodes")) == 10_000
+    assert len(system.list_part_ids("nodes")) == 10_000
     assert system.find_addresses("nid10000")[0].nid == "10.0.39.16@kfi"
     assert cost(lambda: read_system(ranged)) < cost(lambda: read_system(tables))
 

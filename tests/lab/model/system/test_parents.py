@@ -11,7 +11,7 @@ import pytest
 from sonde.model.lines import RunLine
 from sonde.model.parents import TargetParents, parse_parents
 from sonde.model.record import RecordReader
-from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.system import System, read_system
 from sonde.model.system.parents import add_target_parents, find_target_parents
 
@@ -80,16 +80,16 @@ def test_lustre_names_targets_by_index_and_simulated_runs_by_id(site: System) ->
         "OSS": {"a-oss0": ("OST001e", "OST001f"), "a-oss1": ("OST0020", "OST0021")},
         "SSU": {"a-ssu": ("OST001e", "OST001f", "OST0020", "OST0021")},
     }
-    assert (parents.find_server("OST0020"), parents.find_unit("OST0020")) == ("a-oss1", "a-ssu")
-    assert parents.find_server("OST0099") is None
-    assert find_target_parents(site, "a-mount", simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
+    assert (parents.find_server_of_target("OST0020"), parents.find_unit_of_target("OST0020")) == ("a-oss1", "a-ssu")
+    assert parents.find_server_of_target("OST0099") is None
+    assert find_target_parents(site, "a-mount", is_simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
 
 
 def test_beegfs_targets_are_named_by_number(site: System) -> None:
     parents = find_target_parents(site, "/a/below/b/x")
     assert parents.levels == {"server": {"b-store0": ("4201", "4202"), "b-store1": ("4203", "4204")}}
-    assert parents.find_server("4203@oss-4-4-stor2") == "b-store1"
-    assert parents.find_unit("4203@oss-4-4-stor2") is None
+    assert parents.find_server_of_target("4203@oss-4-4-stor2") == "b-store1"
+    assert parents.find_unit_of_target("4203@oss-4-4-stor2") is None
 
 
 def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> None:
@@ -98,7 +98,7 @@ def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> N
 
 
 def test_what_the_record_names_is_kept_and_read_again(site: System) -> None:
-    parents = find_target_parents(site, "/a").restrict_to(["OST0020", "OST0777"])
+    parents = find_target_parents(site, "/a").restrict_to_targets(["OST0020", "OST0777"])
     assert parents.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
     assert parse_parents(parents.as_json()) == parents
     wrong: list[Any] = [None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}]
@@ -110,12 +110,12 @@ def test_a_run_is_described_afterwards_by_its_path_or_its_mount(site: System) ->
     def run(plan: dict[str, Any], simulated: dict[str, Any]) -> RecordedRun:
         reader = RecordReader()
         reader.run = RunLine(plan=plan, simulated=simulated)
-        return to_recorded_run(reader)
+        return make_recorded_run(reader)
 
     measured = add_target_parents(run({"target": {"path": "/a/x"}}, {}), site)
-    assert measured.parents.find_server("OST001e") == "a-oss0"
+    assert measured.parents.find_server_of_target("OST001e") == "a-oss0"
     simulated = add_target_parents(run({"target": {"path": "/tmp"}}, {"mount": "b-mount"}), site)
-    assert simulated.parents.find_server("b-target3") == "b-store1"
+    assert simulated.parents.find_server_of_target("b-target3") == "b-store1"
     assert TargetParents() == run({}, {}).parents
 
 
@@ -203,14 +203,14 @@ def test_a_place_is_a_file_system_a_mount_a_pool_or_the_nearest_path(
 def test_where_several_file_systems_have_targets_all_count(more: System) -> None:
     assert set(find_target_parents(more, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
     assert set(find_target_parents(more, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
-    assert find_target_parents(more, "f", simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
+    assert find_target_parents(more, "f", is_simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
 
 
 def test_run_without_path_uses_its_notes_or_plan_target(more: System) -> None:
-    run = to_recorded_run(RecordReader(), notes={"target": "/a/b", "x": 1})
+    run = make_recorded_run(RecordReader(), summary_document={"target": "/a/b", "x": 1})
     recorded_run = add_target_parents(run, more)
-    assert recorded_run.parents.find_server("n2") == "s1"
+    assert recorded_run.parents.find_server_of_target("n2") == "s1"
     assert recorded_run.notes["x"] == 1
     reader = RecordReader()
     reader.run = RunLine(simulated={"system": "more"}, plan={"target": {"path": "f"}})
-    assert add_target_parents(to_recorded_run(reader), more).parents.find_server("o1") == "s2"
+    assert add_target_parents(make_recorded_run(reader), more).parents.find_server_of_target("o1") == "s2"

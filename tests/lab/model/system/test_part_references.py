@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sonde.model.errors import SystemFileError
 from sonde.model.system import System, make_system, read_system
 from sonde.model.system.capacity import is_mirrored
-from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.dependencies import find_all_dependencies
 from sonde.model.system.storage import RaidGroup
 
 
@@ -29,8 +29,8 @@ def test_each_server_gets_an_equal_block_of_targets(servers: int, each: int) -> 
         targets=[{"id": f"t[1-{total}]", "kind": "ost", "server": f"s[1-{servers}]"}],
     )
     for number in range(1, total + 1):
-        assert system.find_reference(f"t{number}", "server") == f"s{(number - 1) // each + 1}"
-    assert [len(system.find_targets(server)) for server in system.list_ids("servers")] == [each] * servers
+        assert system.find_first_reference(f"t{number}", "server") == f"s{(number - 1) // each + 1}"
+    assert [len(system.find_targets(server)) for server in system.list_part_ids("servers")] == [each] * servers
 
 
 @given(st.integers(1, 10), st.integers(1, 10))
@@ -39,8 +39,8 @@ def test_each_group_gets_an_equal_run_of_drives_and_none_twice(groups: int, each
         drives=[{"id": f"d[1-{groups * each}]", "group": "all"}],
         raid_groups=[{"id": f"g[1-{groups}]", "level": "0", "data": each, "drives": "all"}],
     )
-    runs = [system.find_references(group, "drives") for group in system.list_ids("raid_groups")]
-    assert [drive for run in runs for drive in run] == list(system.list_ids("drives"))
+    runs = [system.find_references(group, "drives") for group in system.list_part_ids("raid_groups")]
+    assert [drive for run in runs for drive in run] == list(system.list_part_ids("drives"))
     assert {len(run) for run in runs} == {each}
 
 
@@ -69,7 +69,7 @@ def test_a_group_of_several_tables_has_the_parts_of_all() -> None:
 
 def test_an_unknown_part_gets_the_nearest_name() -> None:
     with pytest.raises(SystemFileError, match='Did you mean "oss1"'):
-        build_system(servers=[{"id": "oss1"}]).item("os1")
+        build_system(servers=[{"id": "oss1"}]).get_part("os1")
 
 
 def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> No
     system = read_system(tmp_path / "site.toml")
     assert system.id == "site"
     assert system.notes == ("a", "b")
-    assert system.list_ids("nodes") == ("n1", "n2", "n3")
+    assert system.list_part_ids("nodes") == ("n1", "n2", "n3")
     memory, cores = system.servers[0].memory, system.nodes[0].cores
     assert memory is not None
     assert (memory.source, memory.status) == ("list 7", "measured")
@@ -191,10 +191,10 @@ def test_a_file_system_needs_all_the_way_down_but_no_standby() -> None:
         nodes=[{"id": "n"}],
     )
     below = {"t", "s1", "g", "d1", "d2", "d3", "box", "rack", "ib", "gni", "r"}
-    assert find_dependencies(system, "fs") == below
-    assert find_dependencies(system, "m") == below | {"fs"}
-    assert find_dependencies(system, "fs2") == frozenset()
-    assert find_dependencies(system, "d2") == {"box", "rack"}
+    assert find_all_dependencies(system, "fs") == below
+    assert find_all_dependencies(system, "m") == below | {"fs"}
+    assert find_all_dependencies(system, "fs2") == frozenset()
+    assert find_all_dependencies(system, "d2") == {"box", "rack"}
 
 
 @pytest.mark.parametrize(("level", "copies"), [("1", True), ("10", True), ("0", False), ("6", False), ("none", False)])
@@ -205,6 +205,6 @@ def test_parity_counts_copies_in_mirrors_only(level: str, copies: bool) -> None:
     site = make_system(
         {"schema": "sonde-system/2", "drives": [{"id": "d[1-4]", "capacity": "1 kB"}], "raid_groups": [group]}, "site"
     )
-    table = site.item("g").table
+    table = site.get_part("g").table
     assert isinstance(table, RaidGroup)
     assert is_mirrored(table) is copies

@@ -38,7 +38,7 @@ def test_edison_has_the_published_table_of_file_systems() -> None:
     edison = system("edison")
     table = {
         name: (
-            write_peak(cast(FileSystem, edison.item(name).table)) / 1e9,
+            write_peak(cast(FileSystem, edison.get_part(name).table)) / 1e9,
             len(edison.find_units(name)),
             len(edison.find_servers(name, "oss")),
             len(edison.find_targets(name, "ost")),
@@ -47,7 +47,7 @@ def test_edison_has_the_published_table_of_file_systems() -> None:
     }
     assert table == {"fs1": (48, 12, 24, 96), "fs2": (48, 12, 24, 96), "fs3": (72, 18, 36, 144)}
     assert sum(row[0] for row in table.values()) == 168
-    capacity = [peak(cast(FileSystem, edison.item(name).table).capacity) for name in table]
+    capacity = [peak(cast(FileSystem, edison.get_part(name).table).capacity) for name in table]
     assert capacity == [2.1e15, 2.1e15, 3.2e15]
 
 
@@ -55,28 +55,28 @@ def test_edison_states_4_gb_per_s_per_unit_of_each_file_system() -> None:
     edison = system("edison")
     for name in ("fs1", "fs2", "fs3"):
         units = edison.find_units(name)
-        peak_rate = write_peak(cast(FileSystem, edison.item(name).table))
+        peak_rate = write_peak(cast(FileSystem, edison.get_part(name).table))
         assert peak_rate / len(units) == 4e9
-        assert sum(write_peak(cast(Unit, edison.item(unit).table)) for unit in units) == peak_rate
+        assert sum(write_peak(cast(Unit, edison.get_part(unit).table)) for unit in units) == peak_rate
 
 
 def test_edison_unit_matches_the_published_parts() -> None:
     edison = system("edison")
-    for unit in edison.list_ids("units"):
+    for unit in edison.list_part_ids("units"):
         servers = edison.find_servers(unit)
         assert len(servers) == 2
         assert edison.find_partner(servers[0]) == servers[1]
         assert edison.find_partner(servers[1]) == servers[0]
         assert [len(edison.find_targets(server)) for server in servers] == [4, 4]
         assert len(edison.find_targets(unit)) == 8
-    group = edison.find_reference("fs3-ost143", "on")
+    group = edison.find_first_reference("fs3-ost143", "on")
     assert group == "fs3-md143"
     assert len(edison.find_references(group, "drives")) == 10
     assert edison.find_references(group, "spares") == ("fs3-box18-d80", "fs3-box18-d81")
-    assert edison.find_reference("fs3-ost143", "server") == "fs3-oss36"
-    assert edison.find_failover("fs3-ost143") == "fs3-oss35"
+    assert edison.find_first_reference("fs3-ost143", "server") == "fs3-oss36"
+    assert edison.find_failover_server("fs3-ost143") == "fs3-oss35"
     assert edison.compute_capacity("fs3-ost143") == 8 * 3 * 10**12
-    assert len(edison.list_ids("nodes")) == 5576 + 12
+    assert len(edison.list_part_ids("nodes")) == 5576 + 12
 
 
 def test_edison_has_the_published_cores_and_memory() -> None:
@@ -107,10 +107,10 @@ def test_an_8_and_1_lun_of_the_rs200_is_583_gb_or_543_gib() -> None:
 
 def test_rs200_parts_match_the_published_counts() -> None:
     x1 = system("cray-x1")
-    drives = [item.id for item in x1.items("drives") if item.id.startswith("rs1-")]
+    drives = [item.id for item in x1.list_parts("drives") if item.id.startswith("rs1-")]
     assert len(drives) == 56
-    assert {x1.find_reference(drive, "enclosure") for drive in drives} == {f"rs1-s{slot}" for slot in range(2, 6)}
-    assert x1.find_reference("rs1-a", "enclosure") == x1.find_reference("rs1-b", "enclosure") == "rs1-c1"
+    assert {x1.find_first_reference(drive, "enclosure") for drive in drives} == {f"rs1-s{slot}" for slot in range(2, 6)}
+    assert x1.find_first_reference("rs1-a", "enclosure") == x1.find_first_reference("rs1-b", "enclosure") == "rs1-c1"
 
 
 @pytest.mark.parametrize(
@@ -132,26 +132,28 @@ def test_striped_volume_sums_six_slices_on_two_subsystems() -> None:
     x1 = system("cray-x1")
     assert x1.compute_capacity("xlv0") == 6_831_611_904 * 512
     assert x1.compute_capacity("large") == 853_951_488 * 4096
-    luns = [x1.find_reference(piece, "on") for piece in x1.find_references("xlv0", "members")]
-    owners = [x1.find_reference(lun, "controller") for lun in luns if lun]
+    luns = [x1.find_first_reference(piece, "on") for piece in x1.find_references("xlv0", "members")]
+    owners = [x1.find_first_reference(lun, "controller") for lun in luns if lun]
     assert sorted({str(owner) for owner in owners}) == ["rs2-a", "rs2-b", "rs3-a", "rs3-b"]
     assert x1.compute_capacity("rs3-L06s4") == 262_144 * 512
 
 
 def test_a_lun_of_the_rs200_has_two_active_and_two_standby_paths() -> None:
     x1 = system("cray-x1")
-    paths = [item.table for item in x1.items("paths") if x1.find_reference(item.id, "to") == "rs1-L10"]
+    paths = [item.table for item in x1.list_parts("paths") if x1.find_first_reference(item.id, "to") == "rs1-L10"]
     assert sorted(cast(Path_, path).state for path in paths) == ["active", "active", "standby", "standby"]
 
 
 def test_the_routers_of_cumulus_have_the_addresses_of_the_listings() -> None:
     cumulus = system("cumulus")
-    assert len(cumulus.list_ids("routers")) == 6
-    addresses = [[address.address for address in cumulus.find_addresses(name)] for name in cumulus.list_ids("routers")]
+    assert len(cumulus.list_part_ids("routers")) == 6
+    addresses = [
+        [address.address for address in cumulus.find_addresses(name)] for name in cumulus.list_part_ids("routers")
+    ]
     assert addresses == [[f"10.100.0.{end}", f"10.10.1.{end}"] for end in range(91, 97)]
     assert [address.prefix for address in cumulus.find_addresses("router1")] == [16, 24]
-    assert [peak(cast(Router, item.table).weight) for item in cumulus.items("routers")] == [1] * 6
-    assert len([name for name in cumulus.list_ids("nodes") if name.startswith("nid")]) == 112
+    assert [peak(cast(Router, item.table).weight) for item in cumulus.list_parts("routers")] == [1] * 6
+    assert len([name for name in cumulus.list_part_ids("nodes") if name.startswith("nid")]) == 112
     assert cumulus.compute_capacity("wolf") == 8 * 10**15
 
 
@@ -169,7 +171,12 @@ def test_sonexion_1300_servers_sum_to_the_published_rate() -> None:
 
 def test_sonexion_1300_ost_fails_over_to_the_other_server() -> None:
     sonexion = system("sonexion-1300")
-    assert [sonexion.find_failover(f"ost{number}") for number in (0, 3, 4, 7)] == ["oss2", "oss2", "oss1", "oss1"]
+    assert [sonexion.find_failover_server(f"ost{number}") for number in (0, 3, 4, 7)] == [
+        "oss2",
+        "oss2",
+        "oss1",
+        "oss1",
+    ]
     assert sonexion.find_partner("oss1") is None  # only their targets say who takes over
     assert len(sonexion.find_targets("ssu1")) == 8
 
@@ -177,22 +184,26 @@ def test_sonexion_1300_ost_fails_over_to_the_other_server() -> None:
 def test_rs200_bricks_have_the_drives_of_their_layouts() -> None:
     """A layout is called RG, bricks, groups, data drives as one hexadecimal digit."""
     x1 = system("cray-x1")
-    for item in x1.items("enclosures"):
+    for item in x1.list_parts("enclosures"):
         layout = cast(Enclosure, item.table).layout
         if not layout:
             continue
-        groups = [group for group in x1.items("raid_groups") if group.id.startswith(f"{item.id}-")]
+        groups = [group for group in x1.list_parts("raid_groups") if group.id.startswith(f"{item.id}-")]
         data = sum(int(cast(RaidGroup, group.table).data or 0) for group in groups)
         assert layout == f"RG1{len(groups)}{data:X}"
         used = {drive for group in groups for drive in x1.find_references(group.id, "drives")}
         spares = {drive for group in groups for drive in x1.find_references(group.id, "spares")}
         assert len(used | spares) == 14
-        assert {x1.find_reference(drive, "enclosure") for drive in used | spares} == {item.id}
+        assert {x1.find_first_reference(drive, "enclosure") for drive in used | spares} == {item.id}
 
 
 def test_sonexion_1300_metadata_unit_matches_the_published_parts() -> None:
     sonexion = system("sonexion-1300")
-    in_box = [item for item in sonexion.items("drives") if sonexion.find_reference(item.id, "enclosure") == "mmu-box"]
+    in_box = [
+        item
+        for item in sonexion.list_parts("drives")
+        if sonexion.find_first_reference(item.id, "enclosure") == "mmu-box"
+    ]
     assert len(in_box) == 24
     assert len(sonexion.find_references("mmu-journal", "drives")) == 2
     assert sonexion.compute_capacity("mmu-journal") == 100 * 10**9
@@ -233,12 +244,12 @@ def test_the_hpcs_pools_have_the_published_table() -> None:
             len(demo.find_servers(pool)),
             len(demo.find_targets(pool)),
             demo.count_pool_clients(pool),
-            write_peak(cast(Pool, demo.item(pool).table)) / 1e9,
+            write_peak(cast(Pool, demo.get_part(pool).table)) / 1e9,
         )
-        for pool in demo.list_ids("pools")
+        for pool in demo.list_part_ids("pools")
     }
     assert table == {"FS1": (1, 2, 8, 32, 3), "FS2": (2, 4, 16, 64, 6), "FS3": (4, 8, 32, 128, 12)}
-    assert len(demo.list_ids("units")) == 7
+    assert len(demo.list_part_ids("units")) == 7
     assert len(demo.find_targets("demo", "ost")) == 56
     routers = demo.resolve()["routers"]
     storage = [

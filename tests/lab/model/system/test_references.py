@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sonde.model.system import System, make_system
-from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.dependencies import find_all_dependencies
 from sonde.model.system.description import PART_KINDS
 from sonde.model.tables.members import get_members
 
@@ -96,7 +96,7 @@ def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
         "o": set(), "g": {"d", "s", "e", "c"}, "t": {"g", "d", "s", "e", "c", "hs"},
         "f": {"b", "t", "g", "d", "s", "e", "c", "hs"}, "m": {"f", "z", "b", "t", "g", "d", "s", "e", "c", "hs"},
     }  # fmt: skip
-    assert {name: set(find_dependencies(system, name)) for name in needs} == needs
+    assert {name: set(find_all_dependencies(system, name)) for name in needs} == needs
 
 
 def test_a_network_needs_the_routers_that_join_it() -> None:
@@ -104,6 +104,6 @@ def test_a_network_needs_the_routers_that_join_it() -> None:
     system = build_system(
         networks=NETWORKS, routers=[{"id": "r", "interfaces": joined}], nodes=[{"id": "n", "interfaces": joined[:1]}]
     )
-    assert find_dependencies(system, "n") == {"a", "r", "b"}
-    assert find_dependencies(system, "a") == {"r", "b"}
-    assert find_dependencies(system, "r") == {"a", "b"}
+    assert find_all_dependencies(system, "n") == {"a", "r", "b"}
+    assert find_all_dependencies(system, "a") == {"r", "b"}
+    assert find_all_dependencies(system, "r") == {"a", "b"}

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from sonde.model.system import System, make_system
-from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.dependencies import find_all_dependencies
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.resolved_schema import build_resolved_schema
 
@@ -142,11 +142,11 @@ def test_it_follows_its_schema_and_that_refuses_what_it_does_not_know(full: dict
 
 def test_what_a_part_needs_is_found_by_any_number_of_steps(site: System) -> None:
     below = {"v", "p", "l1", "l2", "g1", "g2", "d1", "d2", "d3", "d4", "e"}
-    assert find_dependencies(site, "t") == below | {"s1"}
-    assert find_dependencies(site, "fs") == below | {"t", "u0", "u1", "s1", "s2"}
-    assert find_dependencies(site, "m") == find_dependencies(site, "fs") | {"fs"}
-    assert find_dependencies(site, "n1") == {"ib", "eth"}
-    assert find_dependencies(site, "bare") == find_dependencies(site, "e") == frozenset()
-    assert find_dependencies(site, "u1") == {"s2"}
-    assert find_dependencies(site, "q") >= {"t", "u0"}
-    assert find_dependencies(site, "t") is find_dependencies(site, "t"), "once known it is not looked for again"
+    assert find_all_dependencies(site, "t") == below | {"s1"}
+    assert find_all_dependencies(site, "fs") == below | {"t", "u0", "u1", "s1", "s2"}
+    assert find_all_dependencies(site, "m") == find_all_dependencies(site, "fs") | {"fs"}
+    assert find_all_dependencies(site, "n1") == {"ib", "eth"}
+    assert find_all_dependencies(site, "bare") == find_all_dependencies(site, "e") == frozenset()
+    assert find_all_dependencies(site, "u1") == {"s2"}
+    assert find_all_dependencies(site, "q") >= {"t", "u0"}
+    assert find_all_dependencies(site, "t") is find_all_dependencies(site, "t"), "once known it is not looked for again"

@@ -25,7 +25,7 @@ def read(folder: Path, *slices: tuple[str, str, int, int]) -> System:
 
 def test_slices_may_touch_each_other_and_the_end_of_their_disk(tmp_path: Path) -> None:
     system = read(tmp_path, ("b", "d1", 40, 60), ("a", "d1", 0, 40), ("c", "d2", 20, 30))
-    assert system.list_ids("slices") == ("b", "a", "c")
+    assert system.list_part_ids("slices") == ("b", "a", "c")
 
 
 @pytest.mark.parametrize(

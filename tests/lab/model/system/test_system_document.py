@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sonde.model.system import make_system, read_system
-from sonde.model.system.system_document import to_document
+from sonde.model.system.system_document import convert_system_to_document
 
 SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
 
@@ -40,7 +40,7 @@ WRITTEN: dict[str, Any] = {
 
 
 def test_a_document_that_is_read_and_written_is_the_same_document() -> None:
-    assert to_document(make_system(WRITTEN, "site.toml")) == WRITTEN
+    assert convert_system_to_document(make_system(WRITTEN, "site.toml")) == WRITTEN
 
 
 def test_default_members_are_omitted_and_single_names_unlisted() -> None:
@@ -48,7 +48,7 @@ def test_default_members_are_omitted_and_single_names_unlisted() -> None:
         "schema": "sonde-system/2",
         "nodes": [{"id": "n", "role": "compute", "title": "", "software": ["one"], "interfaces": []}],
     }
-    assert to_document(make_system(document, "x.toml")) == {
+    assert convert_system_to_document(make_system(document, "x.toml")) == {
         "schema": "sonde-system/2", "id": "system", "nodes": [{"id": "n", "software": "one"}],
     }  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_sources_are_written_once_per_table_or_per_number() -> None:
             {"id": "c", "memory": {"value": "1 GB", "status": "measured"}, "source": "table"},
         ],
     }
-    nodes = to_document(make_system(document, "x.toml"))["nodes"]
+    nodes = convert_system_to_document(make_system(document, "x.toml"))["nodes"]
     assert nodes == [
         {"id": "a", "memory": {"value": "1 GB", "source": "file", "status": "assumed"},
          "cores": {"value": 4, "source": "file", "status": "assumed"}},
@@ -77,7 +77,7 @@ def test_sources_are_written_once_per_table_or_per_number() -> None:
 def test_a_rate_of_one_direction_stays_one_and_two_equal_ones_are_one() -> None:
     def rate(value: Any) -> Any:
         drives = [{"id": "d", "rate": value}]
-        document = to_document(make_system({"schema": "sonde-system/2", "drives": drives}, "x"))
+        document = convert_system_to_document(make_system({"schema": "sonde-system/2", "drives": drives}, "x"))
         return document["drives"][0]["rate"]
 
     assert rate({"write": "1 GB/s"}) == {"write": "1 GB/s"}
@@ -90,6 +90,6 @@ def test_a_rate_of_one_direction_stays_one_and_two_equal_ones_are_one() -> None:
 @pytest.mark.parametrize("name", ["hpcs-demo", "cray-x1", "cumulus", "laptop-md"])
 def test_a_system_that_is_shipped_can_be_written_and_read_again(name: str) -> None:
     system = read_system(SYSTEMS / f"{name}.toml")
-    again = make_system(to_document(system), "again.toml")
+    again = make_system(convert_system_to_document(system), "again.toml")
     assert again.resolve() == system.resolve()
-    assert to_document(again) == to_document(system)
+    assert convert_system_to_document(again) == convert_system_to_document(system)

@@ -119,7 +119,12 @@ def test_who_takes_over_is_named_or_the_other_of_a_pair(site: System) -> None:
         "oss3",
     ]
     assert [site.find_partner(server) for server in ("mds1", "mds2", "idle", "n1")] == ["mds2", None, None, None]
-    assert [site.find_failover(target) for target in ("ost0", "ost7", "mdt", "lone")] == ["oss2", "oss3", "idle", None]
+    assert [site.find_failover_server(target) for target in ("ost0", "ost7", "mdt", "lone")] == [
+        "oss2",
+        "oss3",
+        "idle",
+        None,
+    ]
 
 
 def test_clients_of_a_pool_are_said_or_so_many_for_each_target(site: System) -> None:
@@ -127,12 +132,12 @@ def test_clients_of_a_pool_are_said_or_so_many_for_each_target(site: System) -> 
 
 
 def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> None:
-    item = site.item("oss3")
+    item = site.get_part("oss3")
     assert isinstance(item, PartItem)
     assert (item.kind, item.id, item.position, item.total, item.table.id) == ("servers", "oss3", 2, 4, "oss[1-4]")
-    assert [item.id for item in site.items("file_systems")] == ["fs", "other", "none"]
-    assert (site.list_ids("mounts"), site.list_ids("luns")) == (("m",), ())
-    assert (site.find_reference("ost4", "server"), site.find_reference("lone", "server")) == ("oss3", None)
+    assert [item.id for item in site.list_parts("file_systems")] == ["fs", "other", "none"]
+    assert (site.list_part_ids("mounts"), site.list_part_ids("luns")) == (("m",), ())
+    assert (site.find_first_reference("ost4", "server"), site.find_first_reference("lone", "server")) == ("oss3", None)
     assert site.find_references("ssu2", "servers") == ("oss3", "oss4")
     assert site.find_references("m", "on") == ("n1", "n2")
     assert site.resolve_names("oss") == ("oss1", "oss2", "oss3", "oss4")
@@ -144,9 +149,9 @@ def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> N
 
 def test_a_part_that_is_not_there_is_refused_with_the_nearest(site: System) -> None:
     with pytest.raises(SystemFileError, match=r'^The system has no part "idel"\. Did you mean "idle"\?$'):
-        site.item("idel")
+        site.get_part("idel")
     with pytest.raises(SystemFileError, match=r'^The system has no part "zzz"\.$'):
-        site.item("zzz")
+        site.get_part("zzz")
     missing = r"^names oss\[5-6\] of oss\[3-6\], which nothing in the system has as its id or group\."
     with pytest.raises(SystemFileError, match=missing):
         site.resolve_names("oss[3-6]")

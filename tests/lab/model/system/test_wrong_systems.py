@@ -300,7 +300,7 @@ def sentence(text: str, folder: Path) -> str:
 
 def test_the_file_without_a_slip_is_right(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(RIGHT, encoding="utf-8")
-    assert len(read_system(tmp_path / "site.toml").list_ids("drives")) == 24
+    assert len(read_system(tmp_path / "site.toml").list_part_ids("drives")) == 24
 
 
 def test_there_are_enough_kinds_of_slips() -> None:

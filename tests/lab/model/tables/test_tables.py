@@ -13,24 +13,24 @@ from jsonschema import Draft202012Validator
 from sonde.model.errors import EventError, SystemFileError
 from sonde.model.tables.json_schema import SCHEMA_DRAFT, build_definitions, build_file_schema, build_table_schema
 from sonde.model.tables.members import (
-    choice,
-    choices,
-    flag,
-    get_default,
+    declare_choice,
+    declare_choices,
+    declare_flag,
+    declare_parameters,
+    declare_plain_number,
+    declare_quantity,
+    declare_raw_value,
+    declare_references,
+    declare_settings,
+    declare_table,
+    declare_tables,
+    declare_text,
+    declare_texts,
+    get_default_of_member,
     get_members,
-    ids,
     list_required_members,
-    parameters,
-    plain_number,
-    quantity,
-    raw,
-    settings,
-    table,
-    tables,
-    text,
-    texts,
 )
-from sonde.model.tables.members import rates as rates_member
+from sonde.model.tables.members import declare_rates as rates_member
 from sonde.model.tables.quantity import BASE_UNITS, PARSERS, Quantity, Rates
 from sonde.model.tables.table_reader import ReadContext, read_member, read_table
 
@@ -42,10 +42,10 @@ class Inner:
     Whose second paragraph is for us only.
     """
 
-    id: str = text("its name")
-    source: str = text("who says so")
-    status: str = choice("how sure", ("measured", "assumed"))
-    size: Quantity | None = quantity("size", "how large", required=True)
+    id: str = declare_text("its name")
+    source: str = declare_text("who says so")
+    status: str = declare_choice("how sure", ("measured", "assumed"))
+    size: Quantity | None = declare_quantity("size", "how large", required=True)
 
 
 def odd(value: object) -> str | None:
@@ -58,23 +58,23 @@ class Outer:
     """A member
     of every kind."""
 
-    id: str = text("what it is called", required=True, pattern="[a-z]+")
-    labels: tuple[str, ...] = texts("some words")
-    yes: bool | None = flag("whether")
-    color: str = choice("one of them", ("red", "green"), default="red")
-    some: tuple[str, ...] = choices("some of them", ("red", "green"))
-    size: Quantity | None = quantity("size", "how large")
-    count: Quantity | None = quantity("count", "how many", least=2)
-    limit: float | None = plain_number("duration", "how long", default=1.5)
-    number: int | None = plain_number("count", "a plain count", least=1)
-    anything: Any = raw("seven", {"const": 7}, odd)
+    id: str = declare_text("what it is called", required=True, pattern="[a-z]+")
+    labels: tuple[str, ...] = declare_texts("some words")
+    yes: bool | None = declare_flag("whether")
+    color: str = declare_choice("one of them", ("red", "green"), default="red")
+    some: tuple[str, ...] = declare_choices("some of them", ("red", "green"))
+    size: Quantity | None = declare_quantity("size", "how large")
+    count: Quantity | None = declare_quantity("count", "how many", least_value=2)
+    limit: float | None = declare_plain_number("duration", "how long", default=1.5)
+    number: int | None = declare_plain_number("count", "a plain count", least_value=1)
+    anything: Any = declare_raw_value("seven", {"const": 7}, odd)
     rate: Rates | None = rates_member("how fast")
-    parts: tuple[str, ...] = ids("what it is made of", "drives", "luns", allows_several=True)
-    home: tuple[str, ...] = ids("where it is", required=True)
-    inner: Inner | None = table("one more", Inner)
-    inners: tuple[Inner, ...] = tables("several more", Inner)
-    tuning: Mapping[str, Any] | None = settings("what others define")
-    model: Mapping[str, Quantity] | None = parameters("numbers by name", {"seek": ("duration", "time to move")})
+    parts: tuple[str, ...] = declare_references("what it is made of", "drives", "luns", allows_several=True)
+    home: tuple[str, ...] = declare_references("where it is", required=True)
+    inner: Inner | None = declare_table("one more", Inner)
+    inners: tuple[Inner, ...] = declare_tables("several more", Inner)
+    tuning: Mapping[str, Any] | None = declare_settings("what others define")
+    model: Mapping[str, Quantity] | None = declare_parameters("numbers by name", {"seek": ("duration", "time to move")})
     told_elsewhere: int = 5
 
 
@@ -214,7 +214,7 @@ def test_what_is_no_table_or_lacks_a_member_is_said_of_the_file() -> None:
         read_table(Outer, [], context)
     with pytest.raises(SystemFileError, match=r'^file\.toml: lacks "id": what it is called\.$'):
         read_table(Outer, {"home": "h"}, context)
-    inside = context.enter("here").enter("there")
+    inside = context.make_nested_context("here").make_nested_context("there")
     assert str(inside.make_error("is odd.")) == "file.toml: here.there is odd."
     assert str(inside.wrap_error(EventError("odd."))) == "file.toml: here.there: odd."
     assert isinstance(inside.make_error("x"), SystemFileError)
@@ -224,8 +224,13 @@ def test_what_is_no_table_or_lacks_a_member_is_said_of_the_file() -> None:
 def test_declaration_lists_required_members_and_defaults() -> None:
     assert list_required_members(Outer) == ("id", "home")
     assert list(get_members(Outer))[-1] == "model", "what is declared in another way is no member"
-    assert get_default(Outer, "id") is None
-    assert [get_default(Outer, name) for name in ("labels", "color", "limit", "size")] == [(), "red", 1.5, None]
+    assert get_default_of_member(Outer, "id") is None
+    assert [get_default_of_member(Outer, name) for name in ("labels", "color", "limit", "size")] == [
+        (),
+        "red",
+        1.5,
+        None,
+    ]
     parts, home, count = (get_members(Outer)[name] for name in ("parts", "home", "count"))
     assert (parts.target_kinds, parts.allows_several, parts.is_shared, parts.required) == (
         ("drives", "luns"),
@@ -235,7 +240,7 @@ def test_declaration_lists_required_members_and_defaults() -> None:
     )
     assert (home.target_kinds, home.allows_several, home.is_shared, home.required) == ((), False, False, True)
     assert (count.kind, count.least, count.is_plain, count.pattern, count.choices) == ("count", 2, False, "", ())
-    shared = ids("all of them", shared=True).metadata["member"]
+    shared = declare_references("all of them", is_shared=True).metadata["member"]
     assert (shared.allows_several, shared.is_shared) == (True, True)
 
 
@@ -306,7 +311,7 @@ def test_a_schema_holds_the_definitions_that_it_uses_and_no_others() -> None:
     class Plain:
         """Of words only."""
 
-        word: str = text("a word")
+        word: str = declare_text("a word")
 
     assert "$defs" not in build_file_schema(Plain, "Plain")
     assert "required" not in build_file_schema(Plain, "Plain")

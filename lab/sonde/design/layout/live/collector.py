@@ -64,8 +64,10 @@ part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_
 def make_collector() -> str:
     """The text of the script."""
     script = ShellScript()
-    script.comment("Prints what sonde layout check reads of this machine. It reads only; run it as root to see all.")
-    script.comment("sh collect.sh > host.txt, then elsewhere: sonde layout check --from host.txt")
-    script.literal("set -u")
-    script.literal(_BODY)
+    script.add_comment(
+        "Prints what sonde layout check reads of this machine. It reads only; run it as root to see all."
+    )
+    script.add_comment("sh collect.sh > host.txt, then elsewhere: sonde layout check --from host.txt")
+    script.add_literal_lines("set -u")
+    script.add_literal_lines(_BODY)
     return str(script)

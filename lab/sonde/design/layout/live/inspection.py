@@ -16,7 +16,7 @@ from sonde.design.layout.live.superblocks import query_xfs_geometry, read_superb
 from sonde.design.layout.live.sysfs_disks import SYS, read_blocks
 from sonde.design.layout.live.zpool_output import read_zpool
 from sonde.model.errors import MachineError, UserError
-from sonde.model.mounts import find_mount
+from sonde.model.mounts import find_mount_of_path
 
 _TIMEOUT_S = 20
 _KNOWN = ("xfs", "ext2", "ext3", "ext4")
@@ -30,7 +30,7 @@ def inspect_storage(location: str) -> ObservedStorage:
         raise UserError(f"{location} cannot be looked at: {reason.strerror}; name a mount point or a device.") from None
     if stat.S_ISBLK(kind):
         return _inspect_device(location)
-    mount = find_mount(location)
+    mount = find_mount_of_path(location)
     if mount is None:
         raise MachineError(f"{location} is on no mount that /proc/self/mountinfo names.")
     storage = ObservedStorage()

@@ -36,7 +36,7 @@ def _mounted_with_other_stripe(server: DrawnServer, random: Random) -> str:
 
 
 def _ext4_other_stripe(server: DrawnServer, random: Random) -> str:
-    width = server.plan.width // server.plan.block
+    width = server.plan.width // server.plan.block_bytes
     server.replace_text("findmnt", f"stripe={width}", f"stripe={width + random.randint(1, 9)}")
     return "/scratch"
 

@@ -12,7 +12,7 @@ from typing import Any
 from fabric_builders import build_fabric
 from planted_route_faults import CONFS, DEFAULT_SYSCTLS
 
-from sonde.design.routes.check import check_host
+from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.host_tables import HostTables
@@ -86,8 +86,8 @@ class DrawnHost:
         tables = HostTables()
         for origin, text in self.outputs.items():
             if text:
-                tables = tables.merge(parse_host_tables(text, origin))
-        return check_host(self.fabrics, self.name, tables)
+                tables = tables.merge_tables(parse_host_tables(text, origin))
+        return check_host_routes(self.fabrics, self.name, tables)
 
 
 def draw_host(random: Random, kind: str) -> DrawnHost:

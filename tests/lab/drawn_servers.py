@@ -14,7 +14,7 @@ from sonde.design.layout.faults import LayoutCheck
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage, merge_observations
-from sonde.design.layout.live.saved_output import read_output
+from sonde.design.layout.live.saved_output import read_saved_output
 from sonde.design.layout.plan import plan_layout
 from sonde.model.system import make_system
 
@@ -51,7 +51,7 @@ class DrawnServer:
         """Checks the outputs, joined as `layout check --from --plan` joins them."""
         storage = ObservedStorage()
         for origin, text in self.outputs.items():
-            storage = merge_observations(storage, read_output(text, origin))
+            storage = merge_observations(storage, read_saved_output(text, origin))
         return check_layout(join_observations(storage), self.plan, mount_points=["/scratch"])
 
 
@@ -73,7 +73,7 @@ def draw_server(random: Random) -> DrawnServer:
         "file_systems": [{"id": "scratch", "kind": kind, "device": "md0", "purpose": "scratch"}],
         "mounts": [{"id": "scratch-mount", "file_system": "scratch", "path": "/scratch", "on": "host"}],
     }  # fmt: skip
-    plan = plan_layout(make_system(document, "drawn")).of("scratch")
+    plan = plan_layout(make_system(document, "drawn")).get_layout("scratch")
     names = [f"sd{first}{second}" for first in "bc" for second in "abcdefghijklmnopqrstuvwxyz"]
     drives = sorted(random.sample(names, count + 1))
     spare = drives.pop(random.randrange(len(drives)))
@@ -136,15 +136,15 @@ Consistency Policy : bitmap
 def _print_xfs(plan: FileSystemLayout) -> str:
     assert plan.groups is not None
     assert plan.log_size is not None
-    unit, width = plan.unit // plan.block, plan.width // plan.block
+    unit, width = plan.unit // plan.block_bytes, plan.width // plan.block_bytes
     return f"""meta-data=/dev/md0               isize=512    agcount={plan.groups.count}, agsize={plan.groups.size} blks
          =                       sectsz=4096  attr=2, projid32bit=1
          =                       crc=1        finobt=1, sparse=1, rmapbt=0
          =                       reflink=1    bigtime=1 inobtcount=1
-data     =                       bsize={plan.block}   blocks={plan.groups.blocks}, imaxpct=1
+data     =                       bsize={plan.block_bytes}   blocks={plan.groups.blocks}, imaxpct=1
          =                       sunit={unit}     swidth={width} blks
-naming   =version 2              bsize={plan.block}   ascii-ci=0, ftype=1
-log      =internal log           bsize={plan.block}   blocks={plan.log_size // plan.block}, version=2
+naming   =version 2              bsize={plan.block_bytes}   ascii-ci=0, ftype=1
+log      =internal log           bsize={plan.block_bytes}   blocks={plan.log_size // plan.block_bytes}, version=2
          =                       sectsz=4096  sunit=1 blks, lazy-count=1
 realtime =none                   extsz=4096   blocks=0, rtextents=0
 """
@@ -158,11 +158,11 @@ Filesystem magic number:  0xEF53
 Filesystem features:      has_journal ext_attr extent 64bit flex_bg
 Filesystem state:         clean
 Errors behavior:          Continue
-Block count:              {(plan.capacity or 0) // plan.block}
-Block size:               {plan.block}
+Block count:              {(plan.capacity or 0) // plan.block_bytes}
+Block size:               {plan.block_bytes}
 Blocks per group:         32768
-RAID stride:              {plan.unit // plan.block}
-RAID stripe width:        {plan.width // plan.block}
+RAID stride:              {plan.unit // plan.block_bytes}
+RAID stripe width:        {plan.width // plan.block_bytes}
 Total journal size:       {(plan.log_size or 0) // 2**20}M
 """
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from sonde.design.checked_items import split_results
-from sonde.design.routes.check_directions import check_directions
+from sonde.design.checked_items import split_faults_and_comparisons
+from sonde.design.routes.check_directions import check_both_directions
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
@@ -66,4 +66,4 @@ def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str 
 
 def find_direction_faults(fabric: Fabric, near: HostTables, far: HostTables) -> list[RouteFault]:
     """The faults of both directions together, without the comparisons."""
-    return list(split_results(check_directions(fabric, near, far))[0])
+    return list(split_faults_and_comparisons(check_both_directions(fabric, near, far))[0])

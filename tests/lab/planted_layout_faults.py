@@ -10,7 +10,7 @@ from sonde.design.layout.check import check_layout
 from sonde.design.layout.faults import LayoutCheck
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage, merge_observations
-from sonde.design.layout.live.saved_output import read_output
+from sonde.design.layout.live.saved_output import read_saved_output
 
 Outputs = dict[str, str]
 Edit = Callable[[Outputs], None]
@@ -198,7 +198,7 @@ def check_outputs(outputs: Mapping[str, str]) -> LayoutCheck:
     """Checks the outputs of a server, joined as `layout check --from` joins them."""
     storage = ObservedStorage()
     for origin, text in outputs.items():
-        storage = merge_observations(storage, read_output(text, origin))
+        storage = merge_observations(storage, read_saved_output(text, origin))
     return check_layout(join_observations(storage))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fabric_builders import build_fabric
 
-from sonde.design.routes.check import check_host
+from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.host_tables import HostTables
@@ -97,8 +97,8 @@ def check_outputs(outputs: Mapping[str, str], name: str = "clients") -> RouteChe
     tables = HostTables()
     for origin, text in outputs.items():
         if text:
-            tables = tables.merge(parse_host_tables(text, origin))
-    return check_host([build_planted_fabric()], name, tables)
+            tables = tables.merge_tables(parse_host_tables(text, origin))
+    return check_host_routes([build_planted_fabric()], name, tables)
 
 
 def change(output: str, old: str, new: str) -> Edit:

@@ -308,14 +308,14 @@ def verify_command(
             machine, plan_layout(machine), name, [file_system.location for file_system in storage.file_systems]
         )
     geometry = stripe_measurement.choose_stripe_geometry(storage, planned, given_stripe, parity)
-    document = stripe_measurement.make_plan_document(
-        directory, geometry, parse_bytes(volume) if volume is not None else None, repeats, direct=not buffered
+    document = stripe_measurement.make_stripe_plan_document(
+        directory, geometry, parse_bytes(volume) if volume is not None else None, repeats, uses_direct_io=not buffered
     )
     record = _measure_plan(Plan.from_document(document, "layout verify"), archive, as_json)
-    rates, simulated_rates = stripe_measurement.read_case_rates(record), None
+    rates, simulated_rates = stripe_measurement.read_rates_by_case(record), None
     if simulated is not None:
-        simulated_rates = stripe_measurement.read_case_rates(_read_record_of(archive, simulated))
-    assessment = stripe_measurement.evaluate_measurement(rates, geometry, planned, simulated_rates)
+        simulated_rates = stripe_measurement.read_rates_by_case(_read_record_of(archive, simulated))
+    assessment = stripe_measurement.evaluate_stripe_measurement(rates, geometry, planned, simulated_rates)
     if as_json:
         print_json({"stripe": asdict(geometry), **asdict(assessment), "holds": assessment.holds})
     else:
@@ -365,7 +365,7 @@ def _find_planned_layout(
         name = candidates[0]
     if name not in names:
         raise UserError(f'{system.id} lays out no file system "{name}".{suggest_close_name(name, names)}')
-    return plan.of(name)
+    return plan.get_layout(name)
 
 
 def _list_mount_points(system: System, file_system: str) -> list[str]:

@@ -13,9 +13,9 @@ from sonde.cli.options import OutputFile, VerbGroup, add_json_option
 from sonde.cli.route_live import latency_command, watch_command
 from sonde.cli.route_output import print_paths, print_verified, report_check
 from sonde.cli.run_selection import open_progress_bar
-from sonde.design.checked_items import CheckedItem, choose_exit_code, split_results
-from sonde.design.routes.check import check_host
-from sonde.design.routes.check_directions import check_directions
+from sonde.design.checked_items import CheckedItem, choose_exit_code, split_faults_and_comparisons
+from sonde.design.routes.check import check_host_routes
+from sonde.design.routes.check_directions import check_both_directions
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
@@ -171,7 +171,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     fabrics = find_fabrics(machine)
     if not files:
         tables = _read_this_host(fabrics)
-    verdict = check_host(fabrics, name, tables)
+    verdict = check_host_routes(fabrics, name, tables)
     unknown, both_sides = list(verdict.unknown), list[RouteFault | CheckedItem]()
     if other_files:
         from sonde.design.routes.table_reader import read_host_tables
@@ -180,10 +180,10 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
         for view in find_host_views(fabrics, name):
             is_near = view.own_side is view.fabric.near
             sides = (tables, other_tables) if is_near else (other_tables, tables)
-            both_sides += check_directions(view.fabric, *sides)
+            both_sides += check_both_directions(view.fabric, *sides)
     else:
         unknown.append("the other side, so whether replies return the same way")
-    faults, comparisons = split_results((*verdict.faults, *verdict.comparisons, *both_sides))
+    faults, comparisons = split_faults_and_comparisons((*verdict.faults, *verdict.comparisons, *both_sides))
     report_check(name, faults, comparisons, unknown, as_json)
     return choose_exit_code(len(faults), comparisons)
 
@@ -191,7 +191,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
 def _check_lnet(machine: System, name: str, tables: HostTables, as_json: bool) -> int:
     from sonde.design.routes.check_lnet import check_lnet_routes
 
-    faults, comparisons = split_results(check_lnet_routes(machine, name, tables.lnet_routes or ()))
+    faults, comparisons = split_faults_and_comparisons(check_lnet_routes(machine, name, tables.lnet_routes or ()))
     report_check(name, faults, comparisons, ["settings and states of the other hosts"], as_json)
     return choose_exit_code(len(faults), comparisons)
 
@@ -201,7 +201,7 @@ def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:
 
     tables = HostTables()
     for version in sorted({fabric.version for fabric in fabrics}):
-        tables = tables.merge(read_this_host(version))
+        tables = tables.merge_tables(read_this_host(version))
     return tables
 
 
@@ -252,7 +252,9 @@ def simulate_command(
         far = [address for item in fabric.far.classes for address in item.addresses]
         layer = 4 if policy == "1" else 3
         with open_progress_bar("routers lost in turn") as step:
-            traffic = simulate_flows(fabric, near, far, connections=connections, layer=layer, seed=seed, step=step)
+            traffic = simulate_flows(
+                fabric, near, far, connections_per_pair=connections, hash_layer=layer, seed=seed, on_progress=step
+            )
         shares = traffic.all_up.shares
         compared = compare_mounts(machine, fabric, shares, clients=len(near), tasks=tasks)
         predictions.append((fabric, traffic, compared))
@@ -268,7 +270,7 @@ def simulate_command(
     for fabric, traffic, compared in predictions:
         console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
         console.print(f"all routers: {describe_flow_result(traffic.all_up)}", soft_wrap=True, highlight=False)
-        for route, outcome in zip(fabric.active, traffic.one_lost, strict=False):
+        for route, outcome in zip(fabric.active_routers, traffic.one_lost, strict=False):
             console.print(f"without {route.name}: {describe_flow_result(outcome)}", soft_wrap=True, highlight=False)
         if not traffic.one_lost:
             console.print("There is no other router: when this one is lost, nothing reaches the other side.")
@@ -302,7 +304,7 @@ def verify_command(system: str, flows: int, losses: int, seed: int, policy: str,
       sonde route verify cumulus
       sonde route verify cumulus --losses 20
     """
-    from sonde.design.routes.verify import verify_plan
+    from sonde.design.routes.verify import verify_route_plan
 
     source = find_system_file(system)
     outcomes = []
@@ -310,12 +312,21 @@ def verify_command(system: str, flows: int, losses: int, seed: int, policy: str,
         with open_progress_bar("routers that die") as step:
             file = str(Path(source).resolve())
             layer = 4 if policy == "1" else 3
-            result = verify_plan(
-                fabric, file, flows=flows, losses=losses, seed=seed, watched=watched, layer=layer, step=step
+            result = verify_route_plan(
+                fabric,
+                file,
+                flow_count=flows,
+                loss_count=losses,
+                seed=seed,
+                with_health_check=watched,
+                hash_layer=layer,
+                on_progress=step,
             )
         outcomes.append((fabric, result))
     if as_json:
-        print_json([{"fabric": fabric.name, "holds": result.holds, **asdict(result)} for fabric, result in outcomes])
+        print_json(
+            [{"fabric": fabric.name, "holds": result.is_as_planned, **asdict(result)} for fabric, result in outcomes]
+        )
     for fabric, result in outcomes if not as_json else ():
         print_verified(fabric, result)
-    return 0 if all(result.holds for _, result in outcomes) else EXIT_FAILED
+    return 0 if all(result.is_as_planned for _, result in outcomes) else EXIT_FAILED

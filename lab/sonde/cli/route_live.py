@@ -12,7 +12,7 @@ import click
 
 from sonde.cli.options import add_json_option
 from sonde.cli.run_selection import open_progress_bar
-from sonde.design.routes.fabric import find_fabrics, is_covered
+from sonde.design.routes.fabric import find_fabrics, is_address_in_ranges
 from sonde.design.routes.health import HealthCheckTiming, WatchedRoutes
 from sonde.design.routes.host_view import HostView, find_host_views
 from sonde.design.routes.plan import plan_routes
@@ -132,7 +132,7 @@ def latency_command(
         networks = ", ".join(item.other_side.network for item in (view, *other_views))
         raise UserError(f"{name} has routes to {networks}; say which to measure with --to.")
     far_hosts = _list_far_hosts(view)
-    if host is not None and not is_covered(view.other_side.ranges, str(parse_address(host))):
+    if host is not None and not is_address_in_ranges(view.other_side.ranges, str(parse_address(host))):
         raise UserError(f"{host} is not in {view.other_side.network} ({', '.join(view.other_side.ranges)}).")
     watched = _make_watched_routes(view, [str(parse_address(host))] if host is not None else far_hosts[:1])
     routers = [route.name for route in view.fabric.routers]

@@ -13,7 +13,7 @@ from sonde.design.routes.mount_throughput import OperationComparison
 from sonde.design.routes.route_text import (
     describe_fabric,
     describe_leading_mounts,
-    describe_unknown,
+    describe_unknown_parameters,
     group_faults,
     make_comparison_rows,
 )
@@ -61,7 +61,7 @@ def print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
     for row in make_comparison_rows(compared):
         table.add_row(*row)
     console.print(table)
-    for sentence in (*describe_leading_mounts(compared[:2]), striped, describe_unknown(compared)):
+    for sentence in (*describe_leading_mounts(compared[:2]), striped, describe_unknown_parameters(compared)):
         if sentence:
             console.print(sentence, soft_wrap=True, highlight=False)
 
@@ -77,7 +77,7 @@ def print_verified(fabric: Fabric, result: VerificationResult) -> None:
     ):
         table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * counted_share:.1f} %")
     console.print(table)
-    holds = "as predicted" if result.spread.holds else "not as predicted"
+    holds = "as predicted" if result.spread.is_as_predicted else "not as predicted"
     console.print(f"{format_count_with_noun(result.flows, 'flow')}: spread {holds}.", soft_wrap=True)
     for loss in result.losses:
         limit_text = "" if loss.stall_s <= result.limit_s else f", longer than {result.limit_s:.2g} s"

@@ -21,11 +21,13 @@ class CheckedItem:
     location: str
 
 
-def split_results(results: Iterable[Fault | CheckedItem]) -> tuple[tuple[Fault, ...], tuple[CheckedItem, ...]]:
+def split_faults_and_comparisons(
+    rule_results: Iterable[Fault | CheckedItem],
+) -> tuple[tuple[Fault, ...], tuple[CheckedItem, ...]]:
     """The faults and the comparisons among the results of rules, each once, in order."""
     faults: dict[Fault, None] = {}
     comparisons: dict[CheckedItem, None] = {}
-    for result in results:
+    for result in rule_results:
         if isinstance(result, CheckedItem):
             comparisons[result] = None
         else:

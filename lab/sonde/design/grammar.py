@@ -31,42 +31,44 @@ class Form:
     meaning: str
 
 
-def _make_form(pattern: str, meaning: str) -> Form:
-    return Form(re.compile(pattern, re.ASCII), meaning)
+def _make_name_form(pattern: str, description: str) -> Form:
+    return Form(re.compile(pattern, re.ASCII), description)
 
 
-IDENTIFIER = _make_form(
+IDENTIFIER = _make_name_form(
     rf"[A-Za-z0-9](?:[A-Za-z0-9_.+-]|{_RANGE})*",
     "letters, digits and _ . + - after a letter or digit, with ranges like [01-36]",
 )
-GROUP = _make_form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "letters, digits and _ . + - after a letter or digit")
-DEVICE = _make_form(
+GROUP = _make_name_form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "letters, digits and _ . + - after a letter or digit")
+DEVICE = _make_name_form(
     rf"(?!.*/\.\.?(?:/|$))/?[A-Za-z0-9](?:[A-Za-z0-9_.:+@=/-]|{_RANGE})*",
     "a path like /dev/disk/by-path/pci-0000:3b:00.0-nvme-1 or a name, of letters, digits and _ . : + @ = / -, with"
     " ranges like [0-19]",
 )
-INTERFACE = _make_form(
+INTERFACE = _make_name_form(
     r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", "the name of a network interface: up to 15 letters, digits and _ . -"
 )
-ADDRESSES = _make_form(r"[0-9A-Fa-f.:,\[\] -]+", "IPv4 or IPv6 addresses without a zone, like 10.100.0.[91-96]")
-RANGES = _make_form(
+ADDRESSES = _make_name_form(r"[0-9A-Fa-f.:,\[\] -]+", "IPv4 or IPv6 addresses without a zone, like 10.100.0.[91-96]")
+RANGES = _make_name_form(
     r"[0-9A-Fa-f.:]+(?:/[0-9]+)?", "an address range without a zone, like 10.100.0.0/16 or fd00:100::/64"
 )
-NIDS = _make_form(rf"(?:[0-9A-Fa-f.:]|{_RANGE})+@[a-z][a-z0-9]*", "LNet ids like 10.151.1.[1-24]@o2ib or [0-5575]@gni")
-PATH = _make_form(
+NIDS = _make_name_form(
+    rf"(?:[0-9A-Fa-f.:]|{_RANGE})+@[a-z][a-z0-9]*", "LNet ids like 10.151.1.[1-24]@o2ib or [0-5575]@gni"
+)
+PATH = _make_name_form(
     r"(?!.*/\.\.?(?:/|$))/[A-Za-z0-9_.:+@=/-]*", "an absolute path of letters, digits and _ . : + @ = / -, without .."
 )
-SETTING = _make_form(
+SETTING = _make_name_form(
     r"(?:CONFIG_[A-Z0-9_]+|(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+)", "a sysctl like net.core.rmem_max, or CONFIG_NAME"
 )
-VALUE = _make_form(
+VALUE = _make_name_form(
     r"[A-Za-z0-9_.:,+/-]+(?:[ \t]+[A-Za-z0-9_.:,+/-]+)*", "numbers or words of letters, digits and _ . : , + / -"
 )
-POOL = _make_form(
+POOL = _make_name_form(
     r"(?!(?:mirror|raidz|draid|spare|log|cache|special|dedup)\b)[A-Za-z][A-Za-z0-9_.-]*",
     "the name of a ZFS pool: letters, digits and _ . - after a letter, and not a word of zpool such as mirror or log",
 )
-LUSTRE = _make_form(
+LUSTRE = _make_name_form(
     r"[A-Za-z0-9][A-Za-z0-9_-]*", "the name of a Lustre file system: letters, digits and _ - after a letter or digit"
 )
 
@@ -87,22 +89,22 @@ _SETTINGS = ("net.", "kernel.", "vm.", "CONFIG_")
 def check_names(system: System) -> None:
     """Raises SystemFileError for the first name that scripts cannot be made from: file, member, value, allowed form."""
     if not GROUP.pattern.fullmatch(system.id):
-        raise SystemFileError(f"{system.files[0]}: {_make_complaint('id', system.id, GROUP)}")
+        raise SystemFileError(f"{system.files[0]}: {_describe_malformed_name('id', system.id, GROUP)}")
     for source in system.index.sources:
-        for member, value, form in _iterate_names(source):
+        for member, value, form in _iterate_names_of_table(source):
             if value and not form.pattern.fullmatch(value):
                 raise SystemFileError(
-                    f"{source.origin}: {source.kind}.{source.table.id}.{_make_complaint(member, value, form)}"
+                    f"{source.origin}: {source.kind}.{source.table.id}.{_describe_malformed_name(member, value, form)}"
                 )
 
 
-def _make_complaint(member: str, value: str, form: Form) -> str:
-    return f'{escape_line(member)} is "{escape_line(value, _LONGEST_SHOWN)}"; allowed is {form.meaning}.'
+def _describe_malformed_name(member_name: str, name_text: str, form: Form) -> str:
+    return f'{escape_line(member_name)} is "{escape_line(name_text, _LONGEST_SHOWN)}"; allowed is {form.meaning}.'
 
 
-def _iterate_names(source: PartSource) -> Iterator[tuple[str, str, Form]]:
+def _iterate_names_of_table(part_source: PartSource) -> Iterator[tuple[str, str, Form]]:
     """Member, value and form of every name of a table."""
-    table = source.table
+    table = part_source.table
     for (kind, member), form in _FORMS.items():
         if isinstance(table, kind):
             for value in _list_texts(getattr(table, member)):
@@ -124,5 +126,5 @@ def _iterate_interface_names(interface: Interface) -> Iterator[tuple[str, str, F
             yield f"interfaces.{member}", value, form
 
 
-def _list_texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
+def _list_texts(text_or_texts: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (text_or_texts,) if isinstance(text_or_texts, str) else text_or_texts

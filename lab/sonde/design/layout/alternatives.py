@@ -47,18 +47,18 @@ class AlternativeResult:
     at_risk: float
 
 
-def parse_alternative(text: str) -> Alternative:
+def parse_alternative(alternative_text: str) -> Alternative:
     """Parses a geometry followed by the members of each volume: "8+1", "4x2", "*12", "*6,6", "8+1*6,6". Raises
     UserError."""
-    match = re.fullmatch(r"\s*([0-9]+[+x][0-9]+)?\s*(?:\*\s*([0-9]+(?:\s*,\s*[0-9]+)*))?\s*", text)
-    if match is None or not text.strip():
+    match = re.fullmatch(r"\s*([0-9]+[+x][0-9]+)?\s*(?:\*\s*([0-9]+(?:\s*,\s*[0-9]+)*))?\s*", alternative_text)
+    if match is None or not alternative_text.strip():
         raise UserError(
-            f'"{text}" is no alternative; write a geometry, members of each volume, or both: 8+1, *12, *6,6, 4+1*6.'
+            f'"{alternative_text}" is no alternative; write a geometry, members of each volume, or both: 8+1, *12, *6,6, 4+1*6.'
         )
     widths = tuple(int(width) for width in match[2].split(",")) if match[2] else ()
     if 0 in widths:
-        raise UserError(f'"{text}" has a volume without members; write how many each has, like *6,6.')
-    return Alternative(text.strip(), parse_geometry(match[1]) if match[1] else None, widths)
+        raise UserError(f'"{alternative_text}" has a volume without members; write how many each has, like *6,6.')
+    return Alternative(alternative_text.strip(), parse_geometry(match[1]) if match[1] else None, widths)
 
 
 def compare_alternatives(
@@ -97,12 +97,12 @@ def _evaluate_alternative(
         position += width
     intact = estimate_bandwidth(system, "", volumes)
     first = members[0].device
-    drive = next((device.id for device in first.walk() if device.kind == "drives"), "")
+    drive = next((device.id for device in first.iterate_top_down() if device.kind == "drives"), "")
     less = estimate_bandwidth(system, "", volumes, [drive]) if drive else intact
-    geometry = first.geometry
+    geometry = first.raid_geometry
     return AlternativeResult(
         name=alternative.text, members=len(members),
-        drives=sum(device.kind == "drives" for each in members for device in each.device.walk()),
+        drives=sum(device.kind == "drives" for each in members for device in each.device.iterate_top_down()),
         capacity=sum(volume.capacity or 0 for volume in volumes), read=intact.read, write=intact.write,
         limit=intact.limits["write"] or intact.limits["read"],
         single_write=estimate_bandwidth(system, "", volumes[:1]).write,
@@ -111,14 +111,16 @@ def _evaluate_alternative(
     )  # fmt: skip
 
 
-def _find_fewest_members(system: System, requirement: LayoutRequirement, option: list[Candidate]) -> list[Candidate]:
+def _find_fewest_members(
+    system: System, requirement: LayoutRequirement, candidates: list[Candidate]
+) -> list[Candidate]:
     """The fewest members that meet the requirement; empty when all of them do not."""
-    for number in range(1, len(option) + 1):
-        device = join_members(option[:number])
+    for number in range(1, len(candidates) + 1):
+        device = join_members(candidates[:number])
         rates = estimate_bandwidth(system, "", [device])
         requirements = ((requirement.read, rates.read), (requirement.write, rates.write))
         if (device.capacity or 0) >= (requirement.capacity or 0) and all(
             want is None or offered is None or offered >= want for want, offered in requirements
         ):
-            return option[:number]
+            return candidates[:number]
     return []

@@ -68,11 +68,11 @@ def split_rate_by_direction(rate: Rates | None) -> dict[str, float | None]:
     }
 
 
-class _LoadAccumulator:
+class _PartLoads:
     """Sums up the load of every part."""
 
-    def __init__(self, system: System, without: frozenset[str]) -> None:
-        self.system, self.without = system, without
+    def __init__(self, system: System, failed_parts: frozenset[str]) -> None:
+        self.system, self.without = system, failed_parts
         self.loads: dict[tuple[str, str], _Load] = {}
         self.lost = ""
         self._links_by_far_end: dict[str, list[PartItem]] = {}
@@ -84,43 +84,45 @@ class _LoadAccumulator:
             for end in system.find_references(item.id, "to"):
                 self._paths_by_end.setdefault(end, []).append(item)
 
-    def add_load(self, part: str, stage: str, rate: Mapping[str, float | None], read: float, write: float) -> None:
-        load = self.loads.setdefault((stage, part), _Load(rate))
-        load.share["read"] += read
-        load.share["write"] += write
+    def add_load(
+        self, part_id: str, stage_name: str, rates: Mapping[str, float | None], read_share: float, write_share: float
+    ) -> None:
+        load = self.loads.setdefault((stage_name, part_id), _Load(rates))
+        load.share["read"] += read_share
+        load.share["write"] += write_share
 
     # ---- below the controllers
 
-    def add_device(self, base: BlockDevice, read: float, write: float) -> None:
-        """Adds the loads of everything below a block device; `read` and `write` are fractions of the bytes."""
-        if base.kind == "volumes":
-            mirror = getattr(base.table, "kind", "") == "mirror"
-            count = len(base.members)
-            for member in base.members:  # a mirror reads from any member and writes each byte to all of them
-                self.add_device(member, read / count, write if mirror else write / count)
+    def add_block_device(self, block_device: BlockDevice, read_share: float, write_share: float) -> None:
+        """Adds the loads of everything below a block device; `read_share` and `write_share` are fractions of the bytes."""
+        if block_device.kind == "volumes":
+            mirror = getattr(block_device.table, "kind", "") == "mirror"
+            count = len(block_device.members)
+            for member in block_device.members:  # a mirror reads from any member and writes each byte to all of them
+                self.add_block_device(member, read_share / count, write_share if mirror else write_share / count)
             return
-        group = base.groups()[0]
-        lun = next((device for device in base.walk() if device.kind == "luns"), None)
-        self.add_group(group, read, write)
-        self.add_controller(lun.id if lun else "", self._find_owner(lun, group), read, write)
+        group = block_device.list_raid_groups()[0]
+        lun = next((device for device in block_device.iterate_top_down() if device.kind == "luns"), None)
+        self.add_raid_group(group, read_share, write_share)
+        self.add_controller(lun.id if lun else "", self._find_owning_controller(lun, group), read_share, write_share)
 
-    def _find_owner(self, lun: BlockDevice | None, group: BlockDevice) -> str:
-        for device in (lun, group):
+    def _find_owning_controller(self, lun_or_none: BlockDevice | None, raid_group: BlockDevice) -> str:
+        for device in (lun_or_none, raid_group):
             if device is not None and device.kind in ("luns", "raid_groups") and device.id in self.system.index:
                 controller = self.system.find_first_reference(device.id, "controller")
                 if controller:
                     return controller
         return ""
 
-    def add_group(self, group: BlockDevice, read: float, write: float) -> None:
-        drives = [device for device in group.walk() if device.kind == "drives"]
-        geometry = group.geometry
+    def add_raid_group(self, raid_group: BlockDevice, read_share: float, write_share: float) -> None:
+        drives = [device for device in raid_group.iterate_top_down() if device.kind == "drives"]
+        geometry = raid_group.raid_geometry
         missing = [drive.id for drive in drives if drive.id in self.without or self._is_in_failed_enclosure(drive.id)]
         if len(missing) > (geometry.tolerated_failures if geometry is not None else 0):
-            self.lost = self.lost or f"{group.id} has lost {len(missing)} drives, more than its geometry tolerates"
+            self.lost = self.lost or f"{raid_group.id} has lost {len(missing)} drives, more than its geometry tolerates"
         data = geometry.data if geometry is not None else max(1, len(drives))
-        slow = self._rebuild_factor(group, bool(missing))
-        written = geometry.written if geometry is not None else 1.0
+        slow = self._compute_rebuild_factor(raid_group, bool(missing))
+        written = geometry.write_amplification if geometry is not None else 1.0
         for drive in drives:
             table = drive.table
             assert isinstance(table, Drive)
@@ -128,27 +130,27 @@ class _LoadAccumulator:
                 direction: None if value is None else value * slow
                 for direction, value in split_rate_by_direction(table.rate).items()
             }
-            self.add_load(drive.id, "drives", rate, read / data, write / data)
+            self.add_load(drive.id, "drives", rate, read_share / data, write_share / data)
             box = self.system.find_first_reference(drive.id, "enclosure")
             if box:
-                self._add_enclosure(box, read / len(drives), written * write / len(drives))
+                self._add_enclosure(box, read_share / len(drives), written * write_share / len(drives))
 
-    def _rebuild_factor(self, group: BlockDevice, degraded: bool) -> float:
+    def _compute_rebuild_factor(self, raid_group: BlockDevice, is_degraded: bool) -> float:
         """The fraction of the drives' rate that remains in a group with a failed drive, next to its rebuild."""
-        if not degraded:
+        if not is_degraded:
             return 1.0
-        model = (group.table.model if isinstance(group.table, RaidGroup) else None) or {}
+        model = (raid_group.table.model if isinstance(raid_group.table, RaidGroup) else None) or {}
         if "degraded_share" in model:
             return float(model["degraded_share"])
         return 1.0 - float(model.get("rebuild_share", REBUILD_SHARE))
 
-    def _add_enclosure(self, box: str, read: float, write: float) -> None:
-        table = self.system.get_part(box).table
+    def _add_enclosure(self, enclosure: str, read_share: float, write_share: float) -> None:
+        table = self.system.get_part(enclosure).table
         assert isinstance(table, Enclosure)
-        self.add_load(box, "boxes", split_rate_by_direction(table.rate), read, write)
+        self.add_load(enclosure, "boxes", split_rate_by_direction(table.rate), read_share, write_share)
 
-    def _is_in_failed_enclosure(self, part: str) -> bool:
-        box = self.system.find_first_reference(part, "enclosure")
+    def _is_in_failed_enclosure(self, part_id: str) -> bool:
+        box = self.system.find_first_reference(part_id, "enclosure")
         while box:
             if box in self.without:
                 return True
@@ -157,37 +159,37 @@ class _LoadAccumulator:
 
     # ---- controllers and what is above them
 
-    def add_controller(self, lun: str, owner: str, read: float, write: float) -> None:
-        if not owner:
+    def add_controller(self, lun_id: str, controller: str, read_share: float, write_share: float) -> None:
+        if not controller:
             return
-        if self._has_failed(owner):
-            partner = self.system.find_first_reference(owner, "partner")
+        if self._has_failed(controller):
+            partner = self.system.find_first_reference(controller, "partner")
             if not partner or self._has_failed(partner):
-                self.lost = self.lost or f"no controller takes over from {owner}"
+                self.lost = self.lost or f"no controller takes over from {controller}"
                 return
-            owner = partner
-        table = self.system.get_part(owner).table
+            controller = partner
+        table = self.system.get_part(controller).table
         assert isinstance(table, Controller)
-        self.add_load(owner, "controllers", split_rate_by_direction(table.rate), read, write)
+        self.add_load(controller, "controllers", split_rate_by_direction(table.rate), read_share, write_share)
         ports = {direction: None if value is None or table.ports is None else value * int(table.ports)
                  for direction, value in split_rate_by_direction(table.port_rate).items()}  # fmt: skip
-        self.add_load(owner, "controller ports", ports, read, write)
-        all_paths = self._find_paths(lun, owner)
+        self.add_load(controller, "controller ports", ports, read_share, write_share)
+        all_paths = self._find_paths(lun_id, controller)
         paths = [path for path in all_paths if not any(self._has_failed(link) for link in path)]
         if not paths and all_paths:
-            self.lost = self.lost or f"no path to {owner} remains"
+            self.lost = self.lost or f"no path to {controller} remains"
         for path in paths:
             for link in path:
-                self._add_link(link, read / len(paths), write / len(paths))
+                self._add_link(link, read_share / len(paths), write_share / len(paths))
 
-    def _has_failed(self, part: str) -> bool:
-        if part in self.without:
+    def _has_failed(self, part_id: str) -> bool:
+        if part_id in self.without:
             return True
-        item = self.system.get_part(part)
+        item = self.system.get_part(part_id)
         if item.kind == "links":
-            near = (*self.system.find_references(part, "near"), *self.system.find_references(part, "far"))
+            near = (*self.system.find_references(part_id, "near"), *self.system.find_references(part_id, "far"))
             return any(end in self.without for end in near)
-        return item.kind == "controllers" and self._is_in_failed_enclosure(part)
+        return item.kind == "controllers" and self._is_in_failed_enclosure(part_id)
 
     def _find_paths(self, lun: str, owner: str) -> list[tuple[str, ...]]:
         """The chains of links over which bytes for a LUN reach its controller; all are used equally."""
@@ -201,19 +203,19 @@ class _LoadAccumulator:
                     paths.append(tuple(links))
         return paths or self._find_link_chains(owner)
 
-    def _find_link_chains(self, part: str) -> list[tuple[str, ...]]:
+    def _find_link_chains(self, part_id: str) -> list[tuple[str, ...]]:
         paths: list[tuple[str, ...]] = []
-        for link in self._links_by_far_end.get(part, ()):
+        for link in self._links_by_far_end.get(part_id, ()):
             for near in self.system.find_references(link.id, "near"):
-                above = self._find_link_chains(near) if near != part else []
+                above = self._find_link_chains(near) if near != part_id else []
                 paths += [(*path, link.id) for path in above] or [(link.id,)]
         return paths
 
-    def _add_link(self, name: str, read: float, write: float) -> None:
-        table = self.system.get_part(name).table
+    def _add_link(self, link_id: str, read_share: float, write_share: float) -> None:
+        table = self.system.get_part(link_id).table
         assert isinstance(table, Link)
         rate = table.rate
-        network = self.system.find_first_reference(name, "network")
+        network = self.system.find_first_reference(link_id, "network")
         if rate is None and network:
             network_table = self.system.get_part(network).table
             assert isinstance(network_table, Network)
@@ -223,16 +225,16 @@ class _LoadAccumulator:
             direction: None if value is None else value * count
             for direction, value in split_rate_by_direction(rate).items()
         }
-        self.add_load(name, "links", rates, read, write)
-        near = self.system.find_first_reference(name, "near")
+        self.add_load(link_id, "links", rates, read_share, write_share)
+        near = self.system.find_first_reference(link_id, "near")
         if near and isinstance(self.system.get_part(near).table, Enclosure):
             box = self.system.get_part(near).table
             assert isinstance(box, Enclosure)
-            self.add_load(near, "cabinets", split_rate_by_direction(box.rate), read, write)
+            self.add_load(near, "cabinets", split_rate_by_direction(box.rate), read_share, write_share)
 
-    def add_host(self, name: str, stage: str, read: float, write: float) -> None:
+    def add_host(self, host_id: str, stage_name: str, read_share: float, write_share: float) -> None:
         """Adds the load of a server or node, limited by its own rate and by that of its interfaces."""
-        table = self.system.get_part(name).table
+        table = self.system.get_part(host_id).table
         assert isinstance(table, Host)
         own_rates = split_rate_by_direction(getattr(table, "rate", None))
         wires: dict[str, float | None] = {"read": None, "write": None}
@@ -250,26 +252,26 @@ class _LoadAccumulator:
         for direction in DIRECTIONS:
             limits = [rate for rate in (own_rates[direction], wires[direction]) if rate is not None]
             rates[direction] = min(limits, default=None)
-        self.add_load(name, stage, rates, read, write)
+        self.add_load(host_id, stage_name, rates, read_share, write_share)
 
 
 def estimate_bandwidth(
-    system: System, file_system: str, devices: Sequence[BlockDevice], without: Iterable[str] = ()
+    system: System, file_system: str, devices: Sequence[BlockDevice], failed_parts: Iterable[str] = ()
 ) -> BandwidthEstimate:
-    """The bandwidth of a file system on `devices` (one, or one per target) with the parts in `without` failed.
+    """The bandwidth of a file system on `devices` (one, or one per target) with the parts in `failed_parts` failed.
 
     An empty `file_system` stands for one that does not exist yet: only its devices count. Raises SystemFileError for an
     unknown part.
     """
-    failed = frozenset(without)
+    failed = frozenset(failed_parts)
     for name in failed:
         system.get_part(name)  # raises SystemFileError with the nearest id
-    accumulator = _LoadAccumulator(system, failed)
+    accumulator = _PartLoads(system, failed)
     shares = list_data_targets(system, file_system) if file_system else []
     for device in devices:
-        accumulator.add_device(device, 1 / len(devices), 1 / len(devices))
+        accumulator.add_block_device(device, 1 / len(devices), 1 / len(devices))
     for target in shares:
-        _add_target(accumulator, target, 1 / len(shares))
+        _add_loads_of_target(accumulator, target, 1 / len(shares))
     _add_nodes(accumulator)
     table = system.get_part(file_system).table if file_system else None
     if isinstance(table, FileSystem) and table.model and "log_rate" in table.model and not table.log:
@@ -287,7 +289,7 @@ def list_data_targets(system: System, file_system: str) -> list[str]:
     ]
 
 
-def _add_target(accumulator: _LoadAccumulator, target: str, share: float) -> None:
+def _add_loads_of_target(accumulator: _PartLoads, target: str, byte_share: float) -> None:
     server = accumulator.system.find_first_reference(target, "server")
     if server and server in accumulator.without:
         server = accumulator.system.find_failover_server(target)
@@ -295,12 +297,14 @@ def _add_target(accumulator: _LoadAccumulator, target: str, share: float) -> Non
             accumulator.lost = accumulator.lost or f"no server remains for {target}"
             return
     if server:
-        accumulator.add_host(server, "servers", share, share)
+        accumulator.add_host(server, "servers", byte_share, byte_share)
     table = accumulator.system.get_part(target).table
-    accumulator.add_load(target, "targets", split_rate_by_direction(getattr(table, "rate", None)), share, share)
+    accumulator.add_load(
+        target, "targets", split_rate_by_direction(getattr(table, "rate", None)), byte_share, byte_share
+    )
 
 
-def _add_nodes(accumulator: _LoadAccumulator) -> None:
+def _add_nodes(accumulator: _PartLoads) -> None:
     """Adds the hosts at the near end of links."""
     hosts: dict[str, tuple[float, float]] = {}
     for (stage, part), load in list(accumulator.loads.items()):
@@ -313,7 +317,7 @@ def _add_nodes(accumulator: _LoadAccumulator) -> None:
         accumulator.add_host(name, "nodes", read, write)
 
 
-def _add_units(accumulator: _LoadAccumulator, file_system: str) -> None:
+def _add_units(accumulator: _PartLoads, file_system: str) -> None:
     """Adds the stated rate of each unit, in proportion to the targets of the unit."""
     system = accumulator.system
     units = [
@@ -331,12 +335,12 @@ def _add_units(accumulator: _LoadAccumulator, file_system: str) -> None:
             accumulator.add_load(unit.id, "units (stated)", peak, share, share)
 
 
-def _estimate_from_loads(accumulator: _LoadAccumulator) -> BandwidthEstimate:
+def _estimate_from_loads(accumulator: _PartLoads) -> BandwidthEstimate:
     stages = []
     for name in STAGES:
         loads = {part: load for (stage, part), load in accumulator.loads.items() if stage == name}
         if loads:
-            stages.append(_estimate_stage(name, loads))
+            stages.append(_estimate_bandwidth_of_stage(name, loads))
     least: dict[str, float | None] = {}
     limits: dict[str, str] = {}
     for direction in DIRECTIONS:
@@ -347,7 +351,7 @@ def _estimate_from_loads(accumulator: _LoadAccumulator) -> BandwidthEstimate:
     return BandwidthEstimate(tuple(stages), least["read"], least["write"], limits, accumulator.lost)
 
 
-def _estimate_stage(name: str, loads: Mapping[str, _Load]) -> BandwidthStage:
+def _estimate_bandwidth_of_stage(stage_name: str, loads: Mapping[str, _Load]) -> BandwidthStage:
     allowed: dict[str, float | None] = {}
     how, tightest = [], ""
     for direction in DIRECTIONS:
@@ -365,4 +369,4 @@ def _estimate_stage(name: str, loads: Mapping[str, _Load]) -> BandwidthStage:
     if how and len(how) == 2 and how[0].partition(": ")[2] == how[1].partition(": ")[2]:
         how = [how[0].partition(": ")[2]]
     text = "; ".join(how) or "no rate is described"
-    return BandwidthStage(name, len(loads), allowed["read"], allowed["write"], tightest, text)
+    return BandwidthStage(stage_name, len(loads), allowed["read"], allowed["write"], tightest, text)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sonde.design.layout.geometry import Geometry, read_geometry
+from sonde.design.layout.geometry import Geometry, read_geometry_of_group
 from sonde.model.system import System
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
@@ -27,79 +27,87 @@ class BlockDevice:
     start: int | None = None  # of a slice, on what it is cut from
 
     @property
-    def unit(self) -> int | None:
+    def stripe_unit_bytes(self) -> int | None:
         """Bytes on one member before the next: the segment of a RAID group, the stripe unit of a striped volume."""
         if isinstance(self.table, RaidGroup):
             return None if self.table.segment is None else int(self.table.segment)
         if isinstance(self.table, Volume) and self.table.kind == "stripe":
-            return self.stripe if self.table.stripe_unit is None else int(self.table.stripe_unit)
-        return self.members[0].unit if self.members and not isinstance(self.table, Drive) else None
+            return self.full_stripe_bytes if self.table.stripe_unit is None else int(self.table.stripe_unit)
+        return self.members[0].stripe_unit_bytes if self.members and not isinstance(self.table, Drive) else None
 
     @property
-    def stripe(self) -> int | None:
+    def full_stripe_bytes(self) -> int | None:
         """Bytes of data in one full stripe of the RAID group below; for a volume, that of its members."""
         if isinstance(self.table, RaidGroup):
-            geometry = self.geometry
-            return None if geometry is None or self.unit is None else geometry.stripe(self.unit)
-        return self.members[0].stripe if self.members else None
+            geometry = self.raid_geometry
+            return (
+                None
+                if geometry is None or self.stripe_unit_bytes is None
+                else geometry.compute_full_stripe_bytes(self.stripe_unit_bytes)
+            )
+        return self.members[0].full_stripe_bytes if self.members else None
 
     @property
-    def width(self) -> int | None:
+    def stripe_width_bytes(self) -> int | None:
         """Bytes that use every data drive once: the unit of a volume times its members, else the full stripe."""
         if isinstance(self.table, Volume) and self.table.kind == "stripe":
-            return None if self.unit is None else self.unit * len(self.members)
-        return self.members[0].width if isinstance(self.table, Slice | Lun | Volume) and self.members else self.stripe
+            return None if self.stripe_unit_bytes is None else self.stripe_unit_bytes * len(self.members)
+        return (
+            self.members[0].stripe_width_bytes
+            if isinstance(self.table, Slice | Lun | Volume) and self.members
+            else self.full_stripe_bytes
+        )
 
     @property
-    def geometry(self) -> Geometry | None:
+    def raid_geometry(self) -> Geometry | None:
         """The geometry of the RAID group itself, or of the first one below."""
         if isinstance(self.table, RaidGroup):
-            return read_geometry(self.table)
-        return self.members[0].geometry if self.members else None
+            return read_geometry_of_group(self.table)
+        return self.members[0].raid_geometry if self.members else None
 
     @property
-    def label(self) -> str:
+    def device_label(self) -> str:
         """The name that an administrator uses: its device, else its id."""
         return getattr(self.table, "device", "") or self.id
 
     @property
-    def legacy(self) -> bool:
+    def is_cray_x1(self) -> bool:
         """Whether it belongs to a Cray X1, whose LUNs are named like pm1d1L10 and whose volume manager was XLV."""
         return any(
-            getattr(device.table, "software", "") == "XLV" or _LEGACY.match(device.label) is not None
-            for device in self.walk()
+            getattr(device.table, "software", "") == "XLV" or _LEGACY.match(device.device_label) is not None
+            for device in self.iterate_top_down()
         )
 
-    def walk(self) -> Iterator[BlockDevice]:
+    def iterate_top_down(self) -> Iterator[BlockDevice]:
         """This device and everything below it, top down."""
         yield self
         for member in self.members:
-            yield from member.walk()
+            yield from member.iterate_top_down()
 
-    def groups(self) -> tuple[BlockDevice, ...]:
+    def list_raid_groups(self) -> tuple[BlockDevice, ...]:
         """The RAID groups below, else the drives, else the device whose members are not described."""
         if self.kind in ("raid_groups", "drives") or not self.members:
             return (self,)
-        return tuple(group for member in self.members for group in member.groups())
+        return tuple(group for member in self.members for group in member.list_raid_groups())
 
 
 _BENEATH = {"raid_groups": "drives", "luns": "raid_group", "slices": "on", "volumes": "members", "drives": ""}
 
 
-def resolve_block_device(system: System, name: str) -> BlockDevice:
+def resolve_block_device(system: System, device_id: str) -> BlockDevice:
     """The block device of that id with everything below it. Raises SystemFileError."""
-    item = system.get_part(name)
+    item = system.get_part(device_id)
     member = _BENEATH[item.kind]
-    below = system.find_references(name, member) if member else ()
+    below = system.find_references(device_id, member) if member else ()
     table = item.table
     assert isinstance(table, Drive | RaidGroup | Lun | Slice | Volume)
-    start = compute_slice_starts(system, below[0]).get(name) if item.kind == "slices" else None
+    start = compute_slice_starts(system, below[0]).get(device_id) if item.kind == "slices" else None
     return BlockDevice(
-        name,
+        device_id,
         item.kind,
         table,
-        tuple(resolve_block_device(system, name) for name in below),
-        system.compute_capacity(name),
+        tuple(resolve_block_device(system, device_id) for device_id in below),
+        system.compute_capacity(device_id),
         start,
     )
 

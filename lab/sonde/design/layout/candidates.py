@@ -37,10 +37,10 @@ class Candidate:
     @property
     def equality_key(self) -> tuple[object, ...]:
         """Only candidates with equal keys can share a stripe."""
-        drive = next((device.table for device in self.device.walk() if device.kind == "drives"), None)
+        drive = next((device.table for device in self.device.iterate_top_down() if device.kind == "drives"), None)
         kind = drive.kind if isinstance(drive, Drive) else ""
         rate = str(drive.rate) if isinstance(drive, Drive) else ""
-        return (str(self.device.geometry), self.device.unit, self.device.capacity, kind, rate)
+        return (str(self.device.raid_geometry), self.device.stripe_unit_bytes, self.device.capacity, kind, rate)
 
 
 def list_free_candidates(system: System) -> list[Candidate]:
@@ -52,34 +52,34 @@ def list_free_candidates(system: System) -> list[Candidate]:
             if item.id in used:
                 continue
             device = resolve_block_device(system, item.id)
-            if not device.capacity or device.geometry is None:
+            if not device.capacity or device.raid_geometry is None:
                 continue
             cut = kind == "raid_groups" and bool(system.find_first_reference(item.id, "controller"))
-            device = _as_lun(device) if cut else device
+            device = _convert_group_to_lun(device) if cut else device
             candidates.append(Candidate(device, _list_purposes(device), _find_sharing_path(system, device), new=cut))
     return candidates
 
 
-def _as_lun(group: BlockDevice) -> BlockDevice:
+def _convert_group_to_lun(raid_group: BlockDevice) -> BlockDevice:
     """A group behind a controller appears as a LUN: one over the whole group, unless the file describes LUNs."""
-    table = Lun(id=f"{group.id}-lun", raid_group=(group.id,))
-    return BlockDevice(table.id, "luns", table, (group,), group.capacity)
+    table = Lun(id=f"{raid_group.id}-lun", raid_group=(raid_group.id,))
+    return BlockDevice(table.id, "luns", table, (raid_group,), raid_group.capacity)
 
 
 def _list_purposes(device: BlockDevice) -> str:
     purpose = device.table.purpose if isinstance(device.table, Lun) else ""
-    geometry = device.geometry
+    geometry = device.raid_geometry
     assert geometry is not None
-    return purpose or classify_geometry(geometry, device.unit)
+    return purpose or classify_geometry(geometry, device.stripe_unit_bytes)
 
 
-def _find_sharing_path(system: System, base: BlockDevice) -> tuple[str, ...]:
+def _find_sharing_path(system: System, block_device: BlockDevice) -> tuple[str, ...]:
     """The outermost enclosure, the controller, and the enclosure of the first drive."""
     owner = ""
-    for device in base.walk():
+    for device in block_device.iterate_top_down():
         if device.kind in ("luns", "raid_groups") and device.id in system.index:
             owner = owner or system.find_first_reference(device.id, "controller") or ""
-    drives = [device.id for device in base.walk() if device.kind == "drives"]
+    drives = [device.id for device in block_device.iterate_top_down() if device.kind == "drives"]
     box = (
         (system.find_first_reference(drives[0], "enclosure") or system.find_first_reference(drives[0], "server") or "")
         if drives
@@ -139,22 +139,22 @@ def list_geometries(good_for: str, drive: Drive, drives: int) -> list[Geometry]:
     else:
         widest = min(_WIDEST, drives) - parity
         names = [f"{widest}+{parity}"] if widest >= 2 else ["1x2"]
-    return [geometry for geometry in map(parse_geometry, names) if geometry.drives <= drives]
+    return [geometry for geometry in map(parse_geometry, names) if geometry.drive_count <= drives]
 
 
-def propose_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], good_for: str, geometry: Geometry,
-           prefix: str) -> list[Candidate]:  # fmt: skip
+def propose_raid_groups(system: System, drives_by_enclosure: Mapping[str, Sequence[BlockDevice]], good_for: str, geometry: Geometry,
+           id_prefix: str) -> list[Candidate]:  # fmt: skip
     """RAID groups of equal drives that could be created, each within one enclosure."""
     candidates: list[Candidate] = []
     segment = SEGMENTS[good_for]
-    for box, drives in boxes.items():
-        for index in range(len(drives) // geometry.drives):
-            members = tuple(drives[index * geometry.drives : (index + 1) * geometry.drives])
+    for box, drives in drives_by_enclosure.items():
+        for index in range(len(drives) // geometry.drive_count):
+            members = tuple(drives[index * geometry.drive_count : (index + 1) * geometry.drive_count])
             if len({drive.capacity for drive in members}) > 1:
                 continue
             table = RaidGroup(
-                id=f"{prefix}-g{len(candidates) + 1}",
-                level=geometry.level,
+                id=f"{id_prefix}-g{len(candidates) + 1}",
+                level=geometry.raid_level,
                 data=make_planned_count(geometry.data),
                 parity=make_planned_count(
                     geometry.parity if geometry.copies == 1 else geometry.data * (geometry.copies - 1)
@@ -162,35 +162,35 @@ def propose_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], g
                 segment=make_planned_size(segment),
                 drives=tuple(drive.id for drive in members),
             )
-            capacity = geometry.usable(members[0].capacity or 0)
+            capacity = geometry.compute_usable_bytes(members[0].capacity or 0)
             device = BlockDevice(table.id, "raid_groups", table, members, capacity)
             candidates.append(Candidate(device, good_for, (find_outermost_enclosure(system, box), "", box), new=True))
     return candidates
 
 
-def order_by_least_sharing(candidates: Iterable[Candidate]) -> list[Candidate]:
+def sort_candidates_by_least_sharing(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates in an order in which neighbors share as little as possible: subsystem, then controller, then
     enclosure."""
     return _interleave_candidates(list(candidates), 0)
 
 
-def _interleave_candidates(candidates: list[Candidate], depth: int) -> list[Candidate]:
-    if len(candidates) < 2 or depth >= max(len(candidate.sharing_path) for candidate in candidates):
+def _interleave_candidates(candidates: list[Candidate], path_depth: int) -> list[Candidate]:
+    if len(candidates) < 2 or path_depth >= max(len(candidate.sharing_path) for candidate in candidates):
         return candidates
     by_place: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        by_place.setdefault(candidate.sharing_path[depth] if depth < len(candidate.sharing_path) else "", []).append(
-            candidate
-        )
-    rows = [_interleave_candidates(ones, depth + 1) for ones in by_place.values()]
+        by_place.setdefault(
+            candidate.sharing_path[path_depth] if path_depth < len(candidate.sharing_path) else "", []
+        ).append(candidate)
+    rows = [_interleave_candidates(ones, path_depth + 1) for ones in by_place.values()]
     return [candidate for candidate in chain.from_iterable(zip_longest(*rows)) if candidate is not None]
 
 
-def make_planned_count(value: int) -> Quantity:
+def make_planned_count(count: int) -> Quantity:
     """A count chosen by the planner."""
-    return Quantity(value, str(value))
+    return Quantity(count, str(count))
 
 
-def make_planned_size(value: int) -> Quantity:
+def make_planned_size(size_bytes: int) -> Quantity:
     """A size chosen by the planner, in bytes."""
-    return Quantity(value, f"{value} B")
+    return Quantity(size_bytes, f"{size_bytes} B")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sonde.design.checked_items import CheckedItem, split_results
+from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
@@ -66,7 +66,7 @@ def check_layout(
         results += find_plan_faults(replace(storage, file_systems=planned), plan)
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
-    faults, checked_items = split_results(results)
+    faults, checked_items = split_faults_and_comparisons(results)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items)
 
 
@@ -83,9 +83,9 @@ def find_stripe_below(
 ) -> tuple[int | None, int | None]:
     """Unit and full stripe below a file system in bytes: of md, dm, what disks report, or the plan; None is unknown."""
     disk = find_top_disk(storage, file_system)
-    for inner in storage.walk_below(disk.name) if disk is not None else ():
-        if inner.stripe:
-            return inner.unit, inner.stripe
+    for inner in storage.iterate_disks_below(disk.name) if disk is not None else ():
+        if inner.full_stripe_bytes:
+            return inner.unit, inner.full_stripe_bytes
         best = int(inner.queue.get("optimal_io_size", 0) or 0)
         least = int(inner.queue.get("minimum_io_size", 0) or 0)
         if best > least >= 4096 and best % least == 0 and inner.kind != "part":
@@ -124,17 +124,17 @@ def _check_file_system(
 def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None) -> int | None:
     """The full stripe below the targets: of the plan, else the one that all observed arrays have, unless a local
     file system is on one of them."""
-    if plan is not None and plan.device.stripe:
-        return plan.device.stripe
-    arrays = [disk for disk in storage.disks.values() if disk.kind in ("md", "lun") and disk.stripe]
+    if plan is not None and plan.first_device.full_stripe_bytes:
+        return plan.first_device.full_stripe_bytes
+    arrays = [disk for disk in storage.disks.values() if disk.kind in ("md", "lun") and disk.full_stripe_bytes]
     tops = (find_top_disk(storage, file_system) for file_system in storage.file_systems if file_system.kind in _STRIPED)
-    local = {disk.name for top in tops if top is not None for disk in storage.walk_below(top.name)}
+    local = {disk.name for top in tops if top is not None for disk in storage.iterate_disks_below(top.name)}
     if any(array.name in local or array.settings.get("mountpoint") for array in arrays):
         return None  # a server of local file systems: which arrays hold targets is not known
     if any(disk.settings.get("fs_kind") for disk in storage.disks.values()):
         # what is on the disks was observed: a target looks like ext4 (ldiskfs)
         arrays = [array for array in arrays if array.settings.get("fs_kind") in ("ext4", "ldiskfs")]
-    stripes = {array.stripe for array in arrays}
+    stripes = {array.full_stripe_bytes for array in arrays}
     return stripes.pop() if len(stripes) == 1 else None
 
 
@@ -185,7 +185,7 @@ def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Ite
     disk = find_top_disk(storage, file_system)
     if file_system.log is not None:
         yield CheckedItem("log", file_system.location)
-    small = file_system.size is not None and file_system.size < 8 * GIB
+    small = file_system.size_bytes is not None and file_system.size_bytes < 8 * GIB
     if file_system.log is not None and file_system.log < SMALLEST_LOG and not small:
         yield LayoutFault(
             "log too small", file_system.location, f"the log has {format_bytes(file_system.log)}",
@@ -193,7 +193,7 @@ def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Ite
             f"make it with -l size={LEGACY_LARGEST_LOG // 4096}b (128 MiB) or more, or give it an external log",
         )  # fmt: skip
     if file_system.log_device and file_system.log_device.startswith("/dev/") and disk is not None:
-        data_disks = {inner.name for inner in storage.walk_below(disk.name)}
+        data_disks = {inner.name for inner in storage.iterate_disks_below(disk.name)}
         if file_system.log_device.rsplit("/", 1)[-1] in data_disks:
             yield LayoutFault(
                 "log on the same disks", file_system.location,
@@ -207,7 +207,7 @@ def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
         return
     yield CheckedItem("allocation groups", file_system.location)
     size = file_system.group_blocks * file_system.block
-    large = file_system.size is not None and file_system.size >= 64 * GIB
+    large = file_system.size_bytes is not None and file_system.size_bytes >= 64 * GIB
     if file_system.group_count < _FEW_GROUPS and large:
         yield LayoutFault(
             "too few allocation groups", file_system.location,
@@ -222,8 +222,8 @@ def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
     )
     if (
         file_system.group_count > _MANY_GROUPS
-        and file_system.size is not None
-        and file_system.size // file_system.group_count < 16 * GIB
+        and file_system.size_bytes is not None
+        and file_system.size_bytes // file_system.group_count < 16 * GIB
     ):
         grown = "" if not legacy else ", the size that mkfs of 2004 chose"
         yield LayoutFault(
@@ -272,11 +272,11 @@ def _check_blocks(
         )  # fmt: skip
 
 
-def _check_extents(storage: ObservedStorage, file: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
+def _check_extents(storage: ObservedStorage, file_extents: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
     """Reports a fragmented file; adjacent extents on the device count as one."""
-    yield CheckedItem("extents", file.path)
+    yield CheckedItem("extents", file_extents.path)
     runs: list[list[int]] = []
-    for _, position, length in sorted(file.pieces):
+    for _, position, length in sorted(file_extents.pieces):
         if runs and runs[-1][0] + runs[-1][1] == position:
             runs[-1][1] += length
         else:
@@ -285,7 +285,7 @@ def _check_extents(storage: ObservedStorage, file: FileExtents) -> Iterator[Layo
     width = next((file_system.width for file_system in storage.file_systems if file_system.width), None) or MIB
     if len(runs) > 1 and total / len(runs) < _PIECE_WIDTHS * width:
         yield LayoutFault(
-            "fragmented", file.path,
+            "fragmented", file_extents.path,
             f"{format_bytes(total)} lie in {len(runs):,} pieces of {format_bytes(total / len(runs))}",
             f"pieces shorter than {_PIECE_WIDTHS} stripe widths ({format_bytes(width)} each) break streaming",
             "preallocate it (fallocate), write it in larger pieces, or run xfs_fsr on it",

@@ -28,7 +28,7 @@ def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
             "tune2fs -O has_journal, while it is not mounted",
         )  # fmt: skip
     yield from _check_health(file_system)
-    is_large = file_system.size is not None and file_system.size >= _LARGE
+    is_large = file_system.size_bytes is not None and file_system.size_bytes >= _LARGE
     if file_system.block and is_large:
         yield CheckedItem("block size", file_system.location)
     if file_system.block and file_system.block < _USUAL_BLOCK and is_large:
@@ -62,7 +62,9 @@ def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
 def _check_sectors(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     sector = int(file_system.facts.get("sector", "") or 0)
     name = file_system.device.rsplit("/", 1)[-1]
-    physical = max((int(disk.queue.get("physical_block_size", 0) or 0) for disk in storage.walk_below(name)), default=0)
+    physical = max(
+        (int(disk.queue.get("physical_block_size", 0) or 0) for disk in storage.iterate_disks_below(name)), default=0
+    )
     if not sector or not physical:
         return
     yield CheckedItem("sectors", file_system.location)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_redundancy import find_path_faults, find_redundancy_faults
 from sonde.design.layout.faults import LayoutFault
-from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_alignment, parse_geometry
+from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment, parse_geometry
 from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedSlices, ObservedStorage
 from sonde.model.errors import UserError
 from sonde.model.units import format_bytes
@@ -41,11 +41,11 @@ def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
     yield from _check_queue(storage, disk)
 
 
-def _find_stripe(storage: ObservedStorage, name: str) -> int | None:
+def _find_full_stripe_bytes(storage: ObservedStorage, disk_name: str) -> int | None:
     """The full stripe of the disk of that name, or the optimal I/O size that it reports."""
-    for disk in storage.walk_below(name):
-        if disk.stripe:
-            return disk.stripe
+    for disk in storage.iterate_disks_below(disk_name):
+        if disk.full_stripe_bytes:
+            return disk.full_stripe_bytes
         best = int(disk.queue.get("optimal_io_size", 0) or 0)
         if best >= 64 * 1024 and best % 4096 == 0:
             return best
@@ -53,12 +53,12 @@ def _find_stripe(storage: ObservedStorage, name: str) -> int | None:
 
 
 def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    stripe = _find_stripe(storage, disk.on) if disk.on else None
+    stripe = _find_full_stripe_bytes(storage, disk.on) if disk.on else None
     if disk.start is None:
         return
     yield CheckedItem("alignment", disk.name)
     if stripe and disk.start % stripe:
-        step = compute_alignment(stripe)
+        step = compute_slice_alignment(stripe)
         yield LayoutFault(
             "slice is not aligned", disk.name,
             f"it begins at {disk.start} B, {format_bytes(disk.start % stripe)} into a stripe of {format_bytes(stripe)}",
@@ -66,7 +66,7 @@ def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
             f"begin it at a multiple of {format_bytes(step)}",
         )  # fmt: skip
     physical = int(disk.queue.get("physical_block_size", 0) or 0) or next(
-        (int(parent.queue.get("physical_block_size", 0) or 0) for parent in storage.walk_below(disk.on)), 0
+        (int(parent.queue.get("physical_block_size", 0) or 0) for parent in storage.iterate_disks_below(disk.on)), 0
     )
     if physical and disk.start % physical:
         yield LayoutFault(
@@ -89,7 +89,10 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
         )  # fmt: skip
     members = [storage.disks[member] for member in disk.members if member in storage.disks]
     inner = [
-        next((below for below in storage.walk_below(each.name) if below.stripe or below.geometry), each)
+        next(
+            (below for below in storage.iterate_disks_below(each.name) if below.full_stripe_bytes or below.geometry),
+            each,
+        )
         for each in members
     ]
     kinds = {(device.geometry, device.unit) for device in inner if device.geometry or device.unit}
@@ -109,7 +112,7 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
             "one disk twice in a stripe", disk.name, f"several members are on {', '.join(sorted(shared))}",
             "its heads go back and forth between them", "take each member from another disk",
         )  # fmt: skip
-    stripes = {device.stripe for device in inner if device.stripe}
+    stripes = {device.full_stripe_bytes for device in inner if device.full_stripe_bytes}
     for stripe in stripes if disk.unit else ():
         if disk.unit and disk.unit % stripe and stripe != disk.unit and disk.level == "raid0":
             yield LayoutFault(
@@ -172,14 +175,14 @@ def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
                 "path failed", f"{disk.name} {path.name}", "this path has failed", "its share goes to the others",
                 "look at cable and port of this path",
             )  # fmt: skip
-        if path.active is False and not path.state.startswith("fail") and _count_blocks(path) > _FEW_BLOCKS:
+        if path.active is False and not path.state.startswith("fail") and _count_transferred_blocks(path) > _FEW_BLOCKS:
             yield LayoutFault(
                 "standby path was used", f"{disk.name} {path.name}",
-                f"a standby path has moved {_count_blocks(path):,} blocks",
+                f"a standby path has moved {_count_transferred_blocks(path):,} blocks",
                 "the disk has been on its other controller", "look for path changes in the log",
             )  # fmt: skip
     for direction in ("blocks_read", "blocks_written"):
-        yield from _check_balance(disk, active, direction)
+        yield from _check_balance_of_paths(disk, active, direction)
 
 
 def _has_equal_groups(disk: ObservedDisk) -> bool:
@@ -189,18 +192,18 @@ def _has_equal_groups(disk: ObservedDisk) -> bool:
     return None not in groups and len(best) > 1
 
 
-def _count_blocks(path: ObservedPath) -> int:
-    return (path.blocks_read or 0) + (path.blocks_written or 0)
+def _count_transferred_blocks(observed_path: ObservedPath) -> int:
+    return (observed_path.blocks_read or 0) + (observed_path.blocks_written or 0)
 
 
-def _check_balance(
-    disk: ObservedDisk, active: Sequence[ObservedPath], direction: str
+def _check_balance_of_paths(
+    disk: ObservedDisk, active_paths: Sequence[ObservedPath], direction_name: str
 ) -> Iterator[LayoutFault | CheckedItem]:
-    counts = [getattr(path, direction) for path in active if getattr(path, direction) is not None]
+    counts = [getattr(path, direction_name) for path in active_paths if getattr(path, direction_name) is not None]
     if len(counts) > 1 and max(counts) > _FEW_BLOCKS and max(counts) - min(counts) > _UNBALANCED * max(counts):
         yield LayoutFault(
             "unbalanced paths", disk.name,
-            f"active paths have {direction.replace('_', ' ')} of {min(counts):,} to {max(counts):,}",
+            f"active paths have {direction_name.replace('_', ' ')} of {min(counts):,} to {max(counts):,}",
             "the busiest path limits the disk while others are idle", "spread requests over all active paths",
         )  # fmt: skip
 
@@ -232,7 +235,7 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
         )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
     # a volume splits requests at its members, so a request needs only one unit
-    stripe = disk.unit if disk.level == "raid0" else _find_stripe(storage, disk.name)
+    stripe = disk.unit if disk.level == "raid0" else _find_full_stripe_bytes(storage, disk.name)
     is_whole_disk = disk.kind not in ("part", "slice")
     if is_whole_disk and most and allowed and stripe and most * 1024 < min(stripe, 16 * MIB) and allowed > most:
         yield LayoutFault(
@@ -263,12 +266,12 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
             "echo mq-deadline > queue/scheduler, or none for a LUN",
         )  # fmt: skip
     ahead = queue.get("read_ahead_kb", "")
-    if disk.stripe and ahead.isdigit() and int(ahead) * 1024 < disk.stripe:
+    if disk.full_stripe_bytes and ahead.isdigit() and int(ahead) * 1024 < disk.full_stripe_bytes:
         yield LayoutFault(
             "read-ahead too short", disk.name,
-            f"read_ahead_kb is {ahead}, less than one stripe of {format_bytes(disk.stripe)}",
+            f"read_ahead_kb is {ahead}, less than one stripe of {format_bytes(disk.full_stripe_bytes)}",
             "one task that reads keeps some of the drives busy only",
-            f"echo {2 * disk.stripe // 1024} > queue/read_ahead_kb",
+            f"echo {2 * disk.full_stripe_bytes // 1024} > queue/read_ahead_kb",
         )  # fmt: skip
 
 
@@ -302,47 +305,47 @@ def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def find_slice_faults(storage: ObservedStorage, table: ObservedSlices) -> Iterator[LayoutFault | CheckedItem]:
+def find_slice_faults(storage: ObservedStorage, slice_table: ObservedSlices) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of a slice table before it is written: fractions, duplicates, alignment for the geometry of its disk."""
-    yield CheckedItem("slices", table.name)
-    shares = sum(share for _, share, _, _ in table.rows if share is not None)
-    numbers = [number for number, *_ in table.rows]
+    yield CheckedItem("slices", slice_table.name)
+    shares = sum(share for _, share, _, _ in slice_table.rows if share is not None)
+    numbers = [number for number, *_ in slice_table.rows]
     if shares > 1.0001:
         yield LayoutFault(
-            "more than the whole", table.origin, f"its slices take {100 * shares:.0f} % of the disk",
+            "more than the whole", slice_table.origin, f"its slices take {100 * shares:.0f} % of the disk",
             "it cannot be written",
             "make them 100 % together",
         )  # fmt: skip
     if len(set(numbers)) < len(numbers):
         yield LayoutFault(
-            "slice named twice", table.origin, f"slices are {', '.join(map(str, numbers))}",
+            "slice named twice", slice_table.origin, f"slices are {', '.join(map(str, numbers))}",
             "the later one replaces the other",
             "give every slice its own number",
         )  # fmt: skip
-    geometry = _parse_layout_geometry(table.origin) or next(
+    geometry = _parse_layout_geometry(slice_table.origin) or next(
         (
             disk.geometry
             for disk in storage.disks.values()
-            if table.disk and table.disk in (disk.name, disk.settings.get("device"))
+            if slice_table.disk and slice_table.disk in (disk.name, disk.settings.get("device"))
         ),
         "",
     )
     if geometry:
         segment = next((kinds[geometry] for kinds in CSM_SEGMENTS.values() if geometry in kinds), None)
-        stripe = parse_geometry(geometry).stripe(segment) if segment else None
-        step = table.alignment or MIB
+        stripe = parse_geometry(geometry).compute_full_stripe_bytes(segment) if segment else None
+        step = slice_table.alignment or MIB
         if stripe and step % stripe:
             yield LayoutFault(
-                "slice is not aligned", table.origin,
+                "slice is not aligned", slice_table.origin,
                 f"slices begin at multiples of {format_bytes(step)}, the stripe of {geometry} is "
                 f"{format_bytes(stripe)}",
-                "a request of one full stripe touches two", f"write modulo {compute_alignment(stripe) // MIB}M",
+                "a request of one full stripe touches two", f"write modulo {compute_slice_alignment(stripe) // MIB}M",
             )  # fmt: skip
 
 
-def _parse_layout_geometry(origin: str) -> str:
+def _parse_layout_geometry(file_name: str) -> str:
     """The geometry in a file name like option-RG11D.cf, which names a layout with one group."""
-    match = re.search(r"RG\d1([0-9A-F])", origin)
+    match = re.search(r"RG\d1([0-9A-F])", file_name)
     if match is None:
         return ""
     try:

@@ -51,10 +51,10 @@ def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
             "nothing can be written; after an error kernels mount a file system so",
             "look for errors of the file system and its disks in the log of the kernel, then mount it again",
         )  # fmt: skip
-    if "inode32" in file_system.options and (file_system.size or 0) > _TIB:
+    if "inode32" in file_system.options and (file_system.size_bytes or 0) > _TIB:
         yield LayoutFault(
             "mount option", file_system.location,
-            f"it is mounted with inode32, and has {format_bytes(file_system.size or 0)}",
+            f"it is mounted with inode32, and has {format_bytes(file_system.size_bytes or 0)}",
             "all inodes are in the first TiB: creates wait for few groups, and it is full before the rest",
             "mount it with inode64",
         )  # fmt: skip
@@ -78,12 +78,12 @@ def find_covered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[
             )  # fmt: skip
 
 
-def read_option(file_system: ObservedFileSystem, name: str) -> int | None:
+def read_mount_option_number(file_system: ObservedFileSystem, option_name: str) -> int | None:
     """The number of a mount option, with k as 1024, or None."""
     for option in file_system.options:
         key, _, value = option.partition("=")
         digits = value.removesuffix("k")
-        if key == name and digits.isdigit():
+        if key == option_name and digits.isdigit():
             return int(digits) * (KIB if value.endswith("k") else 1)
     return None
 
@@ -95,7 +95,7 @@ def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFau
     else:
         sizes = [("stripe", file_system.block or 0, file_system.width)]
     for name, step, stored_size in sizes:
-        value = read_option(file_system, name)
+        value = read_mount_option_number(file_system, name)
         if value is not None and stored_size and step and value * step != stored_size:
             yield LayoutFault(
                 "mount option", file_system.location,
@@ -107,7 +107,7 @@ def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFau
 
 
 def _check_log_buffers(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
-    size = read_option(file_system, "logbsize")
+    size = read_mount_option_number(file_system, "logbsize")
     if file_system.kind == "xfs" and size is not None and size < _LOG_BUFFER:
         yield LayoutFault(
             "mount option", file_system.location,

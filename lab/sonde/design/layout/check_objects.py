@@ -64,13 +64,13 @@ def _check_sizes(file_system: ObservedFileSystem, raid_stripe: int | None) -> It
                 f"its stripe size is {format_bytes(size)}, no multiple of the {format_bytes(raid_stripe)} of one full"
                 " stripe below its targets",
                 "the last RAID stripe of every object piece is written in part: RAID 5 and 6 read before that",
-                f"lfs setstripe -S {_round_up(size, raid_stripe)}",
+                f"lfs setstripe -S {_round_up_stripe_size(size, raid_stripe)}",
             )  # fmt: skip
 
 
-def _round_up(size: int, step: int) -> str:
-    """The smallest multiple of the step and of 64 KiB that holds `size`, as lfs accepts it."""
-    rounded = -(-size // step) * step
+def _round_up_stripe_size(size_bytes: int, step_bytes: int) -> str:
+    """The smallest multiple of the step and of 64 KiB that holds `size_bytes`, as lfs accepts it."""
+    rounded = -(-size_bytes // step_bytes) * step_bytes
     return f"{rounded // MIB}M" if rounded % MIB == 0 else f"{rounded // 1024}K"
 
 

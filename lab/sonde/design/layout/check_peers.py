@@ -33,8 +33,8 @@ def find_peer_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checked
     """All differences between parts that should be alike."""
     for disk in storage.disks.values():
         if disk.kind == "md":
-            yield from _compare_members(storage, disk)
-            yield from _check_spares(storage, disk)
+            yield from _compare_array_members(storage, disk)
+            yield from _check_array_spares(storage, disk)
         if disk.kind == "multipath" and len(disk.paths) > 1:
             yield from _compare_paths(storage, disk)
     yield from _find_shared_drives(storage)
@@ -42,30 +42,30 @@ def find_peer_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checked
     yield from _compare_luns([disk for disk in storage.disks.values() if disk.kind == "multipath" and disk.paths])
 
 
-def find_whole_disk(storage: ObservedStorage, name: str) -> str:
+def find_disk_of_partition(storage: ObservedStorage, device_name: str) -> str:
     """The disk of a partition, known from what was observed or from its name; the name itself for other devices."""
-    if name in storage.disks and storage.disks[name].on:
-        return storage.disks[name].on
-    match = _PARTITION.fullmatch(name)
-    return next((group for group in match.groups() if group), name) if match else name
+    if device_name in storage.disks and storage.disks[device_name].on:
+        return storage.disks[device_name].on
+    match = _PARTITION.fullmatch(device_name)
+    return next((group for group in match.groups() if group), device_name) if match else device_name
 
 
-def _split_off_minority(values: Mapping[str, object]) -> tuple[object, list[str]]:
+def _split_off_minority(values_by_name: Mapping[str, object]) -> tuple[object, list[str]]:
     """The value that most have, and the names with another one; no names when none is in the majority."""
-    counts = Counter(values.values()).most_common(2)
+    counts = Counter(values_by_name.values()).most_common(2)
     if len(counts) < 2 or counts[0][1] == counts[1][1]:
         return None, []
     common = counts[0][0]
-    return common, [name for name, value in values.items() if value != common]
+    return common, [name for name, value in values_by_name.items() if value != common]
 
 
-def _list_names(names: Sequence[str]) -> str:
+def _join_first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
 
 
-def _compare_members(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _compare_array_members(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     drives = {name: storage.disks[disk_name] for name in array.members
-              if (disk_name := find_whole_disk(storage, name)) in storage.disks}  # fmt: skip
+              if (disk_name := find_disk_of_partition(storage, name)) in storage.disks}  # fmt: skip
     kinds = {name: drive.flash for name, drive in drives.items() if drive.flash is not None}
     if len(kinds) > 1:
         yield CheckedItem("drives of one kind", array.name)
@@ -74,7 +74,7 @@ def _compare_members(storage: ObservedStorage, array: ObservedDisk) -> Iterator[
         few, text = (flash, "flash") if 2 * len(flash) <= len(kinds) else (
             [name for name in kinds if name not in flash], "rotating drives")  # fmt: skip
         yield LayoutFault(
-            "unequal members of a stripe", array.name, f"{_list_names(few)} of it are {text}, the others are not",
+            "unequal members of a stripe", array.name, f"{_join_first_names(few)} of it are {text}, the others are not",
             "the array is as fast as its slowest drive", "build an array of drives of one kind",
         )  # fmt: skip
     for setting, cost in _MEMBER_SETTINGS.items():
@@ -83,12 +83,12 @@ def _compare_members(storage: ObservedStorage, array: ObservedDisk) -> Iterator[
         if others:
             yield LayoutFault(
                 "unequal members of a stripe", array.name,
-                f"{setting} of {_list_names(others)} is {values[others[0]]}; of the other members it is {common}",
+                f"{setting} of {_join_first_names(others)} is {values[others[0]]}; of the other members it is {common}",
                 cost, f"give all members the same {setting}, or replace the odd drive",
             )  # fmt: skip
 
 
-def _check_spares(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_array_spares(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     sizes = [size for size in array.member_sizes if size]
     for name in array.settings.get("spare_devices", "").split():
         size = storage.disks[name].size if name in storage.disks else None
@@ -124,14 +124,14 @@ def _find_shared_drives(storage: ObservedStorage) -> Iterator[LayoutFault]:
     arrays: dict[str, list[str]] = {}
     for disk in storage.disks.values():
         if disk.kind == "md" and disk.level in _STRIPED_LEVELS and not (disk.size and disk.size < _SMALL_ARRAY):
-            for disk_name in {find_whole_disk(storage, name) for name in disk.members}:
+            for disk_name in {find_disk_of_partition(storage, name) for name in disk.members}:
                 arrays.setdefault(disk_name, []).append(disk.name)
     shared = {drive: names for drive, names in arrays.items() if len(set(names)) > 1}
     if shared:
         names = sorted({name for drive_arrays in shared.values() for name in drive_arrays})
         yield LayoutFault(
             "one disk in several arrays", ", ".join(names),
-            f"{_list_names(sorted(shared))} carry parts of {' and '.join(names)}",
+            f"{_join_first_names(sorted(shared))} carry parts of {' and '.join(names)}",
             "heads go back and forth between the arrays, and a drive that fails degrades all of them",
             "give every array drives of its own",
         )  # fmt: skip
@@ -144,17 +144,21 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
     drives = [disk for disk in single if disk.kind == "disk"]
     for disks in _group_by(drives, _read_identity):
         yield LayoutFault(
-            "one drive twice", _list_names([disk.name for disk in disks]),
+            "one drive twice", _join_first_names([disk.name for disk in disks]),
             f"{len(disks)} disks have the identity {_read_identity(disks[0])}: they are one drive, by several paths",
             "what uses both believes in two drives: it is slow, and not redundant",
             "let multipathd join them, and use /dev/mapper",
         )  # fmt: skip
     mounted = [disk for disk in single if disk.settings.get("fs_kind") in _KINDS_WITH_OWN_UUID]
     for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_uuid", "")):
-        tops = [disk for disk in disks if not any(disk in list(storage.walk_below(other.name))[1:] for other in disks)]
+        tops = [
+            disk
+            for disk in disks
+            if not any(disk in list(storage.iterate_disks_below(other.name))[1:] for other in disks)
+        ]
         if len(tops) > 1:
             yield LayoutFault(
-                "one UUID twice", _list_names([disk.name for disk in tops]),
+                "one UUID twice", _join_first_names([disk.name for disk in tops]),
                 f"{len(tops)} file systems have the UUID {tops[0].settings['fs_uuid']}: one is a copy of the other",
                 "a mount by UUID takes either of them",
                 "detach the copy, or give it another one (xfs_admin -U generate, tune2fs -U random)",
@@ -198,7 +202,7 @@ def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | Checke
     idle = ", ".join(f"host{adapter}" for adapter in sorted(adapters - active))
     if len(active) == 1 and idle and "" not in adapters:
         yield LayoutFault(
-            "one adapter for all disks", _list_names([names[lun.name] for lun in luns]),
+            "one adapter for all disks", _join_first_names([names[lun.name] for lun in luns]),
             f"the active paths of all {len(luns)} disks lead through host{active.pop()}; {idle} is idle",
             "one adapter carries everything", "zone the preferred paths over all adapters, then fail back",
         )  # fmt: skip

@@ -59,7 +59,7 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
         "allocations"),
         ("agsize in blocks", file_system.group_blocks, groups.size if groups else None, False,
          "groups may begin on one drive"),
-        ("block", file_system.block, plan.block, True, "metadata take another amount of space"),
+        ("block", file_system.block, plan.block_bytes, True, "metadata take another amount of space"),
     ]  # fmt: skip
     for name, observed, planned, size, cost in rows:
         if observed is None or planned is None:
@@ -71,13 +71,13 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
                 "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _MAKE
             )
     if (
-        file_system.size is not None
+        file_system.size_bytes is not None
         and plan.capacity is not None
-        and abs(file_system.size - plan.capacity) > _SIZE_SHARE * plan.capacity
+        and abs(file_system.size_bytes - plan.capacity) > _SIZE_SHARE * plan.capacity
     ):
         yield LayoutFault(
             "not as planned", file_system.location,
-            f"it has {format_bytes(file_system.size)}; planned are {format_bytes(plan.capacity)}",
+            f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(plan.capacity)}",
             "it is on another device, or part of the device is unused", _MAKE,
         )  # fmt: skip
 
@@ -149,14 +149,14 @@ def _check_settings(storage: ObservedStorage, plan: FileSystemLayout) -> Iterato
 
 def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     """Checks members of the volume, geometry of arrays, and the alignment of slices."""
-    device = plan.device if plan.devices else None
+    device = plan.first_device if plan.devices else None
     if device is None:
         return
     member_count = len(device.members) if device.kind == "volumes" else 0
     # a partition that is a member of an array need not begin at a stripe of that array
     array_members = {name for disk in storage.disks.values() if disk.kind == "md" for name in disk.members}
-    planned = {str(group.geometry) for group in device.groups() if group.geometry is not None}
-    units = {group.unit for group in device.groups() if group.unit}
+    planned = {str(group.raid_geometry) for group in device.list_raid_groups() if group.raid_geometry is not None}
+    units = {group.stripe_unit_bytes for group in device.list_raid_groups() if group.stripe_unit_bytes}
     for disk in _list_data_disks(storage):
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
@@ -195,5 +195,5 @@ def _list_data_disks(storage: ObservedStorage) -> list[ObservedDisk]:
     """Disks below the observed file systems, without those of their logs; all disks if no file system was observed."""
     tops = [file_system.device.rsplit("/", 1)[-1] for file_system in storage.file_systems]
     names = {disk.settings.get("name", disk.name): disk.name for disk in storage.disks.values()}
-    data_disks = {disk.name: disk for top in tops for disk in storage.walk_below(names.get(top, top))}
+    data_disks = {disk.name: disk for top in tops for disk in storage.iterate_disks_below(names.get(top, top))}
     return list(data_disks.values()) if data_disks or tops else list(storage.disks.values())

@@ -29,20 +29,20 @@ _HARMLESS_STATUS = re.compile(r"Some supported|The pool is formatted using|A new
 def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of one pool."""
     yield from _check_vdevs(pool)
-    yield from _check_state(pool)
-    yield from _check_errors(pool)
-    yield from _check_properties(pool)
+    yield from _check_pool_state(pool)
+    yield from _check_pool_errors(pool)
+    yield from _check_pool_properties(pool)
     yield from _check_status(pool)
 
 
-def _list_children(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
+def _list_child_vdevs(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
     return [child for child in pool.vdevs if child.parent == vdev.name]
 
 
 def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     tops = [vdev for vdev in pool.vdevs if not vdev.parent]
     data = [vdev for vdev in tops if not vdev.use]
-    shapes = {(vdev.kind, len(_list_children(pool, vdev))) for vdev in data}
+    shapes = {(vdev.kind, len(_list_child_vdevs(pool, vdev))) for vdev in data}
     if data:
         yield CheckedItem("vdevs", pool.location)
     redundant = any(vdev.kind != "drive" for vdev in data)
@@ -78,7 +78,7 @@ def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
         )  # fmt: skip
 
 
-def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     state = pool.facts.get("state", "")
     if state:
         yield CheckedItem("state", pool.location)
@@ -100,7 +100,7 @@ def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
     if state not in ("ONLINE", "") or sick:
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
         yield LayoutFault(
-            "degraded", pool.location, f"the pool is {state} {names}".strip(), _describe_margin(pool, sick),
+            "degraded", pool.location, f"the pool is {state} {names}".strip(), _describe_remaining_redundancy(pool, sick),
             "zpool replace the drive that failed",
         )  # fmt: skip
     if scan := pool.facts.get("scan", ""):
@@ -110,10 +110,10 @@ def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
         )  # fmt: skip
 
 
-def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:
+def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[ObservedVdev]) -> str:
     margins = []
-    for vdev in sick:
-        children = _list_children(pool, vdev)
+    for vdev in faulty_vdevs:
+        children = _list_child_vdevs(pool, vdev)
         lost = sum(child.state not in _GOOD_STATES for child in children)
         bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY.get(vdev.kind.split(":")[0], 0)
         if children:
@@ -125,7 +125,7 @@ def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:
     return f"reads compute what is missing; {min(margins)} more of a vdev may fail"
 
 
-def _check_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_pool_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     if lost := pool.facts.get("data_errors", ""):
         yield LayoutFault(
             "data lost", pool.location, f"{format_count_with_noun(int(lost), 'data error')} could not be repaired",
@@ -149,7 +149,7 @@ def _check_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedIte
             )  # fmt: skip
 
 
-def _check_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     shift = pool.facts.get("ashift", "")
     if shift.isdigit():
         yield CheckedItem("ashift", pool.location)

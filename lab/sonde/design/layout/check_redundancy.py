@@ -19,7 +19,7 @@ _FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "
 
 def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of the state, the spares and the bitmap of one disk."""
-    missing = _read_count(disk, "degraded")
+    missing = _read_disk_count(disk, "degraded")
     state = disk.state.lower().strip()
     state_words = {text.strip(",") for text in state.split()}
     is_degraded = bool(missing) or "degraded" in state_words
@@ -38,7 +38,7 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
             "not optimal", disk.name, f"its state is {disk.state}", "paths, spares or data are missing",
             "ask the log of the RAID controller or of md",
         )  # fmt: skip
-    failed = _read_count(disk, "failed")
+    failed = _read_disk_count(disk, "failed")
     if failed and not is_degraded:
         yield LayoutFault(
             "failed drive in an array", disk.name, f"{failed} of its devices are marked as failed",
@@ -94,7 +94,7 @@ def _check_metadata(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             "each write of any drive also writes this one, and reads never use it",
             "mdadm --grow --layout=left-symmetric",
         )  # fmt: skip
-    used, size = _read_count(disk, "used_bytes"), min((size for size in disk.member_sizes if size), default=0)
+    used, size = _read_disk_count(disk, "used_bytes"), min((size for size in disk.member_sizes if size), default=0)
     if used and size:
         yield CheckedItem("the used part of members", disk.name)
         if used < _USED_SHARE * size:
@@ -105,8 +105,8 @@ def _check_metadata(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             )  # fmt: skip
 
 
-def _read_count(disk: ObservedDisk, name: str) -> int | None:
-    value = disk.settings.get(name, "")
+def _read_disk_count(disk: ObservedDisk, fact_name: str) -> int | None:
+    value = disk.settings.get(fact_name, "")
     return int(value) if value.isdigit() else None
 
 
@@ -125,7 +125,7 @@ def _check_protection(disk: ObservedDisk, *, is_degraded: bool) -> Iterator[Layo
     """Spares and bitmap of an md array with redundancy."""
     if disk.level not in ("raid1", "raid4", "raid5", "raid6", "raid10"):
         return
-    spares = _read_count(disk, "spares")
+    spares = _read_disk_count(disk, "spares")
     if spares is not None and disk.level != "raid1":
         yield CheckedItem("spares", disk.name)
         # the spare of an array that is degraded is being used, or is what is missing

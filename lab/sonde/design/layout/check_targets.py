@@ -53,8 +53,8 @@ def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[L
         yield from _check_written_target(target)
     yield from _compare_written_targets(written)
     for target in lustre:
-        yield from _check_use(target)
-        yield from _check_client(target)
+        yield from _check_fill_level(target)
+        yield from _check_client_parameters(target)
     yield from _compare_use(lustre)
     for name in _EQUAL_PARAMETERS:
         yield from _compare_parameter(name, lustre)
@@ -92,13 +92,13 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
 
 
 def _find_unusual_facts(
-    targets: Sequence[ObservedFileSystem], name: str
+    targets: Sequence[ObservedFileSystem], fact_name: str
 ) -> Iterator[tuple[ObservedFileSystem, str, str]]:
     """Targets whose value of a fact fewer targets have than the most frequent one, with both values."""
-    counts = Counter(target.facts.get(name, "") for target in targets)
+    counts = Counter(target.facts.get(fact_name, "") for target in targets)
     usual = max(counts, key=lambda value: counts[value], default="")
     for target in targets:
-        value = target.facts.get(name, "")
+        value = target.facts.get(fact_name, "")
         if counts[value] < counts[usual]:
             yield target, value, usual
 
@@ -143,7 +143,7 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
             )  # fmt: skip
 
 
-def _check_use(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_fill_level(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     if state := target.facts.get("unreachable", ""):
         yield LayoutFault(
             "target inactive", target.location, f"clients do not reach it: {state}",
@@ -195,14 +195,14 @@ def _compare_use(systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]
             )  # fmt: skip
 
 
-def _read_number(facts: Mapping[str, str], name: str) -> int | None:
-    match = re.match(r"\d+", facts.get(name, ""))
+def _read_number_fact(facts: Mapping[str, str], fact_name: str) -> int | None:
+    match = re.match(r"\d+", facts.get(fact_name, ""))
     return int(match[0]) if match else None
 
 
-def _check_client(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_client_parameters(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     facts = target.facts
-    dirty, flying, pages = (_read_number(facts, name) for name in
+    dirty, flying, pages = (_read_number_fact(facts, name) for name in
                             ("max_dirty_mb", "max_rpcs_in_flight", "max_pages_per_rpc"))  # fmt: skip
     if dirty is not None:
         yield CheckedItem("max_dirty_mb", target.location)
@@ -215,7 +215,7 @@ def _check_client(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedI
                 f"lctl set_param -P …max_dirty_mb={max(32, 4 * flight // MIB)} on the management server",
             )  # fmt: skip
     for name, (least, problem, cost, remedy) in _LEAST_PARAMETERS.items():
-        value = _read_number(facts, name)
+        value = _read_number_fact(facts, name)
         if value is None:
             continue
         yield CheckedItem(name, target.location)
@@ -225,23 +225,25 @@ def _check_client(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedI
             )
 
 
-def _compare_parameter(name: str, systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
+def _compare_parameter(
+    parameter_name: str, file_systems: Sequence[ObservedFileSystem]
+) -> Iterator[LayoutFault | CheckedItem]:
     """Object targets and their clients whose parameter differs from that of most others of their file system."""
     groups: dict[str, list[ObservedFileSystem]] = {}
-    for each in systems:
-        if each.facts.get(name) and (match := re.match(r"(\S+?)-OST[0-9a-f]{4}", each.location)):
+    for each in file_systems:
+        if each.facts.get(parameter_name) and (match := re.match(r"(\S+?)-OST[0-9a-f]{4}", each.location)):
             groups.setdefault(match[1], []).append(each)
     for file_system, peers in groups.items():
         if len(peers) < _FEWEST_PEERS:
             continue
-        yield CheckedItem("the same parameter on all targets", f"{file_system} {name}")
-        (common, count), *_ = Counter(peer.facts[name] for peer in peers).most_common(1)
-        others = [peer for peer in peers if peer.facts[name] != common]
+        yield CheckedItem("the same parameter on all targets", f"{file_system} {parameter_name}")
+        (common, count), *_ = Counter(peer.facts[parameter_name] for peer in peers).most_common(1)
+        others = [peer for peer in peers if peer.facts[parameter_name] != common]
         if others and 2 * count > len(peers):
-            values = ", ".join(f"{peer.location} {peer.facts[name]}" for peer in others[:3])
+            values = ", ".join(f"{peer.location} {peer.facts[parameter_name]}" for peer in others[:3])
             yield LayoutFault(
-                "targets differ", f"{file_system} {name}",
-                f"{name} is {common} on {count} of {len(peers)} targets, but {values}",
+                "targets differ", f"{file_system} {parameter_name}",
+                f"{parameter_name} is {common} on {count} of {len(peers)} targets, but {values}",
                 "files on these targets have another rate than on the others",
-                f"lctl set_param -P with the same {name} for all, on the management server",
+                f"lctl set_param -P with the same {parameter_name} for all, on the management server",
             )  # fmt: skip

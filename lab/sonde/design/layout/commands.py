@@ -27,14 +27,18 @@ _REQUESTS = "256"
 _PARITY_THREADS = "4"
 
 
-def make_mdadm_command(group: BlockDevice, device_names: DeviceNames, spares: tuple[str, ...]) -> list[Argument]:
+def make_mdadm_command(
+    raid_group: BlockDevice, device_names: DeviceNames, spare_drives: tuple[str, ...]
+) -> list[Argument]:
     """mdadm for one RAID group of drives. Raises UserError for a geometry that md does not support."""
-    table, geometry = group.table, group.geometry
+    table, geometry = raid_group.table, raid_group.raid_geometry
     assert isinstance(table, RaidGroup)
     assert geometry is not None
     if geometry.parity > 2:
-        raise UserError(f"{group.id} has {geometry.parity} parity drives; md has two at most: write a RAID of level 6.")
-    path = device_names.name_device(group.id)
+        raise UserError(
+            f"{raid_group.id} has {geometry.parity} parity drives; md has two at most: write a RAID of level 6."
+        )
+    path = device_names.choose_device_name(raid_group.id)
     arguments: list[Argument] = [
         "mdadm",
         "--create",
@@ -43,16 +47,20 @@ def make_mdadm_command(group: BlockDevice, device_names: DeviceNames, spares: tu
         "--metadata=1.2",
         "--run",
     ]
-    arguments += [f"--level={geometry.level}", f"--raid-devices={geometry.drives}"]
-    if group.unit and geometry.level != "1":
-        arguments.append(f"--chunk={group.unit // KIB}K")
-    if geometry.level == "10":
+    arguments += [f"--level={geometry.raid_level}", f"--raid-devices={geometry.drive_count}"]
+    if raid_group.stripe_unit_bytes and geometry.raid_level != "1":
+        arguments.append(f"--chunk={raid_group.stripe_unit_bytes // KIB}K")
+    if geometry.raid_level == "10":
         arguments.append(f"--layout=n{geometry.copies}")
     if geometry.tolerated_failures:
         arguments.append("--bitmap=internal")
-    if spares:
-        arguments.append(f"--spare-devices={len(spares)}")
-    return [*arguments, *device_names.all(group.members), *(device_names.of(spare) for spare in spares)]
+    if spare_drives:
+        arguments.append(f"--spare-devices={len(spare_drives)}")
+    return [
+        *arguments,
+        *device_names.make_device_arguments(raid_group.members),
+        *(device_names.make_device_argument(spare) for spare in spare_drives),
+    ]
 
 
 def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
@@ -70,7 +78,7 @@ def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) ->
         number = int(table.number) + item.position if table.number is not None else slices.index(item) + 1
         arguments.append(f"--new={number}:{starts[item.id] // KIB}K:+{size // KIB}K")
         arguments.append(f"--change-name={number}:{item.id}")
-    return [*arguments, device_names.of(disk)]
+    return [*arguments, device_names.make_device_argument(disk)]
 
 
 def make_volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iterator[list[Argument]]:
@@ -79,8 +87,8 @@ def make_volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iter
     assert isinstance(table, Volume)
     if table.kind == "zfs":
         return
-    path, members = device_names.name_device(device.id), device_names.all(device.members)
-    unit = device.unit or MIB
+    path, members = device_names.choose_device_name(device.id), device_names.make_device_arguments(device.members)
+    unit = device.stripe_unit_bytes or MIB
     if uses_lvm(device):
         group, _, logical = path.removeprefix("/dev/").partition("/")
         extent = max(4 * MIB, unit) // KIB
@@ -97,7 +105,7 @@ def make_volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iter
 
 def make_mkfs_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
     """mkfs.xfs, mke2fs, mkfs.btrfs or zpool for a local file system; empty for a kind that has none of these."""
-    device = device_names.of(layout.device.id)
+    device = device_names.make_device_argument(layout.first_device.id)
     if layout.table.kind == "xfs":
         return ["mkfs.xfs", *make_xfs_options(layout, device_names), device]
     if layout.table.kind == "ext4":
@@ -116,18 +124,18 @@ def make_xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> lis
     data = []
     if layout.groups is not None:
         data.append(f"agsize={layout.groups.size}b")
-        if getattr(layout.device.table, "usable", None) is not None:
+        if getattr(layout.first_device.table, "usable", None) is not None:
             data.append(f"size={layout.groups.blocks}b")
     data.append(f"sunit={layout.unit // 512},swidth={layout.width // 512}" if layout.unit else "noalign")
     log: list[Argument] = []
     if layout.log is not None:
-        log.append(concatenate_words("logdev=", device_names.of(layout.log.id)))
+        log.append(concatenate_words("logdev=", device_names.make_device_argument(layout.log.id)))
     if layout.log_size is not None:
-        log.append(f"size={layout.log_size // layout.block}b")
-    unit = xfs.compute_log_unit(layout.unit, layout.block) if layout.log is None else 0
+        log.append(f"size={layout.log_size // layout.block_bytes}b")
+    unit = xfs.compute_log_unit(layout.unit, layout.block_bytes) if layout.log is None else 0
     if unit:
         log.append(f"su={unit}")
-    arguments: list[Argument] = ["-L", layout.id[:12], "-b", f"size={layout.block}", "-d", ",".join(data)]
+    arguments: list[Argument] = ["-L", layout.id[:12], "-b", f"size={layout.block_bytes}", "-d", ",".join(data)]
     return [*arguments, "-l", _join_with_commas(log)] if log else arguments
 
 
@@ -138,9 +146,12 @@ def _join_with_commas(options: list[Argument]) -> Word:
 
 def make_ext4_options(layout: FileSystemLayout) -> list[Argument]:
     """Options of mke2fs, without the device."""
-    arguments: list[Argument] = ["-t", "ext4", "-L", layout.id[:16], "-b", layout.block]
+    arguments: list[Argument] = ["-t", "ext4", "-L", layout.id[:16], "-b", layout.block_bytes]
     if layout.unit:
-        arguments += ["-E", f"stride={layout.unit // layout.block},stripe_width={layout.width // layout.block}"]
+        arguments += [
+            "-E",
+            f"stride={layout.unit // layout.block_bytes},stripe_width={layout.width // layout.block_bytes}",
+        ]
     if layout.log_size:
         arguments += ["-J", f"size={layout.log_size // MIB}"]
     if layout.table.purpose in ("scratch", "checkpoint", "archive"):
@@ -152,27 +163,27 @@ def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> l
     """Creates a pool with one vdev per RAID group; the record size is the smallest that writes full stripes of 1
     MiB."""
     vdevs: list[Argument] = []
-    for group in layout.device.groups():
-        geometry = group.geometry
+    for group in layout.first_device.list_raid_groups():
+        geometry = group.raid_geometry
         kind = "" if geometry is None else "mirror" if geometry.copies > 1 else f"raidz{geometry.parity}"
         kind = "" if kind == "raidz0" else kind
         if geometry is not None and geometry.copies > 1 and geometry.data > 1:
             pairs = [group.members[first :: geometry.data] for first in range(geometry.data)]
             for pair in pairs:
-                vdevs += ["mirror", *device_names.all(pair)]
+                vdevs += ["mirror", *device_names.make_device_arguments(pair)]
         else:
-            vdevs += [*([kind] if kind else []), *device_names.all(group.members)]
+            vdevs += [*([kind] if kind else []), *device_names.make_device_arguments(group.members)]
     record = "16K" if layout.table.purpose in SYSTEM_PURPOSES else "1M"
     properties = (f"recordsize={record}", "atime=off", "xattr=sa", "compression=lz4", "mountpoint=none")
     options = [argument for value in properties for argument in ("-O", value)]
     return ["zpool", "create", "-o", "ashift=12", *options, layout.id, *vdevs]
 
 
-def mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
+def make_mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
     """Options of mount(8), separated by commas."""
     options: list[Argument] = [*list_mount_options(layout)]
     if layout.table.kind == "xfs" and layout.log is not None:
-        options.append(concatenate_words("logdev=", device_names.of(layout.log.id)))
+        options.append(concatenate_words("logdev=", device_names.make_device_argument(layout.log.id)))
     return _join_with_commas(options)
 
 
@@ -184,37 +195,39 @@ def list_mount_options(layout: FileSystemLayout) -> list[str]:
         if layout.unit and layout.table.purpose in ("scratch", "checkpoint", "archive"):
             options += ["largeio", "swalloc"]
     if layout.table.kind == "ext4" and layout.unit:
-        options.append(f"stripe={layout.width // layout.block}")
+        options.append(f"stripe={layout.width // layout.block_bytes}")
     return options
 
 
 def list_queue_settings(
-    layout: FileSystemLayout, base: BlockDevice, device_names: DeviceNames
+    layout: FileSystemLayout, block_device: BlockDevice, device_names: DeviceNames
 ) -> Iterator[tuple[Argument, dict[str, str]]]:
     """Device and its settings below /sys/block/… for one device of a layout and all below it."""
-    for device, settings in list_device_settings(layout, base):
-        yield device_names.of(device.id), settings
+    for device, settings in list_device_settings(layout, block_device):
+        yield device_names.make_device_argument(device.id), settings
 
 
-def list_device_settings(layout: FileSystemLayout, base: BlockDevice) -> Iterator[tuple[BlockDevice, dict[str, str]]]:
+def list_device_settings(
+    layout: FileSystemLayout, block_device: BlockDevice
+) -> Iterator[tuple[BlockDevice, dict[str, str]]]:
     """Settings of queues for one device of a layout and all below it; md arrays also get settings of md, LUNs the depth
     of their queue. ZFS opens drives itself: only they get settings."""
     is_pool = layout.table.kind == "zfs"
-    ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or base.width or 0))
+    ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or block_device.stripe_width_bytes or 0))
     top = {} if is_pool else {"queue/read_ahead_kb": str(ahead // KIB)}
     done: set[str] = set()
-    for depth, device in enumerate(base.walk()):
+    for depth, device in enumerate(block_device.iterate_top_down()):
         settings: dict[str, str] = dict(top) if depth == 0 else {}
-        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _is_under_controller(base)):
+        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _is_under_controller(block_device)):
             flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
             settings["queue/scheduler"] = "none" if flash or device.kind == "luns" or is_pool else "mq-deadline"
-            request = min(_LARGEST_REQUEST, device.stripe or MIB) if device.kind == "luns" else MIB
+            request = min(_LARGEST_REQUEST, device.full_stripe_bytes or MIB) if device.kind == "luns" else MIB
             settings["queue/max_sectors_kb"] = str(request // KIB)
             if not flash:
                 settings["queue/nr_requests"] = _REQUESTS
         if isinstance(device.table, Lun) and device.table.queue_depth is not None:
             settings["device/queue_depth"] = str(int(device.table.queue_depth))
-        geometry = device.geometry
+        geometry = device.raid_geometry
         is_array = device.kind == "raid_groups" and geometry is not None and geometry.parity
         if is_array and not is_pool and not _is_under_controller(device):
             settings["md/stripe_cache_size"] = "8192"
@@ -224,18 +237,18 @@ def list_device_settings(layout: FileSystemLayout, base: BlockDevice) -> Iterato
             yield device, settings
 
 
-def _is_under_controller(base: BlockDevice) -> bool:
+def _is_under_controller(block_device: BlockDevice) -> bool:
     """Whether a controller runs the RAID groups below, so that the host sees LUNs and no drives."""
     return any(
         device.kind == "luns" or (isinstance(device.table, RaidGroup) and bool(device.table.controller))
-        for device in base.walk()
+        for device in block_device.iterate_top_down()
     )
 
 
-def list_host_raid_groups(base: BlockDevice) -> list[BlockDevice]:
+def list_host_raid_groups(block_device: BlockDevice) -> list[BlockDevice]:
     """RAID groups below that the host creates itself, from drives."""
     return [
         device
-        for device in base.walk()
-        if device.kind == "raid_groups" and device.members and not _is_under_controller(base)
+        for device in block_device.iterate_top_down()
+        if device.kind == "raid_groups" and device.members and not _is_under_controller(block_device)
     ]

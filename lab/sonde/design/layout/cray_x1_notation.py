@@ -31,7 +31,9 @@ def format_cray_x1_commands(system: System, layouts: Sequence[FileSystemLayout],
     devices = [
         device for layout in layouts for device in (*layout.devices, *([layout.log] if layout.log is not None else []))
     ]
-    luns = list(dict.fromkeys(inner.id for device in devices for inner in device.walk() if inner.kind == "luns"))
+    luns = list(
+        dict.fromkeys(inner.id for device in devices for inner in device.iterate_top_down() if inner.kind == "luns")
+    )
     if not luns:
         return ""
     blocks = [list(_make_csm_command(system, binary)), *([*_make_parts_file(system, lun)] for lun in luns)]
@@ -52,25 +54,27 @@ def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
         except UserError:
             continue
         groups = [
-            group.id for group in system.list_parts("raid_groups") if item.id in _find_enclosures(system, group.id)
+            group.id
+            for group in system.list_parts("raid_groups")
+            if item.id in _find_enclosures_of_group(system, group.id)
         ]
-        sizes = [_list_lun_sizes(system, group, binary) for group in groups]
+        sizes = [_describe_lun_sizes(system, group, binary) for group in groups]
         if len(groups) == len(geometries):
             option = ["-G"] if binary else []
             yield quote_command(["csmadd", *option, int(box.chassis), int(box.slot), box.layout, *sizes])
 
 
-def _find_enclosures(system: System, group: str) -> set[str | None]:
-    return {system.find_first_reference(drive, "enclosure") for drive in system.find_references(group, "drives")}
+def _find_enclosures_of_group(system: System, group_id: str) -> set[str | None]:
+    return {system.find_first_reference(drive, "enclosure") for drive in system.find_references(group_id, "drives")}
 
 
-def _list_lun_sizes(system: System, group: str, binary: bool) -> str:
-    luns = [item.id for item in system.list_parts("luns") if group in system.find_references(item.id, "raid_group")]
-    group_size, sizes = system.compute_capacity(group), [system.compute_capacity(lun) for lun in luns]
+def _describe_lun_sizes(system: System, group_id: str, in_powers_of_1024: bool) -> str:
+    luns = [item.id for item in system.list_parts("luns") if group_id in system.find_references(item.id, "raid_group")]
+    group_size, sizes = system.compute_capacity(group_id), [system.compute_capacity(lun) for lun in luns]
     if not luns or None in sizes or group_size is None:
         return "0"
     known_sizes = [size for size in sizes if size is not None]
-    texts = [format_csm_size(size, binary=binary).removesuffix("GB") for size in known_sizes]
+    texts = [format_csm_size(size, in_powers_of_1024=in_powers_of_1024).removesuffix("GB") for size in known_sizes]
     if sum(known_sizes) > _ALL * group_size:
         texts[-1] = "0"
     return ":".join(texts)
@@ -91,7 +95,7 @@ def _make_parts_file(system: System, lun: str) -> Iterator[str]:
     for index, item in enumerate(slices):
         table = item.table
         assert isinstance(table, Slice)
-        number = _choose_slice_number(table, item.position, index, alone=len(slices) == 1)
+        number = _choose_slice_number(table, item.position, index, is_only_slice=len(slices) == 1)
         if table.share is not None:
             size = f"{100 * float(table.share):g}%"
         else:
@@ -104,19 +108,19 @@ def _make_parts_file(system: System, lun: str) -> Iterator[str]:
     yield f"/sbin/parts -w {queue}-v -c /etc/parts/{disk.rsplit('/', 1)[-1]}.cf {disk}"
 
 
-def _choose_slice_number(table: Slice, position: int, index: int, *, alone: bool) -> int:
-    match = re.search(r"s(\d+)$", table.device)
+def _choose_slice_number(slice_table: Slice, slice_position: int, first_index: int, *, is_only_slice: bool) -> int:
+    match = re.search(r"s(\d+)$", slice_table.device)
     if match:
         return int(match[1])
-    if table.number is not None:
-        return int(table.number) + position
-    return _DATA_SLICE if alone else index
+    if slice_table.number is not None:
+        return int(slice_table.number) + slice_position
+    return _DATA_SLICE if is_only_slice else first_index
 
 
 def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
     """xlv_make: the log first, then a stripe over all members with a unit in blocks of 512 B."""
-    device = layout.device
-    if device.kind != "volumes" or device.unit is None:
+    device = layout.first_device
+    if device.kind != "volumes" or device.stripe_unit_bytes is None:
         return
     yield "/usr/sbin/xlv_make"
     yield f"vol {quote_word(device.id)}"
@@ -125,7 +129,7 @@ def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
     yield from (
         "data",
         "plex",
-        f"ve -stripe -stripe_unit {device.unit // 512} {' '.join(map(_shorten_device_name, device.members))}",
+        f"ve -stripe -stripe_unit {device.stripe_unit_bytes // 512} {' '.join(map(_shorten_device_name, device.members))}",
     )
     yield "end"
 
@@ -133,19 +137,19 @@ def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
 def _shorten_device_name(device: BlockDevice) -> str:
     """The name of a slice as XLV writes it: pm1d1L1s11."""
     if getattr(device.table, "device", ""):
-        return quote_word(device.label.rsplit("/", 1)[-1])
+        return quote_word(device.device_label.rsplit("/", 1)[-1])
     number = getattr(device.table, "number", None)
-    disk = device.members[0].label.rsplit("/", 1)[-1] if device.members else device.id
+    disk = device.members[0].device_label.rsplit("/", 1)[-1] if device.members else device.id
     return quote_word(f"{disk}s{int(number) if number is not None else _DATA_SLICE}")
 
 
 def _make_mkfs_command(layout: FileSystemLayout) -> str:
     arguments = ["/sbin/mkfs"]
-    striped = layout.device.kind == "volumes"
+    striped = layout.first_device.kind == "volumes"
     if layout.unit and not striped:
         # both are the full stripe in blocks of 512 B; mkfs queries a striped volume itself
         arguments.append(f"-d sunit={layout.unit // 512},swidth={layout.width // 512}")
     if layout.log is None and layout.log_size:
-        arguments.append(f"-l size={layout.log_size // layout.block}b")
-    name = f"/dev/xlv/{layout.device.id}" if striped else f"/dev/dsk/{_shorten_device_name(layout.device)}"
+        arguments.append(f"-l size={layout.log_size // layout.block_bytes}b")
+    name = f"/dev/xlv/{layout.first_device.id}" if striped else f"/dev/dsk/{_shorten_device_name(layout.first_device)}"
     return " ".join([*arguments, name])

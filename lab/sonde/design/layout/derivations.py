@@ -23,10 +23,14 @@ class Derivation:
     arithmetic: str
 
 
-def format_stripe(size: int) -> str:
+def format_stripe_in_three_units(stripe_bytes: int) -> str:
     """A stripe in three units: 1664 KiB = 3328 blocks of 512 B = 416 blocks of 4 KiB."""
-    kib = f"{size // 1024:,} KiB".replace(",", "") if size % 1024 == 0 and size % (1 << 20) else format_bytes(size)
-    if size % DISK_BLOCK:
+    kib = (
+        f"{stripe_bytes // 1024:,} KiB".replace(",", "")
+        if stripe_bytes % 1024 == 0 and stripe_bytes % (1 << 20)
+        else format_bytes(stripe_bytes)
+    )
+    if stripe_bytes % DISK_BLOCK:
         return kib
-    text = f"{kib} = {size // DISK_BLOCK} blocks of 512 B"
-    return f"{text} = {size // PAGE_BLOCK} blocks of 4 KiB" if size % PAGE_BLOCK == 0 else text
+    text = f"{kib} = {stripe_bytes // DISK_BLOCK} blocks of 512 B"
+    return f"{text} = {stripe_bytes // PAGE_BLOCK} blocks of 4 KiB" if stripe_bytes % PAGE_BLOCK == 0 else text

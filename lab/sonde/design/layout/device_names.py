@@ -23,46 +23,51 @@ class DeviceNames:
     system: System
     required_variables: dict[str, str] = field(default_factory=dict)
 
-    def name_device(self, part: str) -> str:
+    def choose_device_name(self, part_id: str) -> str:
         """The device of an array or volume that the host creates: as described, else a generated name."""
-        path = find_described_path(self.system, part)
+        path = find_described_device_path(self.system, part_id)
         if path:
             return path
-        return f"/dev/{part}/{part}" if uses_lvm(resolve_block_device(self.system, part)) else f"/dev/md/{part}"
+        return (
+            f"/dev/{part_id}/{part_id}"
+            if uses_lvm(resolve_block_device(self.system, part_id))
+            else f"/dev/md/{part_id}"
+        )
 
-    def of(self, part: str) -> Argument:
+    def make_device_argument(self, part_id: str) -> Argument:
         """The device of a part as an argument of a command: its name, or the variable that holds it."""
-        path = find_described_path(self.system, part)
+        path = find_described_device_path(self.system, part_id)
         if path:
             return path
-        item = self.system.get_part(part)
-        below = self.system.find_references(part, "on") if item.kind == "slices" else ()
+        item = self.system.get_part(part_id)
+        below = self.system.find_references(part_id, "on") if item.kind == "slices" else ()
         if below:
             number = getattr(item.table, "number", None)
             return substitute_command_output(
-                "slice", self.of(below[0]), int(number) + item.position if number is not None else 1
+                "slice", self.make_device_argument(below[0]), int(number) + item.position if number is not None else 1
             )
-        if item.kind in ("raid_groups", "volumes") and self._is_made_by_host(part):
-            return self.name_device(part)
-        name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part.upper())
+        if item.kind in ("raid_groups", "volumes") and self._is_created_by_host(part_id):
+            return self.choose_device_name(part_id)
+        name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part_id.upper())
         kind = {"drives": "drive", "luns": "LUN", "raid_groups": "RAID group", "volumes": "volume"}[item.kind]
-        self.required_variables[name] = f"the device of {kind} {part}, like /dev/disk/by-id/..."
+        self.required_variables[name] = f"the device of {kind} {part_id}, like /dev/disk/by-id/..."
         return refer_to_variable(name)
 
-    def _is_made_by_host(self, part: str) -> bool:
+    def _is_created_by_host(self, part_id: str) -> bool:
         return (
-            self.system.get_part(part).kind == "volumes" or self.system.find_first_reference(part, "controller") is None
+            self.system.get_part(part_id).kind == "volumes"
+            or self.system.find_first_reference(part_id, "controller") is None
         )
 
-    def all(self, devices: tuple[BlockDevice, ...]) -> list[Argument]:
+    def make_device_arguments(self, devices: tuple[BlockDevice, ...]) -> list[Argument]:
         """The devices of several parts as arguments."""
-        return [self.of(device.id) for device in devices]
+        return [self.make_device_argument(device.id) for device in devices]
 
 
-def find_described_path(system: System, part: str) -> str:
+def find_described_device_path(system: System, part_id: str) -> str:
     """The device path that the system file gives a part, or empty. A range of names is divided among the parts of a
     table."""
-    item = system.get_part(part)
+    item = system.get_part(part_id)
     described = str(getattr(item.table, "device", "") or "")
     if not described.startswith("/") or _NOT_LINUX.match(described):
         return ""
@@ -80,4 +85,4 @@ def uses_lvm(device: BlockDevice) -> bool:
     table = device.table
     if not isinstance(table, Volume) or table.kind != "stripe" or table.software not in ("LVM", "XLV"):
         return False
-    return device.unit is not None and device.unit & (device.unit - 1) == 0
+    return device.stripe_unit_bytes is not None and device.stripe_unit_bytes & (device.stripe_unit_bytes - 1) == 0

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.file_system_layout import FileSystemLayout
-from sonde.design.layout.layout_tables import UNKNOWN, format_known_rate
+from sonde.design.layout.layout_tables import UNKNOWN, format_rate_or_unknown
 from sonde.model.system import System
 from sonde.model.system.storage import RaidGroup
 from sonde.model.units import format_bytes, format_rate
@@ -66,13 +66,15 @@ def _draw_legend(y: int) -> Iterator[Markup]:
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x, y, "the red bar is the limit")
 
 
-def _draw_square(css: str, x: float, y: float) -> Markup:
-    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(css, x, y, _DRIVE, _DRIVE)
+def _draw_square(css_class: str, x: float, y: float) -> Markup:
+    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
+        css_class, x, y, _DRIVE, _DRIVE
+    )
 
 
 def _list_rows(layout: FileSystemLayout) -> list[BlockDevice]:
     """The groups in the column of drives, one per row."""
-    return [group for device in layout.devices for group in device.groups()]
+    return [group for device in layout.devices for group in device.list_raid_groups()]
 
 
 def _compute_height(layout: FileSystemLayout) -> int:
@@ -81,13 +83,13 @@ def _compute_height(layout: FileSystemLayout) -> int:
     return 44 + max(_ROW * row_count + more, 152) + 20 * len(layout.rates.stages) + 60
 
 
-def _draw_file_system(system: System, layout: FileSystemLayout, top: int) -> Iterator[Markup]:
+def _draw_file_system(system: System, layout: FileSystemLayout, top_y: int) -> Iterator[Markup]:
     yield Markup('<line class="rule" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-        _EDGE, _WIDTH - _EDGE, top - 12, top - 12
+        _EDGE, _WIDTH - _EDGE, top_y - 12, top_y - 12
     )
     text = f"{layout.id}: {layout.table.kind}{', ' + layout.table.purpose if layout.table.purpose else ''}"
-    yield Markup('<text class="head" x="{}" y="{}">{}</text>').format(_EDGE, top + 12, text)
-    rows, y = _list_rows(layout), top + 36
+    yield Markup('<text class="head" x="{}" y="{}">{}</text>').format(_EDGE, top_y + 12, text)
+    rows, y = _list_rows(layout), top_y + 36
     tall = max(_ROW * min(len(rows), _SHOWN), 152)
     above = _find_device_above(layout)
     # a single row without a volume is connected to its file system directly
@@ -95,8 +97,8 @@ def _draw_file_system(system: System, layout: FileSystemLayout, top: int) -> Ite
     middle = y + 20 if alone else y + tall / 2 - 8
     for index, group in enumerate(rows[:_SHOWN]):
         row = y + _ROW * index
-        yield from _draw_group(system, layout, group, row)
-        yield from _draw_lun(system, layout, index, group, row)
+        yield from _draw_raid_group(system, layout, group, row)
+        yield from _draw_lun_and_slice(system, layout, index, group, row)
         target = _COLUMNS[2] if above is not None else _COLUMNS[3]
         yield _draw_line(_COLUMNS[1] + _BOX[1], row + 20, target, middle)
     if len(rows) > _SHOWN:
@@ -105,14 +107,16 @@ def _draw_file_system(system: System, layout: FileSystemLayout, top: int) -> Ite
         )
         tall += 24
     if above is not None:
-        yield from _draw_box("volume", 2, middle - 34, 68, _describe_volume(above))
+        yield from _draw_labeled_box("volume", 2, middle - 34, 68, _describe_volume(above))
         yield _draw_line(_COLUMNS[2] + _BOX[2], middle, _COLUMNS[3], middle)
-    yield from _draw_box("fs", 3, middle - (22 if alone else 68), 136, list(_describe_file_system(system, layout)))
-    yield from _draw_stages(layout, int(y + tall + 8))
+    yield from _draw_labeled_box(
+        "fs", 3, middle - (22 if alone else 68), 136, list(_describe_file_system(system, layout))
+    )
+    yield from _draw_bandwidth_stages(layout, int(y + tall + 8))
 
 
 def _find_device_above(layout: FileSystemLayout) -> BlockDevice | None:
-    return layout.device if layout.devices and layout.device.kind == "volumes" else None
+    return layout.first_device if layout.devices and layout.first_device.kind == "volumes" else None
 
 
 def _draw_line(x1: float, y1: float, x2: float, y2: float) -> Markup:
@@ -122,31 +126,35 @@ def _draw_line(x1: float, y1: float, x2: float, y2: float) -> Markup:
     )
 
 
-def _find_controller(system: System, layout: FileSystemLayout, group: BlockDevice) -> str:
+def _find_controller_above_group(system: System, layout: FileSystemLayout, raid_group: BlockDevice) -> str:
     """The controller of the LUN above a group, else that of the group."""
     for base in layout.devices:
-        for device in base.walk():
+        for device in base.iterate_top_down():
             if (
                 device.kind == "luns"
-                and any(inner.id == group.id for inner in device.groups())
+                and any(inner.id == raid_group.id for inner in device.list_raid_groups())
                 and device.id in system.index
             ):
                 controller = system.find_first_reference(device.id, "controller")
                 if controller:
                     return controller
-    return (system.find_first_reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
+    return (system.find_first_reference(raid_group.id, "controller") or "") if raid_group.kind == "raid_groups" else ""
 
 
-def _draw_group(system: System, layout: FileSystemLayout, group: BlockDevice, y: int) -> Iterator[Markup]:
-    geometry = group.geometry
-    drives = [device for device in group.walk() if device.kind == "drives"]
-    owner = _find_controller(system, layout, group)
-    if geometry is None or not isinstance(group.table, RaidGroup):
-        text = group.id
+def _draw_raid_group(system: System, layout: FileSystemLayout, raid_group: BlockDevice, y: int) -> Iterator[Markup]:
+    geometry = raid_group.raid_geometry
+    drives = [device for device in raid_group.iterate_top_down() if device.kind == "drives"]
+    owner = _find_controller_above_group(system, layout, raid_group)
+    if geometry is None or not isinstance(raid_group.table, RaidGroup):
+        text = raid_group.id
         kinds = ["data"]
     else:
-        segment = f", segment {format_bytes(group.unit)}" if group.unit and geometry.data > 1 else ""
-        text = f"{group.id}: {geometry}{segment}"
+        segment = (
+            f", segment {format_bytes(raid_group.stripe_unit_bytes)}"
+            if raid_group.stripe_unit_bytes and geometry.data > 1
+            else ""
+        )
+        text = f"{raid_group.id}: {geometry}{segment}"
         kinds = ["data"] * geometry.data + ["copy"] * (geometry.data * (geometry.copies - 1))
         kinds += ["parity"] * geometry.parity
     size = format_bytes(drives[0].capacity) + " each" if drives and drives[0].capacity else "drives not described"
@@ -158,38 +166,48 @@ def _draw_group(system: System, layout: FileSystemLayout, group: BlockDevice, y:
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x, y + 25, size + by)
 
 
-def _draw_lun(system: System, layout: FileSystemLayout, index: int, group: BlockDevice, y: int) -> Iterator[Markup]:
+def _draw_lun_and_slice(
+    system: System, layout: FileSystemLayout, group_index: int, raid_group: BlockDevice, y: int
+) -> Iterator[Markup]:
     """Draws LUN and slice, or the target on the group."""
-    inner = next((branch for device in layout.devices for branch in _list_branch(device, group.id)), None)
+    inner = next(
+        (branch for device in layout.devices for branch in _iterate_devices_above_group(device, raid_group.id)), None
+    )
     lines = []
     if layout.targets:
-        server = system.find_first_reference(layout.targets[index], "server") or "no server"
-        lines = [layout.targets[index], f"served by {server}"]
+        server = system.find_first_reference(layout.targets[group_index], "server") or "no server"
+        lines = [layout.targets[group_index], f"served by {server}"]
     elif inner is not None and inner.kind == "slices":
         start = f"from {format_bytes(inner.start)}" if inner.start is not None else ""
-        lines = [inner.label, f"{format_bytes(inner.capacity)} {start}" if inner.capacity is not None else start]
+        lines = [inner.device_label, f"{format_bytes(inner.capacity)} {start}" if inner.capacity is not None else start]
     elif inner is not None and inner.kind == "luns":
-        lines = [inner.label, format_bytes(inner.capacity or 0)]
+        lines = [inner.device_label, format_bytes(inner.capacity or 0)]
     else:
-        stripe = f"full stripe {format_bytes(group.stripe)}" if group.stripe and group.unit else "no stripe"
-        lines = [format_bytes(group.capacity) if group.capacity else UNKNOWN, stripe]
+        stripe = (
+            f"full stripe {format_bytes(raid_group.full_stripe_bytes)}"
+            if raid_group.full_stripe_bytes and raid_group.stripe_unit_bytes
+            else "no stripe"
+        )
+        lines = [format_bytes(raid_group.capacity) if raid_group.capacity else UNKNOWN, stripe]
     yield _draw_line(_EDGE + 350, y + 20, _COLUMNS[1], y + 20)
-    yield from _draw_box("box", 1, y - 2, 44, lines)
+    yield from _draw_labeled_box("box", 1, y - 2, 44, lines)
 
 
-def _list_branch(base: BlockDevice, group: str) -> Iterator[BlockDevice]:
+def _iterate_devices_above_group(block_device: BlockDevice, group_id: str) -> Iterator[BlockDevice]:
     """The slices and LUNs through which a device reaches a group, top down."""
-    for device in base.walk():
-        if device.kind in ("slices", "luns") and any(inner.id == group for inner in device.groups()):
+    for device in block_device.iterate_top_down():
+        if device.kind in ("slices", "luns") and any(inner.id == group_id for inner in device.list_raid_groups()):
             yield device
 
 
-def _draw_box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -> Iterator[Markup]:
+def _draw_labeled_box(
+    css_class: str, column: int, y: float, height: float, text_lines: Sequence[str]
+) -> Iterator[Markup]:
     x, width = _COLUMNS[column], _BOX[column]
     yield Markup('<rect class="{}" x="{}" y="{:.0f}" width="{}" height="{:.0f}" rx="4"/>').format(
-        css, x, y, width, height
+        css_class, x, y, width, height
     )
-    for index, line in enumerate(lines):
+    for index, line in enumerate(text_lines):
         kind = "strong" if index == 0 else "soft"
         # letters are 6.6 px wide on average; a longer line keeps its end, which distinguishes names
         most = int((width - 20) / 6.6)
@@ -198,8 +216,12 @@ def _draw_box(css: str, column: int, y: float, height: float, lines: Sequence[st
 
 
 def _describe_volume(device: BlockDevice) -> list[str]:
-    unit = f"{len(device.members)} x {format_bytes(device.unit)}" if device.unit else f"{len(device.members)} members"
-    return [device.label, unit, format_bytes(device.capacity) if device.capacity else UNKNOWN]
+    unit = (
+        f"{len(device.members)} x {format_bytes(device.stripe_unit_bytes)}"
+        if device.stripe_unit_bytes
+        else f"{len(device.members)} members"
+    )
+    return [device.device_label, unit, format_bytes(device.capacity) if device.capacity else UNKNOWN]
 
 
 def _describe_file_system(system: System, layout: FileSystemLayout) -> Iterator[str]:
@@ -210,14 +232,14 @@ def _describe_file_system(system: System, layout: FileSystemLayout) -> Iterator[
     if layout.unit:
         yield f"unit {format_bytes(layout.unit)}, width {format_bytes(layout.width)}"
     if layout.groups is not None:
-        yield f"{layout.groups.count:,} allocation groups of {format_bytes(layout.groups.size * layout.block)}"
+        yield f"{layout.groups.count:,} allocation groups of {format_bytes(layout.groups.size * layout.block_bytes)}"
     if layout.log_size is not None:
-        suffix = f" on {layout.log.label}" if layout.log is not None else ", inside"
+        suffix = f" on {layout.log.device_label}" if layout.log is not None else ", inside"
         yield f"log {format_bytes(layout.log_size)}{suffix}"
-    yield f"read {format_known_rate(layout.rates.read)}, write {format_known_rate(layout.rates.write)}"
+    yield f"read {format_rate_or_unknown(layout.rates.read)}, write {format_rate_or_unknown(layout.rates.write)}"
 
 
-def _draw_stages(layout: FileSystemLayout, y: int) -> Iterator[Markup]:
+def _draw_bandwidth_stages(layout: FileSystemLayout, y: int) -> Iterator[Markup]:
     """Draws one bar per stage for its write bandwidth, on a common scale."""
     rates = [stage.write for stage in layout.rates.stages if stage.write is not None]
     widest = max(rates, default=1.0)

@@ -53,11 +53,11 @@ def list_failure_effects(system: System, file_system: str, devices: Sequence[Blo
         yield FailureEffect(kind, part, rates.read, rates.write, rates.limits["write"], seconds, rates.lost)
 
 
-def _compute_remaining_share(rates: BandwidthEstimate, intact: BandwidthEstimate) -> float:
+def _compute_remaining_share(failed_bandwidth: BandwidthEstimate, intact_bandwidth: BandwidthEstimate) -> float:
     """The remaining fraction of the bandwidth, for comparison: -1 when the file system is lost."""
-    if rates.lost:
+    if failed_bandwidth.lost:
         return -1.0
-    shares = [after / before for after, before in ((rates.read, intact.read), (rates.write, intact.write))
+    shares = [after / before for after, before in ((failed_bandwidth.read, intact_bandwidth.read), (failed_bandwidth.write, intact_bandwidth.write))
               if after is not None and before]  # fmt: skip
     return min(shares, default=1.0)
 
@@ -65,7 +65,7 @@ def _compute_remaining_share(rates: BandwidthEstimate, intact: BandwidthEstimate
 def _list_parts(system: System, file_system: str, devices: Sequence[BlockDevice]) -> dict[str, list[str]]:
     by_kind: dict[str, dict[str, None]] = {kind: {} for kind in _KINDS}
     for base in devices:
-        for device in base.walk():
+        for device in base.iterate_top_down():
             if device.kind == "drives":
                 by_kind["drive"][device.id] = None
                 box = system.find_first_reference(device.id, "enclosure")
@@ -97,14 +97,14 @@ def estimate_rebuild_seconds(system: System, drive: str, devices: Sequence[Block
     if not isinstance(table, Drive):
         return None
     rate = split_rate_by_direction(table.rate)["write"]
-    group = next((device for base in devices for device in base.walk() if device.kind == "raid_groups"
+    group = next((device for base in devices for device in base.iterate_top_down() if device.kind == "raid_groups"
                   and drive in [inner.id for inner in device.members]), None)  # fmt: skip
     if (
         rate is None
         or table.capacity is None
         or group is None
-        or not group.geometry
-        or not group.geometry.tolerated_failures
+        or not group.raid_geometry
+        or not group.raid_geometry.tolerated_failures
     ):
         return None
     assert isinstance(group.table, RaidGroup)

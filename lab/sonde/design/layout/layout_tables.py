@@ -21,14 +21,14 @@ from sonde.model.units import format_bytes, format_count_with_noun, format_rate,
 UNKNOWN = "unknown"
 
 
-def format_known_rate(value: float | None) -> str:
+def format_rate_or_unknown(rate: float | None) -> str:
     """A rate, or "unknown"."""
-    return UNKNOWN if value is None else format_rate(value)
+    return UNKNOWN if rate is None else format_rate(rate)
 
 
-def format_known_size(value: int | None) -> str:
+def format_size_or_unknown(size_bytes: int | None) -> str:
     """A size in binary and decimal units, which differ by 10 % at a terabyte."""
-    return UNKNOWN if value is None else f"{format_bytes(value)} ({format_csm_size(value)})"
+    return UNKNOWN if size_bytes is None else f"{format_bytes(size_bytes)} ({format_csm_size(size_bytes)})"
 
 
 def describe_devices(layout: FileSystemLayout) -> str:
@@ -36,8 +36,8 @@ def describe_devices(layout: FileSystemLayout) -> str:
     devices = layout.devices
     if not devices:
         return f"{format_count_with_noun(len(layout.targets), 'target')}; their devices are not described"
-    groups = [group for device in devices for group in device.groups()]
-    kinds = sorted({f"{group.geometry}" for group in groups if group.geometry is not None}) or ["one drive"]
+    groups = [group for device in devices for group in device.list_raid_groups()]
+    kinds = sorted({f"{group.raid_geometry}" for group in groups if group.raid_geometry is not None}) or ["one drive"]
     if len(devices) > 1:
         return f"{format_count_with_noun(len(devices), 'target')}, each {', '.join(kinds)}"
     base = devices[0]
@@ -56,8 +56,8 @@ def make_plan_rows(layouts: Sequence[FileSystemLayout]) -> Iterator[tuple[str, .
             log += f" on {layout.log.id}"
         limit = layout.rates.limits["write"] or layout.rates.limits["read"] or "no rates known"
         name = f"{layout.id} ({layout.table.kind}{', ' + layout.table.purpose if layout.table.purpose else ''})"
-        yield (name, describe_devices(layout), format_known_size(layout.capacity), stripe, groups, log,
-               format_known_rate(layout.rates.read), format_known_rate(layout.rates.write), limit)  # fmt: skip
+        yield (name, describe_devices(layout), format_size_or_unknown(layout.capacity), stripe, groups, log,
+               format_rate_or_unknown(layout.rates.read), format_rate_or_unknown(layout.rates.write), limit)  # fmt: skip
 
 
 def list_stages_without_rate(layout: FileSystemLayout) -> list[str]:
@@ -66,35 +66,35 @@ def list_stages_without_rate(layout: FileSystemLayout) -> list[str]:
 
 
 def make_failure_rows(
-    effects: Sequence[FailureEffect], intact: FileSystemLayout
+    failure_effects: Sequence[FailureEffect], intact_layout: FileSystemLayout
 ) -> Iterator[tuple[str, str, str, str]]:
     """Rows of a table: the failed part, reading, writing, further effects."""
-    for effect in effects:
+    for effect in failure_effects:
         more = effect.lost or (f"limit {effect.limit}" if effect.limit else "")
         if effect.rebuild_s is not None:
             more = f"rebuilt after {format_seconds(effect.rebuild_s)} at best; {more}"
-        yield (f"{effect.kind} {effect.part}", _compare_with_before(effect.read, intact.rates.read, effect.lost),
-               _compare_with_before(effect.write, intact.rates.write, effect.lost), more)  # fmt: skip
+        yield (f"{effect.kind} {effect.part}", _format_rate_against_intact(effect.read, intact_layout.rates.read, effect.lost),
+               _format_rate_against_intact(effect.write, intact_layout.rates.write, effect.lost), more)  # fmt: skip
 
 
-def _compare_with_before(after: float | None, before: float | None, lost: str) -> str:
-    if lost:
+def _format_rate_against_intact(rate_after: float | None, rate_before: float | None, lost_text: str) -> str:
+    if lost_text:
         return "lost"
-    if after is None or not before:
+    if rate_after is None or not rate_before:
         return UNKNOWN
-    return f"{format_rate(after)} ({100 * after / before:.0f} %)"
+    return f"{format_rate(rate_after)} ({100 * rate_after / rate_before:.0f} %)"
 
 
-def make_alternative_rows(results: Sequence[AlternativeResult]) -> Iterator[tuple[str, ...]]:
+def make_alternative_rows(alternative_results: Sequence[AlternativeResult]) -> Iterator[tuple[str, ...]]:
     """Rows of a table with one alternative each."""
-    for result in results:
+    for result in alternative_results:
         rebuild = UNKNOWN if result.rebuild_s is None else format_seconds(result.rebuild_s)
         degraded = UNKNOWN
         if result.degraded_write is not None and result.write:
             degraded = f"{format_rate(result.degraded_write)} ({100 * result.degraded_write / result.write:.0f} %)"
-        yield (result.name, f"{result.members} of {result.drives} drives", format_known_size(result.capacity),
-               format_known_rate(result.read),
-               format_known_rate(result.write), format_known_rate(result.single_write), result.limit or UNKNOWN,
+        yield (result.name, f"{result.members} of {result.drives} drives", format_size_or_unknown(result.capacity),
+               format_rate_or_unknown(result.read),
+               format_rate_or_unknown(result.write), format_rate_or_unknown(result.single_write), result.limit or UNKNOWN,
                degraded, rebuild,
                f"{format_count_with_noun(result.bears, 'drive')}, then {100 * result.at_risk:.0f} %")  # fmt: skip
 
@@ -123,8 +123,8 @@ def describe_observations(storage: ObservedStorage) -> Iterator[str]:
     """One line per observed file system, file and disk."""
     for file_system in storage.file_systems:
         facts = [file_system.kind]
-        if file_system.size is not None:
-            facts.append(format_bytes(file_system.size))
+        if file_system.size_bytes is not None:
+            facts.append(format_bytes(file_system.size_bytes))
         if file_system.unit is not None and file_system.kind != "lustre":
             facts.append(f"unit {format_bytes(file_system.unit)}" if file_system.unit else "no stripe unit")
         if file_system.width:
@@ -140,8 +140,8 @@ def describe_observations(storage: ObservedStorage) -> Iterator[str]:
         yield f"{file.path}: {format_count_with_noun(len(file.pieces), 'extent')}, {format_bytes(total)}"
     for disk in storage.disks.values():
         facts = [disk.kind, *([format_bytes(disk.size)] if disk.size is not None else []), disk.level, disk.geometry]
-        if disk.stripe:
-            facts.append(f"stripe {format_bytes(disk.stripe)}")
+        if disk.full_stripe_bytes:
+            facts.append(f"stripe {format_bytes(disk.full_stripe_bytes)}")
         if disk.start is not None:
             facts.append(f"begins at {format_bytes(disk.start)} of {disk.on}")
         if disk.paths:
@@ -157,7 +157,7 @@ def make_report(system: System, layout: Sequence[FileSystemLayout], *, binary: b
     """Every subsystem with its enclosures, controllers, drives, RAID groups and LUNs, then the file systems. Sizes of
     drives and LUNs are in powers of 1000, or with `binary` of 1024, like csmreport with its option -G."""
     lines = [f"{system.id}: {system.title}".rstrip(": ")]
-    for box, members in _map_subsystems(system).items():
+    for box, members in _map_raid_groups_by_enclosure(system).items():
         lines += ["", *_describe_subsystem(system, box, members, binary)]
     if layout:
         lines += ["", "File systems"]
@@ -169,7 +169,7 @@ def make_report(system: System, layout: Sequence[FileSystemLayout], *, binary: b
     return "\n".join(lines) + "\n"
 
 
-def _map_subsystems(system: System) -> dict[str, list[str]]:
+def _map_raid_groups_by_enclosure(system: System) -> dict[str, list[str]]:
     """RAID groups by the outermost enclosure of their controller or first drive."""
     groups: dict[str, list[str]] = {}
     for item in system.list_parts("raid_groups"):
@@ -189,7 +189,7 @@ def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary:
     yield f"{box or 'RAID groups'}{' (' + kind + ')' if kind else ''}"
     drives = [name for group in groups for name in system.find_references(group, "drives")]
     sizes = sorted({system.compute_capacity(drive) or 0 for drive in drives})
-    each = ", ".join(format_csm_size(size, binary=binary) for size in sizes if size) or "size unknown"
+    each = ", ".join(format_csm_size(size, in_powers_of_1024=binary) for size in sizes if size) or "size unknown"
     yield f"  {format_count_with_noun(len(drives), 'drive')} in groups, {each}"
     for owner in dict.fromkeys(system.find_first_reference(group, "controller") for group in groups):
         if owner:
@@ -204,29 +204,33 @@ def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary:
                 yield _describe_lun(system, item.id, device, binary)
 
 
-def _describe_controller(system: System, name: str) -> Iterator[str]:
-    table = system.get_part(name).table
+def _describe_controller(system: System, controller_id: str) -> Iterator[str]:
+    table = system.get_part(controller_id).table
     assert isinstance(table, Controller)
-    partner = system.find_first_reference(name, "partner")
+    partner = system.find_first_reference(controller_id, "partner")
     ports = f", {int(table.ports)} ports" if table.ports is not None else ""
-    yield f"  {table.title or name} {table.address}".rstrip() + ports + (f", partner {partner}" if partner else "")
+    yield (
+        f"  {table.title or controller_id} {table.address}".rstrip()
+        + ports
+        + (f", partner {partner}" if partner else "")
+    )
 
 
 def _group_words(device: BlockDevice) -> str:
     table = device.table
     assert isinstance(table, RaidGroup)
-    segment = f"/{device.unit // 1024}KB" if device.unit else ""
-    return f"{device.id}  RAID-{table.level}/{device.geometry or '?'}{segment}  {format_known_size(device.capacity)}"
+    segment = f"/{device.stripe_unit_bytes // 1024}KB" if device.stripe_unit_bytes else ""
+    return f"{device.id}  RAID-{table.level}/{device.raid_geometry or '?'}{segment}  {format_size_or_unknown(device.capacity)}"
 
 
-def _describe_lun(system: System, name: str, group: BlockDevice, binary: bool) -> str:
-    item = system.get_part(name)
+def _describe_lun(system: System, lun_id: str, raid_group: BlockDevice, in_powers_of_1024: bool) -> str:
+    item = system.get_part(lun_id)
     table = item.table
     assert isinstance(table, Lun)
     number = f"{int(table.number) + item.position}" if table.number is not None else "-"
-    assert isinstance(group.table, RaidGroup)
-    segment = f"/{group.unit // 1024}KB" if group.unit else ""
-    size = system.compute_capacity(name)
-    raid = f"RAID-{group.table.level}/{group.geometry}{segment}"
-    size_text = format_csm_size(size, binary=binary) if size else UNKNOWN
-    return f"    LUN {number:>3}  {table.label or name:<14} {raid:<18} {size_text:>8}  {table.purpose}".rstrip()
+    assert isinstance(raid_group.table, RaidGroup)
+    segment = f"/{raid_group.stripe_unit_bytes // 1024}KB" if raid_group.stripe_unit_bytes else ""
+    size = system.compute_capacity(lun_id)
+    raid = f"RAID-{raid_group.table.level}/{raid_group.raid_geometry}{segment}"
+    size_text = format_csm_size(size, in_powers_of_1024=in_powers_of_1024) if size else UNKNOWN
+    return f"    LUN {number:>3}  {table.label or lun_id:<14} {raid:<18} {size_text:>8}  {table.purpose}".rstrip()

@@ -50,7 +50,7 @@ def find_management_servers(system: System, layout: FileSystemLayout) -> tuple[s
     return ()
 
 
-def make_nids(system: System, servers: tuple[str, ...], names: DeviceNames) -> list[Argument]:
+def make_lnet_ids(system: System, servers: tuple[str, ...], device_names: DeviceNames) -> list[Argument]:
     """The LNet ids of servers; a variable for a server whose id is not described."""
     nids: list[Argument] = []
     for server in servers:
@@ -59,31 +59,33 @@ def make_nids(system: System, servers: tuple[str, ...], names: DeviceNames) -> l
             nids.append(",".join(described))
             continue
         name = "NID_" + re.sub(r"[^A-Z0-9]", "_", server.upper())
-        names.required_variables[name] = f"the LNet id of {server}, like 10.0.0.1@o2ib"
+        device_names.required_variables[name] = f"the LNet id of {server}, like 10.0.0.1@o2ib"
         nids.append(refer_to_variable(name))
     return nids
 
 
-def make_target_command(
-    system: System, layout: FileSystemLayout, target: LustreTarget, names: DeviceNames
+def make_mkfs_lustre_command(
+    system: System, layout: FileSystemLayout, target: LustreTarget, device_names: DeviceNames
 ) -> list[Argument]:
     """mkfs.lustre for one target on ldiskfs."""
-    arguments: list[Argument] = ["mkfs.lustre", *_make_role(system, layout, target)]
+    arguments: list[Argument] = ["mkfs.lustre", *_make_role_options(system, layout, target)]
     if "--mgs" not in arguments:
-        arguments += _make_management_nodes(system, layout, names)
+        arguments += _make_mgsnode_options(system, layout, device_names)
     if target.server:
         failover = system.find_failover_server(target.id)
         if failover:
             # both servers by the same option: either of them may mount the target first
             servers = (target.server, failover)
-            arguments += [concatenate_words("--servicenode=", nid) for nid in make_nids(system, servers, names)]
+            arguments += [
+                concatenate_words("--servicenode=", nid) for nid in make_lnet_ids(system, servers, device_names)
+            ]
     arguments.append("--backfstype=ldiskfs")
     if target.kind != "mgt":
-        arguments.append(_make_file_system_options(system, target, names))
-    return [*arguments, names.of(target.device.id)]
+        arguments.append(_make_mkfs_options(system, target, device_names))
+    return [*arguments, device_names.make_device_argument(target.device.id)]
 
 
-def _make_role(system: System, layout: FileSystemLayout, target: LustreTarget) -> list[Argument]:
+def _make_role_options(system: System, layout: FileSystemLayout, target: LustreTarget) -> list[Argument]:
     if target.kind == "mgt":
         return ["--mgs"]
     item = system.get_part(target.id)
@@ -94,19 +96,19 @@ def _make_role(system: System, layout: FileSystemLayout, target: LustreTarget) -
     return [*role, f"--fsname={layout.id[:8]}", f"--index={index}"]
 
 
-def _make_management_nodes(system: System, layout: FileSystemLayout, names: DeviceNames) -> list[Argument]:
+def _make_mgsnode_options(system: System, layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
     servers = find_management_servers(system, layout)
     if not servers:
-        names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
+        device_names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
         return [concatenate_words("--mgsnode=", refer_to_variable("MGS_NID"))]
-    return [concatenate_words("--mgsnode=", nid) for nid in make_nids(system, servers, names)]
+    return [concatenate_words("--mgsnode=", nid) for nid in make_lnet_ids(system, servers, device_names)]
 
 
-def _make_file_system_options(system: System, target: LustreTarget, names: DeviceNames) -> Word:
+def _make_mkfs_options(system: System, target: LustreTarget, device_names: DeviceNames) -> Word:
     options = "-b 4096"
     device = target.device
-    if device.unit and device.stripe:
-        options += f" -E stride={device.unit // 4096},stripe_width={device.stripe // 4096}"
+    if device.stripe_unit_bytes and device.full_stripe_bytes:
+        options += f" -E stride={device.stripe_unit_bytes // 4096},stripe_width={device.full_stripe_bytes // 4096}"
     journal = system.find_first_reference(target.id, "journal")
     shared = (
         sum(journal == system.find_first_reference(item.id, "journal") for item in system.list_parts("targets")) > 1
@@ -114,13 +116,13 @@ def _make_file_system_options(system: System, target: LustreTarget, names: Devic
     # a device holds one journal: a shared one must be divided into slices first
     if journal is None or shared:
         return concatenate_words("--mkfsoptions=", f"{options} -J size=4096")
-    return concatenate_words("--mkfsoptions=", f"{options} -J device=", names.of(journal))
+    return concatenate_words("--mkfsoptions=", f"{options} -J device=", device_names.make_device_argument(journal))
 
 
 def choose_request_size(layout: FileSystemLayout) -> int | None:
     """The size of requests to the disks of OSTs in MiB: one full stripe, but never below the default of Lustre; None
     when no stripe is known or the default is right."""
-    stripes = [device.stripe for device in layout.devices if device.stripe]
+    stripes = [device.full_stripe_bytes for device in layout.devices if device.full_stripe_bytes]
     if not stripes:
         return None
     wanted = -(-max(stripes) // MIB)

@@ -20,10 +20,10 @@ from sonde.design.layout.candidates import (
     list_free_drives,
     list_geometries,
     make_planned_size,
-    order_by_least_sharing,
-    propose_groups,
+    propose_raid_groups,
+    sort_candidates_by_least_sharing,
 )
-from sonde.design.layout.geometry import MIB, Geometry, compute_alignment
+from sonde.design.layout.geometry import MIB, Geometry, compute_slice_alignment
 from sonde.design.layout.slicing import SliceRequest
 from sonde.model.errors import UserError
 from sonde.model.system import System
@@ -117,45 +117,48 @@ def list_requirements(system: System) -> list[LayoutRequirement]:
 
 
 def place_file_systems(system: System, requirements: Sequence[LayoutRequirement], geometry: Geometry | None = None,
-          members: int | None = None) -> Placement:  # fmt: skip
-    """Places all required file systems. `geometry` applies to new groups for large file systems, `members` is their
+          member_count: int | None = None) -> Placement:  # fmt: skip
+    """Places all required file systems. `geometry` applies to new groups for large file systems, `member_count` is their
     number of LUNs or groups; by default the planner chooses both. Raises UserError when there is nothing to use."""
-    return _Planner(system, geometry, members).place_all(requirements)
+    return _PlacementPlanner(system, geometry, member_count).place_all_file_systems(requirements)
 
 
 def list_member_options(
     system: System, requirement: LayoutRequirement, geometry: Geometry | None
 ) -> list[list[Candidate]]:
     """Lists of equal members with a geometry, in the order of a plan; the most suitable lists come first."""
-    placing = _Planner(system, geometry, None)
+    placing = _PlacementPlanner(system, geometry, None)
     options = [
-        option for kind in _CLASSES[requirement.purpose] for option in placing.options(requirement, kind) if option
+        option
+        for kind in _CLASSES[requirement.purpose]
+        for option in placing.iterate_candidate_lists(requirement, kind)
+        if option
     ]
-    return [option for option in options if geometry is None or str(option[0].device.geometry) == str(geometry)]
+    return [option for option in options if geometry is None or str(option[0].device.raid_geometry) == str(geometry)]
 
 
-class _Planner:
-    def __init__(self, system: System, geometry: Geometry | None, members: int | None) -> None:
-        self.system, self.geometry, self.count = system, geometry, members
+class _PlacementPlanner:
+    def __init__(self, system: System, geometry: Geometry | None, member_count: int | None) -> None:
+        self.system, self.geometry, self.count = system, geometry, member_count
         self.free = list_free_candidates(system)
         self.drives = {box: list(drives) for box, drives in list_free_drives(system).items()}
         self.result = Placement()
 
-    def place_all(self, requirements: Sequence[LayoutRequirement]) -> Placement:
+    def place_all_file_systems(self, requirements: Sequence[LayoutRequirement]) -> Placement:
         if requirements and not self.free and not any(self.drives.values()):
             raise UserError(
                 f"{self.system.id} has no free drives, RAID groups or LUNs of known size; describe them, with capacity."
             )
         for requirement in requirements:
             small = _CLASSES[requirement.purpose][0] == "transaction" and requirement.table.kind in LOCAL
-            placed = self._place_shared(requirement) if small else None
+            placed = self._place_on_shared_disk(requirement) if small else None
             self.result.placed.append(placed or self._place_whole_devices(requirement))
         self.result.spares = self.drives
         return self.result
 
     # ---- small file systems share a disk
 
-    def _place_shared(self, requirement: LayoutRequirement) -> PlacedFileSystem | None:
+    def _place_on_shared_disk(self, requirement: LayoutRequirement) -> PlacedFileSystem | None:
         size = requirement.capacity or 0
         # Copies (one table with several ids) go to different devices, so that one loss leaves a copy.
         copies = {
@@ -168,7 +171,7 @@ class _Planner:
             if self._compute_free_bytes(candidate, pieces) >= size and self._meets_rates(requirement, (candidate,)):
                 return self._place_slice(requirement, candidate, size)
         for kind in _CLASSES[requirement.purpose]:
-            for option in self.options(requirement, kind):
+            for option in self.iterate_candidate_lists(requirement, kind):
                 for candidate in option:
                     if self._compute_free_bytes(candidate, ()) >= size and self._meets_rates(requirement, (candidate,)):
                         self._reserve_members((candidate,))
@@ -176,12 +179,12 @@ class _Planner:
                         return self._place_slice(requirement, candidate, size)
         return None
 
-    def _place_slice(self, requirement: LayoutRequirement, candidate: Candidate, size: int) -> PlacedFileSystem:
-        self.result.bins[candidate.id].append(SliceRequest(f"{candidate.id}-{requirement.id}", size))
-        return PlacedFileSystem(requirement, (candidate,), True, size)
+    def _place_slice(self, requirement: LayoutRequirement, candidate: Candidate, size_bytes: int) -> PlacedFileSystem:
+        self.result.bins[candidate.id].append(SliceRequest(f"{candidate.id}-{requirement.id}", size_bytes))
+        return PlacedFileSystem(requirement, (candidate,), True, size_bytes)
 
     def _compute_free_bytes(self, candidate: Candidate, pieces: Sequence[SliceRequest]) -> int:
-        step = compute_alignment(candidate.device.stripe or MIB)
+        step = compute_slice_alignment(candidate.device.full_stripe_bytes or MIB)
         used = sum(-(-(piece.size or 0) // step) * step for piece in pieces)
         return (candidate.device.capacity or 0) - used - (_LABEL_STEPS + 1) * step
 
@@ -190,15 +193,15 @@ class _Planner:
     def _place_whole_devices(self, requirement: LayoutRequirement) -> PlacedFileSystem:
         best: tuple[tuple[Candidate, ...], BandwidthEstimate] | None = None
         for kind in _CLASSES[requirement.purpose]:
-            for option in self.options(requirement, kind):
+            for option in self.iterate_candidate_lists(requirement, kind):
                 members = self._find_fewest_members(requirement, option)
                 if members is not None:
                     return self._commit_members(requirement, members)
                 every = tuple(option[: self.count or len(option)])
                 if every and (
                     best is None
-                    or _rank_members(requirement, every, self._estimate_rates(every))
-                    > _rank_members(requirement, *best)
+                    or _rank_by_unmet_requirement(requirement, every, self._estimate_rates(every))
+                    > _rank_by_unmet_requirement(requirement, *best)
                 ):
                     best = (every, self._estimate_rates(every))
         if best is None:
@@ -207,32 +210,32 @@ class _Planner:
                 f"is used; "
                 "describe more of them, or require less."
             )
-        self._record_unmet(requirement, *best)
+        self._record_unmet_requirement(requirement, *best)
         return self._commit_members(requirement, best[0])
 
     def _find_fewest_members(
-        self, requirement: LayoutRequirement, option: Sequence[Candidate]
+        self, requirement: LayoutRequirement, candidates: Sequence[Candidate]
     ) -> tuple[Candidate, ...] | None:
-        numbers = [self.count] if self.count is not None else range(1, len(option) + 1)
+        numbers = [self.count] if self.count is not None else range(1, len(candidates) + 1)
         if (
             requirement.capacity is None
             and requirement.read is None
             and requirement.write is None
             and self.count is None
         ):
-            numbers = [len(option)]
+            numbers = [len(candidates)]
         for number in numbers:
-            members = tuple(option[:number])
+            members = tuple(candidates[:number])
             if (
                 len(members) == number
-                and _sum_bytes(members) >= (requirement.capacity or 0)
+                and _sum_member_bytes(members) >= (requirement.capacity or 0)
                 and self._meets_rates(requirement, members)
             ):
                 return members
         return None
 
     def _commit_members(self, requirement: LayoutRequirement, members: tuple[Candidate, ...]) -> PlacedFileSystem:
-        self._reserve_members(members, alone=True)
+        self._reserve_members(members, exclusively=True)
         log, length = self._place_log(requirement, members)
         rates = self._estimate_rates(members)
         for direction in ("read", "write"):
@@ -249,18 +252,18 @@ class _Planner:
         candidate and the size."""
         fast = len(members) > 1 or (requirement.write or 0) > xfs.LEGACY_LOG_RATE
         platters = any(isinstance(device.table, Drive) and device.table.kind in ("hdd", "")
-                       for member in members for device in member.device.walk())  # fmt: skip
+                       for member in members for device in member.device.iterate_top_down())  # fmt: skip
         if requirement.table.kind != "xfs" or not (fast and platters):
             return "", 0
-        length = xfs.compute_log_size(_sum_bytes(members), 1 << 40, requirement.write, external=True)[0]
-        if members[0].device.legacy:
+        length = xfs.compute_log_size(_sum_member_bytes(members), 1 << 40, requirement.write, is_external=True)[0]
+        if members[0].device.is_cray_x1:
             length = xfs.LEGACY_LARGEST_LOG
         for name, pieces in self.result.bins.items():
             candidate = self.result.candidates[name]
             if _is_mirrored(candidate) and self._compute_free_bytes(candidate, pieces) >= length:
                 pieces.append(SliceRequest(f"{name}-{requirement.id}-log", length))
                 return name, length
-        for candidate in order_by_least_sharing(self.free):
+        for candidate in sort_candidates_by_least_sharing(self.free):
             if (
                 _is_mirrored(candidate)
                 and candidate.suitable_class == "transaction"
@@ -276,26 +279,34 @@ class _Planner:
 
     # ---- for both
 
-    def options(self, requirement: LayoutRequirement, kind: str) -> Iterator[list[Candidate]]:
+    def iterate_candidate_lists(
+        self, requirement: LayoutRequirement, candidate_class: str
+    ) -> Iterator[list[Candidate]]:
         """Lists of equal candidates of a class, alternating over components: described ones first, then groups of free
         drives."""
         # a requested geometry applies to large file systems only
         fixed = self.geometry if _CLASSES[requirement.purpose][0] != "transaction" else None
         alike: dict[tuple[object, ...], list[Candidate]] = {}
         for candidate in self.free:
-            if candidate.suitable_class == kind and (fixed is None or str(candidate.device.geometry) == str(fixed)):
+            if candidate.suitable_class == candidate_class and (
+                fixed is None or str(candidate.device.raid_geometry) == str(fixed)
+            ):
                 together = alike.setdefault(candidate.equality_key, [])
-                if candidate.device.groups()[0].id not in {other.device.groups()[0].id for other in together}:
+                if candidate.device.list_raid_groups()[0].id not in {
+                    other.device.list_raid_groups()[0].id for other in together
+                }:
                     together.append(candidate)  # two LUNs of one RAID group would wait for each other in a stripe
         largest = sorted(alike.values(), key=lambda ones: -(ones[0].device.capacity or 0))
-        yield from map(order_by_least_sharing, largest)
-        for boxes in group_equal_drives(self.drives, kind):
+        yield from map(sort_candidates_by_least_sharing, largest)
+        for boxes in group_equal_drives(self.drives, candidate_class):
             most = max(map(len, boxes.values()))
             sample = next(drives[0].table for drives in boxes.values())
             assert isinstance(sample, Drive)
-            for geometry in [fixed] if fixed is not None else list_geometries(kind, sample, most):
-                if geometry.drives <= most:
-                    yield order_by_least_sharing(propose_groups(self.system, boxes, kind, geometry, requirement.id))
+            for geometry in [fixed] if fixed is not None else list_geometries(candidate_class, sample, most):
+                if geometry.drive_count <= most:
+                    yield sort_candidates_by_least_sharing(
+                        propose_raid_groups(self.system, boxes, candidate_class, geometry, requirement.id)
+                    )
 
     def _meets_rates(self, requirement: LayoutRequirement, members: tuple[Candidate, ...]) -> bool:
         rates = self._estimate_rates(members)
@@ -307,24 +318,24 @@ class _Planner:
     def _estimate_rates(self, members: tuple[Candidate, ...]) -> BandwidthEstimate:
         return estimate_bandwidth(self.system, "", (join_members(members),))
 
-    def _reserve_members(self, members: Sequence[Candidate], *, alone: bool = False) -> None:
-        """Marks members as used. With `alone` nothing else on their drives is offered to other file systems."""
+    def _reserve_members(self, members: Sequence[Candidate], *, exclusively: bool = False) -> None:
+        """Marks members as used. With `exclusively` nothing else on their drives is offered to other file systems."""
         names = {member.id for member in members}
-        used = {device.id for member in members for device in member.device.walk()}
+        used = {device.id for member in members for device in member.device.iterate_top_down()}
         self.free = [candidate for candidate in self.free if candidate.id not in names
-                     and not (alone and used & {inner.id for inner in candidate.device.groups()})]  # fmt: skip
+                     and not (exclusively and used & {inner.id for inner in candidate.device.list_raid_groups()})]  # fmt: skip
         self.drives = {box: [drive for drive in drives if drive.id not in used] for box, drives in self.drives.items()}
         self.result.candidates |= {member.id: member for member in members}
 
-    def _record_unmet(
+    def _record_unmet_requirement(
         self, requirement: LayoutRequirement, members: tuple[Candidate, ...], rates: BandwidthEstimate
     ) -> None:
         count_text = format_count_with_noun(len(members), "LUN" if members[0].device.kind == "luns" else "group")
-        if requirement.capacity is not None and _sum_bytes(members) < requirement.capacity:
+        if requirement.capacity is not None and _sum_member_bytes(members) < requirement.capacity:
             self.result.unmet.append(
                 f"{requirement.id} requires {format_bytes(requirement.capacity)}; all equal free members, "
                 f"{count_text}, "
-                f"offer {format_bytes(_sum_bytes(members))}"
+                f"offer {format_bytes(_sum_member_bytes(members))}"
             )
         for direction in ("read", "write"):
             required, offered = getattr(requirement, direction), getattr(rates, direction)
@@ -337,19 +348,19 @@ class _Planner:
 
 
 def _is_mirrored(candidate: Candidate) -> bool:
-    geometry = candidate.device.geometry
+    geometry = candidate.device.raid_geometry
     return geometry is not None and geometry.copies > 1
 
 
-def _sum_bytes(members: Sequence[Candidate]) -> int:
+def _sum_member_bytes(members: Sequence[Candidate]) -> int:
     return len(members) * min((member.device.capacity or 0 for member in members), default=0)
 
 
-def _rank_members(
+def _rank_by_unmet_requirement(
     requirement: LayoutRequirement, members: Sequence[Candidate], rates: BandwidthEstimate
 ) -> tuple[float, float]:
     """How far the members meet a requirement: capacity, then bandwidth."""
-    share = min(1.0, _sum_bytes(members) / requirement.capacity) if requirement.capacity else 1.0
+    share = min(1.0, _sum_member_bytes(members) / requirement.capacity) if requirement.capacity else 1.0
     ways = [
         min(1.0, offered / required)
         for required, offered in ((requirement.read, rates.read), (requirement.write, rates.write))
@@ -362,9 +373,9 @@ def join_members(members: Sequence[Candidate]) -> BlockDevice:
     """The members as one device: the only one, or a volume striped over all with one full stripe per member."""
     if len(members) == 1:
         return members[0].device
-    stripe = members[0].device.stripe
+    stripe = members[0].device.full_stripe_bytes
     table = Volume(
         id="-", kind="stripe", members=tuple(member.id for member in members),
         stripe_unit=None if stripe is None else make_planned_size(stripe),
     )  # fmt: skip
-    return BlockDevice("-", "volumes", table, tuple(member.device for member in members), _sum_bytes(members))
+    return BlockDevice("-", "volumes", table, tuple(member.device for member in members), _sum_member_bytes(members))

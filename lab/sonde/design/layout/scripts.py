@@ -14,13 +14,13 @@ from sonde.design.layout.commands import (
     list_queue_settings,
     make_mdadm_command,
     make_mkfs_command,
+    make_mount_options,
     make_sgdisk_command,
     make_volume_commands,
-    mount_options,
 )
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
-from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_target_command
+from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_mkfs_lustre_command
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.plan import LayoutPlan
 from sonde.model.shell import Argument, ShellScript, Word, concatenate_words
@@ -85,7 +85,7 @@ def make_layout_scripts(plan: LayoutPlan) -> dict[str, str]:
 
 def _is_wanted(plan: LayoutPlan, layout: FileSystemLayout) -> bool:
     """Whether a script creates this file system: a new or required one, or all when nothing was placed."""
-    return not plan.new_parts or layout.device.id in plan.new_parts or (layout.table.requirement is not None)
+    return not plan.new_parts or layout.first_device.id in plan.new_parts or (layout.table.requirement is not None)
 
 
 def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> str:
@@ -96,7 +96,7 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
     for group in groups:
         spares = system.find_references(group.id, "spares")
         body.add_blank_line()
-        body.add_comment(f"{group.id}: {group.geometry}, segment {format_bytes(group.unit or 0)}")
+        body.add_comment(f"{group.id}: {group.raid_geometry}, segment {format_bytes(group.stripe_unit_bytes or 0)}")
         body.add_command(
             *make_mdadm_command(group, device_names, tuple(spare for spare in spares if spare not in used_spares))
         )
@@ -107,16 +107,16 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
         body.add_blank_line()
         body.add_comment(f"slices of {disk}")
         body.add_command(*make_sgdisk_command(system, disk, device_names))
-        body.add_command_chain(["partx", "--update", device_names.of(disk)], ["settle"])
+        body.add_command_chain(["partx", "--update", device_names.make_device_argument(disk)], ["settle"])
     for device in volumes:
         body.add_blank_line()
         body.add_comment(
-            f"{device.id}: {len(device.members)} members, {format_bytes(device.unit or 0)} on each before the next"
+            f"{device.id}: {len(device.members)} members, {format_bytes(device.stripe_unit_bytes or 0)} on each before the next"
         )
         for arguments in make_volume_commands(device, device_names):
             body.add_command(*arguments)
     for file_system in layout:
-        _add_file_system(body, system, file_system, device_names)
+        _add_file_system_commands(body, system, file_system, device_names)
     body.add_blank_line()
     body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands(layout, device_names):
@@ -126,17 +126,19 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
     return _make_script("layout.sh", title, disks_lost, device_names, body)
 
 
-def _add_file_system(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
-    body.add_blank_line()
-    body.add_comment(f"{layout.id}: {layout.table.purpose or 'file system'}")
+def _add_file_system_commands(
+    script: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames
+) -> None:
+    script.add_blank_line()
+    script.add_comment(f"{layout.id}: {layout.table.purpose or 'file system'}")
     arguments = make_mkfs_command(layout, device_names)
     if arguments:
-        body.add_command(*arguments)
+        script.add_command(*arguments)
     else:
-        body.add_comment(
-            f"{layout.id}: make a file system of kind {layout.table.kind} on {layout.device.id} with its own tool"
+        script.add_comment(
+            f"{layout.id}: make a file system of kind {layout.table.kind} on {layout.first_device.id} with its own tool"
         )
-    _add_mount(body, system, layout, device_names)
+    _add_mount_commands(script, system, layout, device_names)
 
 
 def _list_parts(
@@ -150,7 +152,7 @@ def _list_parts(
         for device in (*layout.devices, *([layout.log] if layout.log is not None else [])):
             if layout.table.kind != "zfs":
                 groups |= {group.id: group for group in list_host_raid_groups(device)}
-            for inner in device.walk():
+            for inner in device.iterate_top_down():
                 if inner.kind == "slices":
                     disks |= dict.fromkeys(system.find_references(inner.id, "on"))
                 if inner.kind == "volumes" and layout.table.kind != "zfs":
@@ -164,35 +166,41 @@ def _list_destroyed_disks(
     """Disks that the script overwrites from their beginning: drives of arrays, LUNs, or the lowest devices."""
     disks: dict[Argument, None] = {}
     for group in groups:
-        disks |= dict.fromkeys(device_names.of(spare) for spare in system.find_references(group.id, "spares"))
+        disks |= dict.fromkeys(
+            device_names.make_device_argument(spare) for spare in system.find_references(group.id, "spares")
+        )
     for file_system in layout:
         for device in (*file_system.devices, *([file_system.log] if file_system.log is not None else [])):
-            luns = [inner for inner in device.walk() if inner.kind == "luns"]
-            bottom = luns or [inner for inner in device.walk() if not inner.members]
-            disks |= dict.fromkeys(device_names.of(inner.id) for inner in bottom)
+            luns = [inner for inner in device.iterate_top_down() if inner.kind == "luns"]
+            bottom = luns or [inner for inner in device.iterate_top_down() if not inner.members]
+            disks |= dict.fromkeys(device_names.make_device_argument(inner.id) for inner in bottom)
     return list(disks)
 
 
-def _add_mount(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
+def _add_mount_commands(
+    script: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames
+) -> None:
     path = next(
         (getattr(mount.table, "path", "") for mount in system.list_parts("mounts")
          if layout.id in system.find_references(mount.id, "file_system")), f"/{layout.id}",
     )  # fmt: skip
     if layout.table.kind == "zfs":
-        body.add_command("zfs", "set", f"mountpoint={path}", layout.id)
+        script.add_command("zfs", "set", f"mountpoint={path}", layout.id)
         return
     if layout.table.kind == "swap":
-        body.add_command("printf", "%s\\n", f"for /etc/fstab: LABEL={layout.id[:15]} none swap sw 0 0")
-        body.add_command("swapon", device_names.of(layout.device.id))
+        script.add_command("printf", "%s\\n", f"for /etc/fstab: LABEL={layout.id[:15]} none swap sw 0 0")
+        script.add_command("swapon", device_names.make_device_argument(layout.first_device.id))
         return
-    options = mount_options(layout, device_names)
+    options = make_mount_options(layout, device_names)
     label = layout.id[: 12 if layout.table.kind == "xfs" else 16]
     fstab = concatenate_words(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
-    body.add_command("printf", "%s\\n", fstab)
-    body.add_command_chain(["mkdir", "-p", path], ["mount", "-o", options, device_names.of(layout.device.id), path])
+    script.add_command("printf", "%s\\n", fstab)
+    script.add_command_chain(
+        ["mkdir", "-p", path], ["mount", "-o", options, device_names.make_device_argument(layout.first_device.id), path]
+    )
     if layout.table.purpose == "checkpoint":
-        body.add_comment("PBS requires mode 0700 of the checkpoint directory")
-        body.add_command("chmod", "0700", path)
+        script.add_comment("PBS requires mode 0700 of the checkpoint directory")
+        script.add_command("chmod", "0700", path)
 
 
 def _make_queue_commands(
@@ -237,7 +245,7 @@ def _make_server_scripts(system: System, layout: FileSystemLayout) -> dict[str, 
 
 
 def _make_server_script(
-    system: System, layout: FileSystemLayout, targets: Sequence[LustreTarget], name: str, title: str
+    system: System, layout: FileSystemLayout, targets: Sequence[LustreTarget], server_name: str, script_title: str
 ) -> str:
     device_names, body = DeviceNames(system), ShellScript()
     used_spares: dict[str, None] = {}
@@ -246,30 +254,32 @@ def _make_server_script(
         spares = tuple(spare for spare in system.find_references(group.id, "spares") if spare not in used_spares)
         used_spares |= dict.fromkeys(spares)
         body.add_blank_line()
-        body.add_comment(f"{group.id}: {group.geometry}" + ("" if group.unit else "; mdadm chooses the chunk"))
+        body.add_comment(
+            f"{group.id}: {group.raid_geometry}" + ("" if group.stripe_unit_bytes else "; mdadm chooses the chunk")
+        )
         body.add_command(*make_mdadm_command(group, device_names, spares))
-    divided = {disk: None for target in targets for inner in target.device.walk() if inner.kind == "slices"
+    divided = {disk: None for target in targets for inner in target.device.iterate_top_down() if inner.kind == "slices"
                for disk in system.find_references(inner.id, "on")}  # fmt: skip
     for disk in divided:
         body.add_blank_line()
         body.add_comment(f"slices of {disk}")
         body.add_command(*make_sgdisk_command(system, disk, device_names))
-        body.add_command_chain(["partx", "--update", device_names.of(disk)], ["settle"])
+        body.add_command_chain(["partx", "--update", device_names.make_device_argument(disk)], ["settle"])
     for target in targets:
         body.add_blank_line()
         body.add_comment(target.id)
         if layout.table.kind == "lustre":
-            body.add_command(*make_target_command(system, layout, target, device_names))
+            body.add_command(*make_mkfs_lustre_command(system, layout, target, device_names))
         else:
-            device_text = _format_device(device_names.of(target.device.id))
+            device_text = _format_device(device_names.make_device_argument(target.device.id))
             body.add_comment(f"{layout.table.kind}: give {device_text} to it as {target.id}")
     body.add_blank_line()
     body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands([layout], device_names, [target.device for target in targets]):
         body.add_command(*arguments)
-    bottom = [inner.id for target in targets for inner in target.device.walk() if not inner.members]
-    disks = [device_names.of(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
-    return _make_script(name, title, disks, device_names, body)
+    bottom = [inner.id for target in targets for inner in target.device.iterate_top_down() if not inner.members]
+    disks = [device_names.make_device_argument(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
+    return _make_script(server_name, script_title, disks, device_names, body)
 
 
 def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
@@ -288,20 +298,24 @@ def _format_device(device: Argument) -> str:
     return device.script_text if isinstance(device, Word) else str(device)
 
 
-def _make_script(name: str, title: str, disks: Sequence[Argument], device_names: DeviceNames, body: ShellScript) -> str:
+def _make_script(
+    script_name: str, script_title: str, disks: Sequence[Argument], device_names: DeviceNames, commands: ShellScript
+) -> str:
     script = ShellScript()
-    script.add_comment(f"Makes the layout of {title}. Where every number comes from: sonde layout plan --explain.")
-    script.add_comment(f'"sh {name}" says what it would destroy; "sh {name} go", as root, does it.')
+    script.add_comment(
+        f"Makes the layout of {script_title}. Where every number comes from: sonde layout plan --explain."
+    )
+    script.add_comment(f'"sh {script_name}" says what it would destroy; "sh {script_name} go", as root, does it.')
     script.add_comment(
         "Disks that hold anything are refused, so it does not run a second time; empty them with wipefs --all if that"
         " is meant."
     )
     script.add_literal_lines("set -eu")
-    script.assign_variable("script", name)
+    script.assign_variable("script", script_name)
     for unset, meaning in device_names.required_variables.items():
         script.require_variable(unset, meaning)
     script.add_literal_lines(_FUNCTIONS)
     script.add_command("set", "--", *disks)
     script.add_literal_lines(_CHECKS)
-    script.append_script(body)
+    script.append_script(commands)
     return str(script)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sonde.design.layout.geometry import KIB, MIB, read_geometry
+from sonde.design.layout.geometry import KIB, MIB, read_geometry_of_group
 from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.system import System
 from sonde.model.system.changes import apply_changes
@@ -32,7 +32,7 @@ def add_segments(system: System) -> tuple[System, tuple[str, ...]]:
     for item in system.list_parts("raid_groups"):
         table = item.table
         assert isinstance(table, RaidGroup)
-        geometry = read_geometry(table)
+        geometry = read_geometry_of_group(table)
         if item.id not in below_targets or table.segment is not None or table.controller:
             continue
         if geometry is not None and geometry.parity and geometry.data > 1:

@@ -32,27 +32,27 @@ class SliceExtent:
     size: int
 
     @property
-    def end(self) -> int:
+    def end_byte(self) -> int:
         """The first byte after the slice."""
         return self.start + self.size
 
 
 def cut_slices(
-    disk_size: int, pieces: Sequence[SliceRequest], alignment: int, *, label: bool = True
+    disk_size: int, slice_requests: Sequence[SliceRequest], alignment: int, *, reserves_label: bool = True
 ) -> tuple[SliceExtent, ...]:
-    """Divides a disk of `disk_size` bytes. Starts and sizes are multiples of `alignment`. With `label` the first slice
+    """Divides a disk of `disk_size` bytes. Starts and sizes are multiples of `alignment`. With `reserves_label` the first slice
     starts one alignment after the beginning, behind the partition table, and the end stays free for its backup. Raises
     UserError when the slices do not fit."""
-    first = alignment if label else 0
-    last = (disk_size - TABLE_AT_END if label else disk_size) // alignment * alignment
-    if sum(piece.size is None and piece.share is None for piece in pieces) > 1:
+    first = alignment if reserves_label else 0
+    last = (disk_size - TABLE_AT_END if reserves_label else disk_size) // alignment * alignment
+    if sum(piece.size is None and piece.share is None for piece in slice_requests) > 1:
         raise UserError("More than one slice takes the remainder of a disk; give all but one of them a size.")
     room = max(0, last - first)
-    sizes = [_compute_wanted_size(piece, room, alignment) for piece in pieces]
+    sizes = [_compute_wanted_size(piece, room, alignment) for piece in slice_requests]
     remainder = room - sum(size for size in sizes if size is not None)
     if remainder < 0 or any(size == 0 for size in sizes) or (None in sizes and remainder < alignment):
         requests = ", ".join(
-            f"{piece.name} {format_bytes(size or 0)}" for piece, size in zip(pieces, sizes, strict=True)
+            f"{piece.name} {format_bytes(size or 0)}" for piece, size in zip(slice_requests, sizes, strict=True)
         )
         raise UserError(
             f"Slices do not fit: {requests}; a disk of {format_bytes(disk_size)} has {format_bytes(room)} for them "
@@ -60,7 +60,7 @@ def cut_slices(
             f"of {format_bytes(alignment)}."
         )
     extents, position = [], first
-    for piece, size in zip(pieces, sizes, strict=True):
+    for piece, size in zip(slice_requests, sizes, strict=True):
         length = remainder if size is None else size
         extents.append(SliceExtent(piece.name, position, length))
         position += length

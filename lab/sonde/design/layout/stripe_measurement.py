@@ -90,15 +90,22 @@ def choose_stripe_geometry(
         return StripeGeometry(segment, stripe, segment, stripe, parity, "as stated")
     if plan is not None and plan.devices:
         group = next(
-            (group for group in plan.device.groups() if group.unit and group.geometry and group.geometry.data > 1), None
+            (
+                group
+                for group in plan.first_device.list_raid_groups()
+                if group.stripe_unit_bytes and group.raid_geometry and group.raid_geometry.data > 1
+            ),
+            None,
         )
-        if group is not None and group.unit and group.stripe:
-            geometry = group.geometry
-            striped = plan.device.kind == "volumes"
-            unit = (plan.device.unit if striped else None) or group.unit
-            width = (plan.device.width if striped else None) or group.stripe
+        if group is not None and group.stripe_unit_bytes and group.full_stripe_bytes:
+            geometry = group.raid_geometry
+            striped = plan.first_device.kind == "volumes"
+            unit = (plan.first_device.stripe_unit_bytes if striped else None) or group.stripe_unit_bytes
+            width = (plan.first_device.stripe_width_bytes if striped else None) or group.full_stripe_bytes
             parity = bool(geometry and geometry.parity)
-            return StripeGeometry(group.unit, group.stripe, unit, width, parity, f"the plan of {plan.id}")
+            return StripeGeometry(
+                group.stripe_unit_bytes, group.full_stripe_bytes, unit, width, parity, f"the plan of {plan.id}"
+            )
     for file_system in storage.file_systems:
         inner, full = find_stripe_below(storage, file_system, None)
         if inner and full:
@@ -119,16 +126,16 @@ def choose_stripe_geometry(
     )
 
 
-def make_plan_document(target: str, stripe: StripeGeometry, volume: int | None = None, repeats: int = REPEATS,
-                  direct: bool = True) -> dict[str, Any]:  # fmt: skip
-    """The plan of the measurement: every case `repeats` times, in turn."""
-    step = max(stripe.width, stripe.stripe)
-    requested = volume if volume is not None else max(_LEAST_VOLUME, 16 * step)
+def make_stripe_plan_document(target: str, stripe_geometry: StripeGeometry, volume_bytes: int | None = None, repeat_count: int = REPEATS,
+                  uses_direct_io: bool = True) -> dict[str, Any]:  # fmt: skip
+    """The plan of the measurement: every case `repeat_count` times, in turn."""
+    step = max(stripe_geometry.width, stripe_geometry.stripe)
+    requested = volume_bytes if volume_bytes is not None else max(_LEAST_VOLUME, 16 * step)
     amount = -(-requested // step) * step
     cases = {
-        "aligned": (stripe.stripe, 0), "misaligned": (stripe.stripe, stripe.segment if stripe.segment < stripe.stripe
-                                                      else stripe.stripe // 2),
-        "unit": (stripe.unit, 0), "width": (stripe.width, 0),
+        "aligned": (stripe_geometry.stripe, 0), "misaligned": (stripe_geometry.stripe, stripe_geometry.segment if stripe_geometry.segment < stripe_geometry.stripe
+                                                      else stripe_geometry.stripe // 2),
+        "unit": (stripe_geometry.unit, 0), "width": (stripe_geometry.width, 0),
     }  # fmt: skip
     phases = [
         {"id": f"{name}-{turn + 1}", "op": "write",
@@ -137,20 +144,20 @@ def make_plan_document(target: str, stripe: StripeGeometry, volume: int | None =
               "volume": format_exact_bytes(amount),
               "offset": format_exact_bytes(offset),
           }}
-        for turn in range(repeats)
+        for turn in range(repeat_count)
         # every second turn in reverse order, so that a drift affects all cases equally
         for name, (transfer, offset) in (cases.items() if turn % 2 == 0 else reversed(cases.items()))
     ]  # fmt: skip
     return {
         "schema": "sonde-plan/2", "id": "layout-verify", "title": "Aligned and misaligned, one stripe unit and all",
-        "target": {"path": target, "full_stripe": format_exact_bytes(stripe.stripe)}, "tasks": {"processes": 1},
-        "data": {"files": {"mapping": "per_task"}, "access": {"transfer": format_exact_bytes(stripe.stripe)},
-                 "io": {"direct": direct, "preallocate": "unwritten", "fsync": "end"}},
+        "target": {"path": target, "full_stripe": format_exact_bytes(stripe_geometry.stripe)}, "tasks": {"processes": 1},
+        "data": {"files": {"mapping": "per_task"}, "access": {"transfer": format_exact_bytes(stripe_geometry.stripe)},
+                 "io": {"direct": uses_direct_io, "preallocate": "unwritten", "fsync": "end"}},
         "phases": phases,
     }  # fmt: skip
 
 
-def read_case_rates(record: RecordReader) -> dict[str, tuple[float, ...]]:
+def read_rates_by_case(record: RecordReader) -> dict[str, tuple[float, ...]]:
     """The rates of every case in a record of the engine or simulator, bytes/s. Raises UserError."""
     rates: dict[str, list[float]] = {name: [] for name in CASES}
     for name, phase in record.phases.items():
@@ -163,27 +170,30 @@ def read_case_rates(record: RecordReader) -> dict[str, tuple[float, ...]]:
     return {name: tuple(value for value in values if value > 0) for name, values in rates.items()}
 
 
-def evaluate_measurement(
-    rates: dict[str, tuple[float, ...]],
-    stripe: StripeGeometry,
-    plan: FileSystemLayout | None = None,
-    simulated: dict[str, tuple[float, ...]] | None = None,
+def evaluate_stripe_measurement(
+    rates_by_case: dict[str, tuple[float, ...]],
+    stripe_geometry: StripeGeometry,
+    planned_layout: FileSystemLayout | None = None,
+    simulated_rates: dict[str, tuple[float, ...]] | None = None,
 ) -> StripeMeasurement:
     """Compares the measured rates with the predictions of the geometry, of the estimated bandwidth and, if given, of a
     simulated record."""
-    answers = [_judge_alignment(rates, stripe), _judge_width(rates, stripe)]
-    if plan is not None and plan.rates.write is not None:
-        answers.append(_judge_whole_device(rates, plan))
-    if simulated is not None:
+    answers = [
+        _check_alignment_prediction(rates_by_case, stripe_geometry),
+        _check_width_prediction(rates_by_case, stripe_geometry),
+    ]
+    if planned_layout is not None and planned_layout.rates.write is not None:
+        answers.append(_check_whole_device_prediction(rates_by_case, planned_layout))
+    if simulated_rates is not None:
         for question, case, other in (
             ("aligned by misaligned", "misaligned", "aligned"),
             ("all units by one", "unit", "width"),
         ):
-            value = compare_rates(simulated[case], simulated[other]).value
-            measured = compare_rates(rates[case], rates[other])
+            value = compare_rates(simulated_rates[case], simulated_rates[other]).value
+            measured = compare_rates(rates_by_case[case], rates_by_case[other])
             answers.append(_check_prediction(f"simulated: {question}", measured, (value / 1.25, value * 1.25),
                                    f"the simulator computes {value:.2f}, give or take a quarter"))  # fmt: skip
-    return StripeMeasurement(rates, tuple(answers))
+    return StripeMeasurement(rates_by_case, tuple(answers))
 
 
 def _check_prediction(
@@ -211,34 +221,42 @@ def _check_prediction(
     return PredictionCheck(question, measured.value, measured.low, measured.high, predicted, verdict, why)
 
 
-def _judge_alignment(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> PredictionCheck:
-    measured = compare_rates(rates["misaligned"], rates["aligned"])
-    if stripe.parity is None:
+def _check_alignment_prediction(
+    rates_by_case: dict[str, tuple[float, ...]], stripe_geometry: StripeGeometry
+) -> PredictionCheck:
+    measured = compare_rates(rates_by_case["misaligned"], rates_by_case["aligned"])
+    if stripe_geometry.parity is None:
         return _check_prediction(
             "aligned by misaligned", measured, None, "it is unknown whether partial stripes are read first"
         )
     why = (
         "parity: a request that begins inside a stripe reads and writes two, unless a cache gathers them"
-        if stripe.parity else "no parity: where a request begins makes no difference"
+        if stripe_geometry.parity else "no parity: where a request begins makes no difference"
     )  # fmt: skip
-    return _check_prediction("aligned by misaligned", measured, PARITY_RATIO if stripe.parity else SAME_RATIO, why)
+    return _check_prediction(
+        "aligned by misaligned", measured, PARITY_RATIO if stripe_geometry.parity else SAME_RATIO, why
+    )
 
 
-def _judge_width(rates: dict[str, tuple[float, ...]], stripe: StripeGeometry) -> PredictionCheck:
-    measured = compare_rates(rates["unit"], rates["width"])
-    members = stripe.width // stripe.unit
+def _check_width_prediction(
+    rates_by_case: dict[str, tuple[float, ...]], stripe_geometry: StripeGeometry
+) -> PredictionCheck:
+    measured = compare_rates(rates_by_case["unit"], rates_by_case["width"])
+    members = stripe_geometry.width // stripe_geometry.unit
     if members < 2:
         return _check_prediction("all units by one", measured, SAME_RATIO, "there is one unit only")
     why = f"a request of the full width uses all {members} members at once, so at most {members} times as much"
     return _check_prediction("all units by one", measured, (1.0, float(members)), why)
 
 
-def _judge_whole_device(rates: dict[str, tuple[float, ...]], plan: FileSystemLayout) -> PredictionCheck:
-    limit = plan.rates.write or 0.0
-    best = _compute_median(rates["width"])
+def _check_whole_device_prediction(
+    rates_by_case: dict[str, tuple[float, ...]], planned_layout: FileSystemLayout
+) -> PredictionCheck:
+    limit = planned_layout.rates.write or 0.0
+    best = _compute_median(rates_by_case["width"])
     share = best / limit if limit else 0.0
     verdict = _HOLDS if share <= ABOVE_ROLL_UP else _FAILS
-    why = f"the estimate is an upper bound, set by {plan.rates.limits['write']}; measured were {100 * share:.0f} %"
+    why = f"the estimate is an upper bound, set by {planned_layout.rates.limits['write']}; measured were {100 * share:.0f} %"
     if verdict == _FAILS:
         why += "; some rate in the system file is too low, or a cache took the writes"
     return PredictionCheck("rate of full widths", best, None, None, (0.0, limit), verdict, why)

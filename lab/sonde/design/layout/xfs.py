@@ -33,80 +33,87 @@ class AllocationGroups:
     how: str
 
 
-def _round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
+def _round_up_to_multiple(block_count: int, multiple: int) -> int:
+    return -(-block_count // multiple) * multiple
 
 
-def compute_legacy_groups(blocks: int, unit: int, width: int = 0, block: int = 4096) -> AllocationGroups:
+def compute_allocation_groups_of_2004(
+    block_count: int, stripe_unit: int, stripe_width: int = 0, block_bytes: int = 4096
+) -> AllocationGroups:
     """Groups as mkfs of 2004 created them: about 1 GiB each, a whole number of stripe units. All sizes are in blocks.
     With a wider stripe the size is one unit off its multiples, so that groups do not all start on the same member."""
-    count = -(-blocks // (_LEGACY_GROUP // block))
-    size = -(-blocks // count)
-    even = _round_up(size, unit) if unit else size
-    how = (
-        f"ceil({blocks} / {_LEGACY_GROUP // block} blocks of 1 GiB) = {count} groups, ceil({blocks} / {count}) = {size}"
-    )
-    if unit:
-        how += f", up to stripe units of {unit}: {even}"
-    if unit and width > unit and even % width == 0 and blocks > even:
-        even -= unit
-        how += f", one unit off a multiple of the stripe width {width}: {even}"
-    return AllocationGroups(-(-blocks // even), even, blocks, how)
+    count = -(-block_count // (_LEGACY_GROUP // block_bytes))
+    size = -(-block_count // count)
+    even = _round_up_to_multiple(size, stripe_unit) if stripe_unit else size
+    how = f"ceil({block_count} / {_LEGACY_GROUP // block_bytes} blocks of 1 GiB) = {count} groups, ceil({block_count} / {count}) = {size}"
+    if stripe_unit:
+        how += f", up to stripe units of {stripe_unit}: {even}"
+    if stripe_unit and stripe_width > stripe_unit and even % stripe_width == 0 and block_count > even:
+        even -= stripe_unit
+        how += f", one unit off a multiple of the stripe width {stripe_width}: {even}"
+    return AllocationGroups(-(-block_count // even), even, block_count, how)
 
 
-def compute_modern_groups(
-    blocks: int, unit: int, width: int, block: int = 4096, requested: int | None = None
+def compute_allocation_groups(
+    block_count: int, stripe_unit: int, stripe_width: int, block_bytes: int = 4096, requested_groups: int | None = None
 ) -> AllocationGroups:
-    """Groups as mkfs.xfs creates them. `unit` and `width` are those of the stripe, in blocks; 0 is none. `requested` is
+    """Groups as mkfs.xfs creates them. `stripe_unit` and `stripe_width` are those of the stripe, in blocks; 0 is none. `requested_groups` is
     the approximate number of groups, instead of the default.
 
     If all groups started on the same stripe unit, their headers would load one drive: then the size is one unit less. A
     remainder below 16 MiB at the end stays unused.
     """
-    largest = (_LARGEST_GROUP - 1) // block
-    if requested is not None:
-        size, how = min(largest, -(-blocks // requested)), f"ceil({blocks} / {requested} groups)"
+    largest = (_LARGEST_GROUP - 1) // block_bytes
+    if requested_groups is not None:
+        size, how = (
+            min(largest, -(-block_count // requested_groups)),
+            f"ceil({block_count} / {requested_groups} groups)",
+        )
     else:
-        size, how = _default_group(blocks, block, largest, multidisk=unit > 0)
+        size, how = _choose_default_group_size(block_count, block_bytes, largest, is_striped=stripe_unit > 0)
     how = f"{how} = {size} blocks"
-    if unit:
-        even = _round_up(size, unit)
+    if stripe_unit:
+        even = _round_up_to_multiple(size, stripe_unit)
         if even > largest:
-            even = size // unit * unit
+            even = size // stripe_unit * stripe_unit
         if even != size:
-            how += f", a whole number of stripe units of {unit}: {even}"
-        if width and width != unit and even % width == 0 and blocks > even:
-            less = even - unit
-            even = less if less * block >= _SMALLEST_GROUP else even + unit
-            how += f", one unit off a multiple of the stripe width {width}: {even}"
+            how += f", a whole number of stripe units of {stripe_unit}: {even}"
+        if stripe_width and stripe_width != stripe_unit and even % stripe_width == 0 and block_count > even:
+            less = even - stripe_unit
+            even = less if less * block_bytes >= _SMALLEST_GROUP else even + stripe_unit
+            how += f", one unit off a multiple of the stripe width {stripe_width}: {even}"
         size = even
-    count = -(-blocks // size)
-    remainder = blocks % size
-    if count > 1 and remainder and remainder * block < _SMALLEST_GROUP:
-        blocks, count = blocks - remainder, count - 1
+    count = -(-block_count // size)
+    remainder = block_count % size
+    if count > 1 and remainder and remainder * block_bytes < _SMALLEST_GROUP:
+        block_count, count = block_count - remainder, count - 1
         how += f"; {remainder} blocks at the end are too few for a group and stay unused"
-    return AllocationGroups(count, size, blocks, f"{how}; ceil({blocks} / {size}) = {count} groups")
+    return AllocationGroups(count, size, block_count, f"{how}; ceil({block_count} / {size}) = {count} groups")
 
 
-def _default_group(blocks: int, block: int, largest: int, *, multidisk: bool) -> tuple[int, str]:
-    total = blocks * block
-    if total >= 32 << 40 or (not multidisk and total >= 4 << 40):
-        return largest, "the largest group, 1 TiB less a block"
-    if not multidisk and total >= 128 * MIB:
+def _choose_default_group_size(
+    block_count: int, block_bytes: int, largest_group: int, *, is_striped: bool
+) -> tuple[int, str]:
+    total = block_count * block_bytes
+    if total >= 32 << 40 or (not is_striped and total >= 4 << 40):
+        return largest_group, "the largest group, 1 TiB less a block"
+    if not is_striped and total >= 128 * MIB:
         shift = 2
     else:
         limits = (512 * GIB, 8 * GIB)
         shift = 5 - sum(total <= limit for limit in limits)
         shift -= sum(total < limit for limit in (128 * MIB, 64 * MIB, 32 * MIB))
     parts = 1 << shift
-    size = blocks >> shift
-    if blocks % parts and size < largest:
+    size = block_count >> shift
+    if block_count % parts and size < largest_group:
         size += 1
-    return size, f"ceil({blocks} / {parts} groups)"
+    return size, f"ceil({block_count} / {parts} groups)"
 
 
-def compute_log_size(capacity: int, group: int, rate: float | None, *, external: bool = False) -> tuple[int, str]:
-    """Bytes of the log and the reason. `group` is the size of an allocation group in bytes, which holds an internal
+def compute_log_size(
+    capacity_bytes: int, group_bytes: int, rate: float | None, *, is_external: bool = False
+) -> tuple[int, str]:
+    """Bytes of the log and the reason. `group_bytes` is the size of an allocation group in bytes, which holds an internal
     log; `rate` is the required write rate in bytes/s, None if unknown.
 
     1/2048 of the file system, like mkfs.xfs, but at least 64 MiB; at least 128 MiB, which was found sufficient in 2004,
@@ -114,11 +121,11 @@ def compute_log_size(capacity: int, group: int, rate: float | None, *, external:
     """
     fast = rate is None or rate > LEGACY_LOG_RATE
     least = LEGACY_LARGEST_LOG if fast else SMALLEST_LOG
-    share = capacity // 2048
+    share = capacity_bytes // 2048
     size = min(LARGEST_LOG, max(least, share)) // MIB * MIB
     how = f"largest of {least // MIB} MiB ({'beyond' if fast else 'up to'} 300 MB/s) and 1/2048 of the file system"
-    if not external and size > group * 3 // 4:
-        size = group * 3 // 4 // MIB * MIB
+    if not is_external and size > group_bytes * 3 // 4:
+        size = group_bytes * 3 // 4 // MIB * MIB
         how += ", but no more than three quarters of an allocation group"
     return size, how
 

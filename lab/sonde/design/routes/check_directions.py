@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import Fabric, FabricSide, covers_range, index_gateways
+from sonde.design.routes.fabric import Fabric, FabricSide, covers_range, map_gateways_to_router_index
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute
 from sonde.design.routes.kernel_lookup import get_metric
@@ -14,41 +14,45 @@ from sonde.design.routes.kernel_lookup import get_metric
 _MAIN = "main"
 
 
-def check_directions(fabric: Fabric, near: HostTables, far: HostTables) -> list[RouteFault | CheckedItem]:
+def check_both_directions(
+    fabric: Fabric, near_tables: HostTables, far_tables: HostTables
+) -> list[RouteFault | CheckedItem]:
     """Whether a reply can come back by the router of its request: the next hops of both directions, router by router,
     and the hash settings of both sides."""
     return [
-        *_compare_hash_settings(fabric, near.settings or {}, far.settings or {}),
-        *_compare_routers(fabric, near, far),
+        *_compare_hash_settings(fabric, near_tables.settings or {}, far_tables.settings or {}),
+        *_compare_routers_of_directions(fabric, near_tables, far_tables),
     ]
 
 
 def _compare_hash_settings(
-    fabric: Fabric, near: Mapping[str, str], far: Mapping[str, str]
+    fabric: Fabric, near_settings: Mapping[str, str], far_settings: Mapping[str, str]
 ) -> Iterator[RouteFault | CheckedItem]:
     version = "ipv4" if fabric.version == 4 else "ipv6"
     # IPv6 uses the seed of IPv4
     for name in (f"net.{version}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"):
-        if len(fabric.routers) < 2 or name not in near or name not in far:
+        if len(fabric.routers) < 2 or name not in near_settings or name not in far_settings:
             continue
         yield CheckedItem("the same value on both sides", name)
-        if near[name] != far[name]:
+        if near_settings[name] != far_settings[name]:
             yield RouteFault(
                 "hash differs",
                 name,
-                f"{near[name]} on {fabric.near.network} and {far[name]} on {fabric.far.network}: a flow and its replies"
+                f"{near_settings[name]} on {fabric.near.network} and {far_settings[name]} on {fabric.far.network}: a flow and its replies"
                 " take different routers",
                 "give both sides the same value",
             )
 
 
-def _compare_routers(fabric: Fabric, near: HostTables, far: HostTables) -> list[RouteFault | CheckedItem]:
-    if near.routes is None or far.routes is None:
+def _compare_routers_of_directions(
+    fabric: Fabric, near_tables: HostTables, far_tables: HostTables
+) -> list[RouteFault | CheckedItem]:
+    if near_tables.routes is None or far_tables.routes is None:
         return []
-    outbound = _list_used_routers(fabric, fabric.near, fabric.far, near.routes)
-    inbound = _list_used_routers(fabric, fabric.far, fabric.near, far.routes)
+    outbound = _list_used_routers(fabric, fabric.near, fabric.far, near_tables.routes)
+    inbound = _list_used_routers(fabric, fabric.far, fabric.near, far_tables.routes)
     faults: list[RouteFault | CheckedItem] = [CheckedItem("the same routers on both sides", fabric.name)]
-    for router in fabric.active:
+    for router in fabric.active_routers:
         if (router.name in outbound) != (router.name in inbound):
             sending_side, other_side = (
                 (fabric.near, fabric.far) if router.name in outbound else (fabric.far, fabric.near)
@@ -79,7 +83,7 @@ def _list_used_routers(
     fabric: Fabric, own_side: FabricSide, other_side: FabricSide, routes: Iterable[ObservedRoute]
 ) -> list[str]:
     """Routers that the main table of a host uses first, in its order."""
-    gateways = index_gateways(fabric, own_side)
+    gateways = map_gateways_to_router_index(fabric, own_side)
     matching_routes = [
         route
         for route in routes

@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import is_covered
+from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
@@ -29,23 +29,23 @@ _USELESS_FLAGS = {
 }  # fmt: skip
 
 
-def find_interface_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the planned interface of a host and of its addresses on this side."""
-    device, side = view.host_class.device, view.own_side
-    yield from find_device_faults(device, tables)
-    yield from find_port_faults(device, tables)
-    for text in tables.addresses or ():
+    device, side = host_view.host_class.device, host_view.own_side
+    yield from find_device_faults(device, host_tables)
+    yield from find_port_faults(device, host_tables)
+    for text in host_tables.addresses or ():
         address = ipaddress.ip_interface(text)
-        if not is_covered(side.ranges, str(address.ip)):
+        if not is_address_in_ranges(side.ranges, str(address.ip)):
             continue
-        yield from find_address_faults(str(address.ip), tables)
-        is_planned = str(address.ip) in view.host_class.addresses
-        if is_planned and tables.address_devices.get(str(address.ip), device) == device:
-            yield from _check_local_route(str(address.ip), tables)
+        yield from find_address_faults(str(address.ip), host_tables)
+        is_planned = str(address.ip) in host_view.host_class.addresses
+        if is_planned and host_tables.address_devices.get(str(address.ip), device) == device:
+            yield from _check_local_route(str(address.ip), host_tables)
         network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
         yield CheckedItem("the prefix of an address", text)
         on_link = any(route.on_link and route.table == "main" and route.destination == str(network)
-                      for route in tables.routes or ())  # fmt: skip
+                      for route in host_tables.routes or ())  # fmt: skip
         # a single address has no network of its own: that it reaches no router is reported with the links
         if network.prefixlen < address.network.prefixlen < network.max_prefixlen and not on_link:
             yield RouteFault(
@@ -54,7 +54,7 @@ def find_interface_faults(view: HostView, tables: HostTables) -> Iterator[RouteF
                 " are not on the link",
                 f"give it the prefix /{network.prefixlen}",
             )  # fmt: skip
-    yield from _check_neighbors(view, tables)
+    yield from _check_neighbors(host_view, host_tables)
 
 
 def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -63,7 +63,7 @@ def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault 
     if not local:
         return
     yield CheckedItem("the local route of an address", address)
-    if not is_covered(local, address):
+    if not is_address_in_ranges(local, address):
         yield RouteFault(
             "address not local", address,
             f"the table of local addresses lacks {address}: packets to this host are sent on, or dropped",
@@ -71,9 +71,9 @@ def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault 
         )  # fmt: skip
 
 
-def find_port_faults(device: str, tables: HostTables) -> Iterator[RouteFault]:
+def find_port_faults(device: str, host_tables: HostTables) -> Iterator[RouteFault]:
     """A device that is a port of another one."""
-    details = tables.link_details.get(device)
+    details = host_tables.link_details.get(device)
     if details is not None and details.master:
         yield RouteFault(
             "interface is a port", device,
@@ -83,9 +83,9 @@ def find_port_faults(device: str, tables: HostTables) -> Iterator[RouteFault]:
         )  # fmt: skip
 
 
-def find_device_faults(device: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """A device whose queue slows it down, or that does not use ARP."""
-    details = tables.link_details.get(device)
+    details = host_tables.link_details.get(device)
     if details is None:
         return
     yield CheckedItem("the queue of the interface", device)
@@ -113,20 +113,20 @@ def find_device_faults(device: str, tables: HostTables) -> Iterator[RouteFault |
         )  # fmt: skip
 
 
-def find_address_faults(address: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_address_faults(address: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """An address that the kernel does not use."""
-    flags = tables.address_flags.get(address, ())
+    flags = host_tables.address_flags.get(address, ())
     flag = next((name for name in _USELESS_FLAGS if name in flags), None)
     if flag is not None:
         reason, remedy = _USELESS_FLAGS[flag]
         yield RouteFault("address not usable", address, f"{address} is {flag}: {reason}", remedy)
 
 
-def _check_neighbors(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
-    own_devices = {details.link_address.lower(): device for device, details in tables.link_details.items()
+def _check_neighbors(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
+    own_devices = {details.link_address.lower(): device for device, details in host_tables.link_details.items()
            if details.link_address}  # fmt: skip
-    for neighbor in tables.neighbors or ():
-        router = view.gateways.get(neighbor.address)
+    for neighbor in host_tables.neighbors or ():
+        router = host_view.routers_by_gateway.get(neighbor.address)
         device = own_devices.get(neighbor.link_address.lower()) if neighbor.link_address else None
         if router is not None and device is not None:
             yield RouteFault(

@@ -35,18 +35,18 @@ def find_route_limits(route: ObservedRoute) -> Iterator[RouteFault]:
     """Attributes of a route that limit every connection over it."""
     limits = dict(route.limits)
     texts = []
-    if (window := _read_number(limits.get("window"))) is not None and window < _MIB:
+    if (window := _parse_number_or_none(limits.get("window"))) is not None and window < _MIB:
         texts.append(f"a window of {window} B")
     for name in ("initcwnd", "initrwnd", "cwnd"):
-        count = _read_number(limits.get(name))
+        count = _parse_number_or_none(limits.get(name))
         if count is not None and count < _FEW_PACKETS:
             texts.append(f"{name} of {count} packets")
-    timeout = _read_seconds(limits.get("rto_min"))
+    timeout = _parse_seconds_or_none(limits.get("rto_min"))
     if timeout is not None and timeout > _LONG_TIMEOUT_S:
         texts.append(f"a least timeout of {timeout:g} s (rto_min)")
     if limits.get("congctl", _SOUND_CONTROLS[0]) not in _SOUND_CONTROLS:
         texts.append(f"the congestion control {limits['congctl']} (congctl)")
-    hops = _read_number(limits.get("hoplimit"))
+    hops = _parse_number_or_none(limits.get("hoplimit"))
     if hops is not None and 0 < hops < _FEW_HOPS:
         texts.append(f"a limit of {hops} hops (hoplimit)")
     if "expires" in limits:
@@ -63,18 +63,18 @@ def find_route_limits(route: ObservedRoute) -> Iterator[RouteFault]:
         )  # fmt: skip
 
 
-def _read_number(text: str | None) -> int | None:
-    match = re.match(r"\d+", text or "")
+def _parse_number_or_none(number_text: str | None) -> int | None:
+    match = re.match(r"\d+", number_text or "")
     return int(match[0]) if match else None
 
 
-def _read_seconds(text: str | None) -> float | None:
+def _parse_seconds_or_none(time_text: str | None) -> float | None:
     """A time as ip prints it: 200ms, 5s; a number alone counts milliseconds."""
-    match = re.fullmatch(r"([\d.]+)(ms|s|)", text or "")
+    match = re.fullmatch(r"([\d.]+)(ms|s|)", time_text or "")
     return None if match is None else float(match[1]) * (1.0 if match[2] == "s" else 1e-3)
 
 
-def find_connection_limits(view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
     """Settings of TCP that limit connections, and a table of neighbors that is too small for this side."""
     for name, reason in _FEATURES.items():
         if name in settings:
@@ -92,7 +92,7 @@ def find_connection_limits(view: HostView, settings: Mapping[str, str]) -> Itera
                 f"the {direction} buffer of a connection grows to {sizes[2]} B only: it cannot fill a fast path",
                 "set the last number to 16 MiB or more",
             )  # fmt: skip
-    retries = _read_number(settings.get("net.ipv4.tcp_retries2"))
+    retries = _parse_number_or_none(settings.get("net.ipv4.tcp_retries2"))
     if retries is not None and retries < _FEW_RETRIES:
         yield RouteFault(
             "connections give up early", f"net.ipv4.tcp_retries2 = {retries}",
@@ -118,29 +118,29 @@ def find_connection_limits(view: HostView, settings: Mapping[str, str]) -> Itera
             " their hashes use few routers",
             "set it to 32768 60999",
         )  # fmt: skip
-    yield from find_setting_rule_faults(settings, "host", view.fabric.version, [view.host_class.device])
-    yield from _check_hops_and_times(view, settings)
-    own_side = view.own_side
-    hosts = sum(len(each.addresses) for each in own_side.classes) + len(view.gateways)
-    yield from _check_neighbor_table(settings, view.fabric.version, hosts)
-    yield from _check_seed_and_advertisements(view, settings)
+    yield from find_setting_rule_faults(settings, "host", host_view.fabric.version, [host_view.host_class.device])
+    yield from _check_hops_and_times(host_view, settings)
+    own_side = host_view.own_side
+    hosts = sum(len(each.addresses) for each in own_side.classes) + len(host_view.routers_by_gateway)
+    yield from _check_neighbor_table(settings, host_view.fabric.version, hosts)
+    yield from _check_seed_and_advertisements(host_view, settings)
 
 
-def _check_hops_and_times(view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
+def _check_hops_and_times(host_view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
     """How far packets go, how long a dead router is believed to be alive, and what a custom hash uses."""
-    device, version = view.host_class.device, view.fabric.version
+    device, version = host_view.host_class.device, host_view.fabric.version
     names = ["net.ipv4.ip_default_ttl"] if version == 4 else [
         f"net.ipv6.conf.{each}.hop_limit" for each in ("all", device)
     ]  # fmt: skip
     for name in names:
-        hops = _read_number(settings.get(name))
+        hops = _parse_number_or_none(settings.get(name))
         if hops is not None and hops < _FEW_HOPS:
             yield RouteFault(
                 "packets end early", f"{name} = {hops}",
                 f"packets of this host pass {max(0, hops - 1)} routers at most, then they are dropped", "set it to 64",
             )  # fmt: skip
     name = f"net.ipv{version}.neigh.{device}.base_reachable_time_ms"
-    time_ms = _read_number(settings.get(name))
+    time_ms = _parse_number_or_none(settings.get(name))
     if time_ms is not None and time_ms > _LONG_REACHABLE_MS:
         yield RouteFault(
             "dead routers are noticed late", f"{name} = {time_ms}",
@@ -158,16 +158,16 @@ def _check_hops_and_times(view: HostView, settings: Mapping[str, str]) -> Iterat
         )  # fmt: skip
 
 
-def _check_seed_and_advertisements(view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
+def _check_seed_and_advertisements(host_view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
     seed = "net.ipv4.fib_multipath_hash_seed"
-    if settings.get(seed) == "0" and len(view.fabric.routers) > 1:
+    if settings.get(seed) == "0" and len(host_view.fabric.routers) > 1:
         yield RouteFault(
             "random hash seed", f"{seed} = 0",
             "this host hashes flows by a random seed: replies of the other side come by other routers than requests",
             "set the seed of the plan on both sides",
         )  # fmt: skip
-    name = f"net.ipv6.conf.{view.host_class.device}.accept_ra_rt_info_max_plen"
-    if view.fabric.version == 6 and _read_number(settings.get(name)):
+    name = f"net.ipv6.conf.{host_view.host_class.device}.accept_ra_rt_info_max_plen"
+    if host_view.fabric.version == 6 and _parse_number_or_none(settings.get(name)):
         yield RouteFault(
             "routes of advertisements", f"{name} = {settings[name]}",
             "any machine on this network can add routes by router advertisements", "set it to 0, and accept_ra too",
@@ -183,7 +183,7 @@ def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[
         hosts = sum(len(each.addresses) for each in side.classes) + len(fabric.routers)
         yield from _check_neighbor_table(settings, fabric.version, hosts)
     name = "net.netfilter.nf_conntrack_max"
-    count = _read_number(settings.get(name))
+    count = _parse_number_or_none(settings.get(name))
     if count is not None:
         yield CheckedItem("a setting", name)
         if 0 < count < _FEW_CONNECTIONS:
@@ -196,7 +196,7 @@ def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[
 
 def _check_neighbor_table(settings: Mapping[str, str], version: int, hosts: int) -> Iterator[RouteFault | CheckedItem]:
     name = f"net.ipv{version}.neigh.default.gc_thresh3"
-    most = _read_number(settings.get(name))
+    most = _parse_number_or_none(settings.get(name))
     if most is None:
         return
     yield CheckedItem("a setting", name)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_interface_faults
-from sonde.design.routes.fabric import is_covered
+from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
 from sonde.design.routes.host_view import HostView
@@ -19,94 +19,102 @@ _UNANSWERED = ("failed", "incomplete")
 _FIXED = ("permanent", "noarp")
 
 
-def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the device, the addresses and the neighbors on the network of this side."""
-    device, side = view.host_class.device, view.own_side
-    if tables.links:
+    device, side = host_view.host_class.device, host_view.own_side
+    if host_tables.links:
         yield CheckedItem("the state of the interface", device)
-        if device not in tables.links:
+        if device not in host_tables.links:
             yield RouteFault(
                 "interface missing", device, f"this host has no {device}, which joins it to {side.network}",
                 "look at the driver, or correct the device in the system file",
             )  # fmt: skip
-        elif tables.links[device] == "down":
+        elif host_tables.links[device] == "down":
             yield RouteFault(
                 "interface down", device, f"{device} is down: nothing reaches {side.network}",
                 f"ip link set {device} up, or look at the cable",
             )  # fmt: skip
-    if tables.addresses is not None:
+    if host_tables.addresses is not None:
         yield CheckedItem("an address of the network", side.network)
-        if not any(is_covered(side.ranges, address.split("/")[0]) for address in tables.addresses):
+        if not any(is_address_in_ranges(side.ranges, address.split("/")[0]) for address in host_tables.addresses):
             yield RouteFault(
                 "not on the network", "addresses",
                 f"this host has no address on {side.network} ({', '.join(side.ranges)})",
                 "ask another host, or give it its address",
             )  # fmt: skip
         else:
-            yield from _check_addresses(view, tables)
-            yield from _check_other_interfaces(view, tables)
-    yield from find_mtu_faults({device: side.mtu}, tables.mtus)
-    yield from find_interface_faults(view, tables)
-    yield from _find_mode_faults(device, side.mtu, tables)
-    yield from _find_neighbor_faults(view, tables.neighbors or ())
+            yield from _check_addresses(host_view, host_tables)
+            yield from _check_undescribed_interfaces(host_view, host_tables)
+    yield from find_mtu_faults({device: side.mtu}, host_tables.mtus)
+    yield from find_interface_faults(host_view, host_tables)
+    yield from _find_ipoib_mode_faults(device, side.mtu, host_tables)
+    yield from _find_neighbor_faults(host_view, host_tables.neighbors or ())
 
 
-def list_class_devices(view: HostView) -> tuple[str, ...]:
+def list_devices_of_host_class(host_view: HostView) -> tuple[str, ...]:
     """The devices by which hosts of the class are on this side."""
-    return tuple(each.device for each in view.own_side.classes if each.name == view.host_class.name)
+    return tuple(each.device for each in host_view.own_side.classes if each.name == host_view.host_class.name)
 
 
-def _check_other_interfaces(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
     """Further interfaces with an address of this side that the system file does not describe."""
-    planned = list_class_devices(view)
-    masters = {tables.link_details[name].master for name in planned if name in tables.link_details}
-    for address, device in tables.address_devices.items():
-        if device in planned or device in masters or device == "lo" or device not in tables.links:
+    planned = list_devices_of_host_class(host_view)
+    masters = {host_tables.link_details[name].master for name in planned if name in host_tables.link_details}
+    for address, device in host_tables.address_devices.items():
+        if device in planned or device in masters or device == "lo" or device not in host_tables.links:
             continue
-        if view.host_class.device in tables.links and is_covered(view.own_side.ranges, address):
+        if host_view.host_class.device in host_tables.links and is_address_in_ranges(
+            host_view.own_side.ranges, address
+        ):
             yield RouteFault(
                 "second interface on the network", device,
-                f"{device} has {address} on {view.own_side.network} besides {view.host_class.device}: each answers ARP"
+                f"{device} has {address} on {host_view.own_side.network} besides {host_view.host_class.device}: each answers ARP"
                 " for both, and replies may leave by the other one",
                 "remove the address, or describe the interface in the system file and set arp_ignore to 1",
             )  # fmt: skip
 
 
-def _check_addresses(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+def _check_addresses(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
     """Addresses that belong to a router, and a prefix that leaves routers out of reach."""
-    addresses = [ipaddress.ip_interface(address) for address in tables.addresses or ()]
-    routed = [str(address.ip) for address in addresses if str(address.ip) in view.gateways]
+    addresses = [ipaddress.ip_interface(address) for address in host_tables.addresses or ()]
+    routed = [str(address.ip) for address in addresses if str(address.ip) in host_view.routers_by_gateway]
     if routed:
-        router = view.gateways[routed[0]].name
+        router = host_view.routers_by_gateway[routed[0]].name
         yield RouteFault(
             "address of a router", routed[0],
             f"this host has {routed[0]}, the address of {router}: hosts send their packets to one of both",
             "remove it here, or correct the system file",
         )  # fmt: skip
     host_addresses = [str(address.ip) for address in addresses]
-    if len(view.addresses) == 1 and len(view.host_class.addresses) > 1 and view.addresses[0] not in host_addresses:
-        others = dict(zip(view.host_class.addresses, view.host_class.hosts, strict=False))
+    if (
+        len(host_view.addresses) == 1
+        and len(host_view.host_class.addresses) > 1
+        and host_view.addresses[0] not in host_addresses
+    ):
+        others = dict(zip(host_view.host_class.addresses, host_view.host_class.hosts, strict=False))
         borrowed = [f"{address} of {others[address]}" for address in host_addresses if address in others]
         yield RouteFault(
-            "address of another host" if borrowed else "another address", view.host_class.device,
+            "address of another host" if borrowed else "another address", host_view.host_class.device,
             f"this host has {', '.join(borrowed or host_addresses)}; its address in the system file is"
-            f" {view.addresses[0]}",
+            f" {host_view.addresses[0]}",
             "two hosts with one address lose each other's packets: give it its own, or correct the system file",
         )  # fmt: skip
     on_link = [address.network for address in addresses]
     on_link += [
         ipaddress.ip_network(route.destination)
-        for route in tables.routes or ()
+        for route in host_tables.routes or ()
         if route.on_link and route.destination != "default" and route.table == "main"
     ]
     unreachable = [
-        gateway for gateway in view.gateways if not any(ipaddress.ip_address(gateway) in network for network in on_link)
+        gateway
+        for gateway in host_view.routers_by_gateway
+        if not any(ipaddress.ip_address(gateway) in network for network in on_link)
     ]
     if unreachable:
         yield RouteFault(
-            "next hop out of reach", view.host_class.device,
+            "next hop out of reach", host_view.host_class.device,
             f"{', '.join(unreachable)} is on no network of this host ({', '.join(map(str, addresses))})",
-            f"give the address the prefix of {view.own_side.network} ({', '.join(view.own_side.ranges)})",
+            f"give the address the prefix of {host_view.own_side.network} ({', '.join(host_view.own_side.ranges)})",
         )  # fmt: skip
 
 
@@ -125,11 +133,13 @@ def find_mtu_faults(
             )  # fmt: skip
 
 
-def _find_mode_faults(device: str, network_mtu: int | None, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def _find_ipoib_mode_faults(
+    device: str, network_mtu: int | None, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
     """An IPoIB device in datagram mode on a network whose packets need connected mode."""
-    if network_mtu is None or device not in tables.transport_modes:
+    if network_mtu is None or device not in host_tables.transport_modes:
         return
-    mode = tables.transport_modes[device]
+    mode = host_tables.transport_modes[device]
     yield CheckedItem("the mode of an IPoIB interface", device)
     if mode == "datagram" and network_mtu > LARGEST_DATAGRAM_MTU:
         yield RouteFault(
@@ -141,21 +151,21 @@ def _find_mode_faults(device: str, network_mtu: int | None, tables: HostTables) 
 
 
 def _find_neighbor_faults(
-    view: HostView, neighbors: tuple[ObservedNeighbor, ...]
+    host_view: HostView, neighbors: tuple[ObservedNeighbor, ...]
 ) -> Iterator[RouteFault | CheckedItem]:
     """Routers that do not answer, entries that never change, and two routers with one link address."""
     routers: dict[str, list[str]] = {}
-    devices = list_class_devices(view)
+    devices = list_devices_of_host_class(host_view)
     for neighbor in neighbors:
-        if neighbor.address not in view.gateways:
+        if neighbor.address not in host_view.routers_by_gateway:
             continue
-        router = view.gateways[neighbor.address].name
+        router = host_view.routers_by_gateway[neighbor.address].name
         yield CheckedItem("the link address of a router", neighbor.address)
         if neighbor.device and neighbor.device not in devices and neighbor.state not in _UNANSWERED:
             yield RouteFault(
                 "wrong device", neighbor.address,
-                f"{router} ({neighbor.address}) answered on {neighbor.device}; {view.own_side.network} is on"
-                f" {view.host_class.device}",
+                f"{router} ({neighbor.address}) answered on {neighbor.device}; {host_view.own_side.network} is on"
+                f" {host_view.host_class.device}",
                 "look for a bridge or proxy ARP between both networks, then ip neigh flush",
             )  # fmt: skip
         if neighbor.state in _UNANSWERED:

@@ -17,13 +17,16 @@ from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.system import System
 
 
-def check_lnet_routes(system: System, name: str, routes: Sequence[LnetRoute]) -> Iterator[RouteFault | CheckedItem]:
+def check_lnet_routes(
+    system: System, network_or_host: str, routes: Sequence[LnetRoute]
+) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the LNet routes of a network, a host or a class of hosts. Raises UserError for a name without LNet."""
     planned = {
-        (_normalize_net(entry["net"]), _normalize_nid(entry["gateway"])): entry for entry in _list_planned(system, name)
+        (_normalize_lnet_name(entry["net"]), _normalize_nid(entry["gateway"])): entry
+        for entry in _list_planned_lnet_entries(system, network_or_host)
     }
     networks = {network for network, _ in planned}
-    observed = {(_normalize_net(route.network), _normalize_nid(route.gateway)): route for route in routes}
+    observed = {(_normalize_lnet_name(route.network), _normalize_nid(route.gateway)): route for route in routes}
     for (network, gateway), entry in planned.items():
         yield CheckedItem("an LNet route", f"{network} by {gateway}")
         route = observed.get((network, gateway))
@@ -56,14 +59,18 @@ def check_lnet_routes(system: System, name: str, routes: Sequence[LnetRoute]) ->
             )  # fmt: skip
 
 
-def _list_planned(system: System, name: str) -> list[dict[str, Any]]:
+def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dict[str, Any]]:
     """The planned entries of the networks that a network, host or class of hosts is on."""
     files = make_lnet_files(system)
     by_network = {file.removeprefix("lnet-").removesuffix(".yaml"): text for file, text in files.items()}
-    if name in by_network:
-        networks = {name}
+    if network_or_host in by_network:
+        networks = {network_or_host}
     else:
-        hosts = system.resolve_names(name) if name in system.index or name in system.index.groups else ()
+        hosts = (
+            system.resolve_names(network_or_host)
+            if network_or_host in system.index or network_or_host in system.index.groups
+            else ()
+        )
         networks = {
             address.network for host in hosts for address in system.find_addresses(host) if system.get_part(host).kind
             in ("nodes", "servers", "routers")
@@ -72,16 +79,16 @@ def _list_planned(system: System, name: str) -> list[dict[str, Any]]:
     if not chosen:
         names = [*by_network, *system.index.groups]
         raise UserError(
-            f'"{name}" is on no network with LNet routes; those are {", ".join(by_network)}.{suggest_close_name(name, names)}'
+            f'"{network_or_host}" is on no network with LNet routes; those are {", ".join(by_network)}.{suggest_close_name(network_or_host, names)}'
         )
     return [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
 
 
-def _normalize_net(name: str) -> str:
+def _normalize_lnet_name(net_name: str) -> str:
     """The name of an LNet network with its number: o2ib is o2ib0."""
-    return name if re.fullmatch(r".*[a-z][0-9]+", name) else f"{name}0"
+    return net_name if re.fullmatch(r".*[a-z][0-9]+", net_name) else f"{net_name}0"
 
 
 def _normalize_nid(nid: str) -> str:
     address, _, network = nid.partition("@")
-    return f"{address}@{_normalize_net(network)}"
+    return f"{address}@{_normalize_lnet_name(network)}"

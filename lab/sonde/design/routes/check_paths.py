@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import FabricRouter, is_covered
+from sonde.design.routes.fabric import FabricRouter, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -22,44 +22,48 @@ from sonde.design.routes.kernel_lookup import (
 _MAIN = "main"
 
 
-def find_path_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_path_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the routes that unmarked packets to the other side take."""
-    sources = _list_sources(view, tables)
-    for far_range in view.other_side.ranges:
+    sources = _list_source_addresses(host_view, host_tables)
+    for far_range in host_view.other_side.ranges:
         yield CheckedItem("the way to the other side", far_range)
         for source in sources:
-            yield from _check_range(view, tables, far_range, source)
-    yield from _find_standby_faults(view, tables)
+            yield from _check_routes_to_range(host_view, host_tables, far_range, source)
+    yield from _find_standby_faults(host_view, host_tables)
 
 
-def _list_sources(view: HostView, tables: HostTables) -> list[IpAddress | None]:
+def _list_source_addresses(host_view: HostView, host_tables: HostTables) -> list[IpAddress | None]:
     """No source address, as a program sends that binds none, and the addresses of the host on this side: the kernel
     asks again with the address that the first answer gave."""
-    selected = [rule.source for rule in tables.rules or () if rule.source != "all"]
+    selected = [rule.source for rule in host_tables.rules or () if rule.source != "all"]
     if not selected:
         return [None]
-    observed = [address.split("/")[0] for address in tables.addresses or ()]
-    candidates = [address for address in observed if is_covered(view.own_side.ranges, address)] or view.addresses
+    observed = [address.split("/")[0] for address in host_tables.addresses or ()]
+    candidates = [
+        address for address in observed if is_address_in_ranges(host_view.own_side.ranges, address)
+    ] or host_view.addresses
     return [None, *(ipaddress.ip_address(address) for address in candidates[:4])]
 
 
-def _check_range(view: HostView, tables: HostTables, far_range: str, source: IpAddress | None) -> Iterator[RouteFault]:
+def _check_routes_to_range(
+    host_view: HostView, host_tables: HostTables, far_range: str, source_address: IpAddress | None
+) -> Iterator[RouteFault]:
     outcomes: dict[object, tuple[IpAddress, RouteLookup | None]] = {}
-    for address in list_probe_addresses(tables, far_range):
-        lookup = find_kernel_route(tables, address, source=source)
+    for address in list_probe_addresses(host_tables, far_range):
+        lookup = find_kernel_route(host_tables, address, source_address=source_address)
         outcomes.setdefault((lookup.route, lookup.rule) if lookup else None, (address, lookup))
     for address, lookup in outcomes.values():
         target = far_range if len(outcomes) == 1 else str(address)
         if lookup is None:
             yield RouteFault(
                 "no route", "main table",
-                f"nothing leads to {target} ({view.other_side.network}): this host cannot reach the other side",
+                f"nothing leads to {target} ({host_view.other_side.network}): this host cannot reach the other side",
                 "add the multipath route of the plan",
             )  # fmt: skip
         elif lookup.route is not None and lookup.route.kind == "local":
             yield RouteFault(
                 "address of the other side", lookup.origin,
-                f"{target} is an address of {view.other_side.network}, and this host has it too: packets to it do not"
+                f"{target} is an address of {host_view.other_side.network}, and this host has it too: packets to it do not"
                 " leave the host",
                 f"ip addr del {target}, or remove the local route",
             )  # fmt: skip
@@ -67,37 +71,41 @@ def _check_range(view: HostView, tables: HostTables, far_range: str, source: IpA
             kind = lookup.rule.action if lookup.route is None else lookup.route.kind
             yield RouteFault(
                 "traffic discarded", lookup.origin,
-                f"packets to {target} ({view.other_side.network}) are discarded ({kind})",
+                f"packets to {target} ({host_view.other_side.network}) are discarded ({kind})",
                 "remove this route or rule, or narrow it",
             )  # fmt: skip
         else:
             assert lookup.route is not None
-            yield from _check_effective_route(view, lookup.route, lookup, far_range)
+            yield from _check_effective_route(host_view, lookup.route, lookup, far_range)
 
 
 def _check_effective_route(
-    view: HostView, route: ObservedRoute, lookup: RouteLookup, far_range: str
+    host_view: HostView, route: ObservedRoute, lookup: RouteLookup, far_range: str
 ) -> Iterator[RouteFault]:
     hop_addresses = [hop.via for hop in route.hops]
     if not route.hops:
         if lookup.rule.table != _MAIN:
-            yield _make_diversion_fault(view, route, lookup, f"the link of {route.device}")
+            yield _make_diversion_fault(host_view, route, lookup, f"the link of {route.device}")
         elif route.destination == "default":
-            yield _make_default_fault(view, route, far_range, f"dev {route.device}")
+            yield _make_default_route_fault(host_view, route, far_range, f"dev {route.device}")
         return  # a route on the link is reported with the others
-    if not set(hop_addresses) & set(view.gateways):
+    if not set(hop_addresses) & set(host_view.routers_by_gateway):
         strangers = ", ".join(hop_addresses)
         if lookup.rule.table != _MAIN:
-            yield _make_diversion_fault(view, route, lookup, strangers)
+            yield _make_diversion_fault(host_view, route, lookup, strangers)
         elif route.destination == "default":
-            yield _make_default_fault(view, route, far_range, strangers)
+            yield _make_default_route_fault(host_view, route, far_range, strangers)
         return  # other unknown next hops are reported with the routes
-    if lookup.rule.table != _MAIN and len(view.fabric.active) > 1 and lookup.rule.mark is None:
-        if len(set(hop_addresses)) < len(view.fabric.active):
-            yield _make_diversion_fault(view, route, lookup, ", ".join(hop_addresses))
+    if lookup.rule.table != _MAIN and len(host_view.fabric.active_routers) > 1 and lookup.rule.mark is None:
+        if len(set(hop_addresses)) < len(host_view.fabric.active_routers):
+            yield _make_diversion_fault(host_view, route, lookup, ", ".join(hop_addresses))
         return
-    standby = [gateway for gateway in hop_addresses if gateway in view.gateways and _is_standby(view, gateway)]
-    if standby and len(standby) == len(set(hop_addresses) & set(view.gateways)):
+    standby = [
+        gateway
+        for gateway in hop_addresses
+        if gateway in host_view.routers_by_gateway and _is_standby_gateway(host_view, gateway)
+    ]
+    if standby and len(standby) == len(set(hop_addresses) & set(host_view.routers_by_gateway)):
         yield RouteFault(
             "standby used first", route.origin,
             f"the route to {route.destination} with the lowest metric names standby routers only"
@@ -105,36 +113,38 @@ def _check_effective_route(
             "give the route of the active routers the lower metric",
         )  # fmt: skip
         return
-    yield from compare_hops(view, route, view.fabric.active)
+    yield from compare_next_hops(host_view, route, host_view.fabric.active_routers)
 
 
-def _is_standby(view: HostView, gateway: str) -> bool:
-    return view.gateways[gateway] not in view.fabric.active
+def _is_standby_gateway(host_view: HostView, gateway: str) -> bool:
+    return host_view.routers_by_gateway[gateway] not in host_view.fabric.active_routers
 
 
-def _make_default_fault(view: HostView, route: ObservedRoute, far_range: str, next_hop: str) -> RouteFault:
+def _make_default_route_fault(host_view: HostView, route: ObservedRoute, far_range: str, next_hop: str) -> RouteFault:
     return RouteFault(
         "default route only", route.origin,
-        f"only the default route ({next_hop}) leads to {far_range} ({view.other_side.network}): its next hop is no"
-        f" router of {view.fabric.name}",
+        f"only the default route ({next_hop}) leads to {far_range} ({host_view.other_side.network}): its next hop is no"
+        f" router of {host_view.fabric.name}",
         "add the multipath route of the plan",
     )  # fmt: skip
 
 
-def _make_diversion_fault(view: HostView, route: ObservedRoute, lookup: RouteLookup, next_hop: str) -> RouteFault:
+def _make_diversion_fault(host_view: HostView, route: ObservedRoute, lookup: RouteLookup, next_hop: str) -> RouteFault:
     selectors = f" with {lookup.rule.selectors}" if lookup.rule.selectors else ""
     return RouteFault(
         "traffic diverted", lookup.rule.origin,
-        f"a rule leads packets{selectors} to {view.other_side.network} into table {route.table}, by {next_hop}"
+        f"a rule leads packets{selectors} to {host_view.other_side.network} into table {route.table}, by {next_hop}"
         " alone: the multipath route is not used for them",
         "remove the rule, or select by the firewall mark of one router",
     )  # fmt: skip
 
 
-def compare_hops(view: HostView, route: ObservedRoute, expected: Sequence[FabricRouter]) -> Iterator[RouteFault]:
+def compare_next_hops(
+    host_view: HostView, route: ObservedRoute, expected_routers: Sequence[FabricRouter]
+) -> Iterator[RouteFault]:
     """Routers that a route leaves out, names twice, or weighs differently."""
     hop_addresses = [hop.via for hop in route.hops]
-    wanted = {address: router for address, router in view.gateways.items() if router in expected}
+    wanted = {address: router for address, router in host_view.routers_by_gateway.items() if router in expected_routers}
     missing = [address for address in wanted if address not in hop_addresses]
     if missing:
         names = ", ".join(wanted[address].name for address in missing)
@@ -143,9 +153,9 @@ def compare_hops(view: HostView, route: ObservedRoute, expected: Sequence[Fabric
             f"the route to {route.destination} leaves out {names} ({', '.join(missing)}): its share goes to the others",
             "name every router once",
         )  # fmt: skip
-    extra = [address for address in hop_addresses if address in view.gateways and address not in wanted]
+    extra = [address for address in hop_addresses if address in host_view.routers_by_gateway and address not in wanted]
     if extra:
-        names = ", ".join(view.gateways[address].name for address in extra)
+        names = ", ".join(host_view.routers_by_gateway[address].name for address in extra)
         yield RouteFault(
             "wrong priority", route.origin,
             f"the route to {route.destination} names {names}, which the system file gives another priority",
@@ -169,43 +179,49 @@ def compare_hops(view: HostView, route: ObservedRoute, expected: Sequence[Fabric
         )  # fmt: skip
 
 
-def _compute_proportions(weights: dict[str, int]) -> dict[str, float]:
-    total = sum(weights.values())
-    return {name: round(weight / total, 9) for name, weight in weights.items()}
+def _compute_proportions(weights_by_router: dict[str, int]) -> dict[str, float]:
+    total = sum(weights_by_router.values())
+    return {name: round(weight / total, 9) for name, weight in weights_by_router.items()}
 
 
-def _format_weights(weights: dict[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in weights.items())
+def _format_weights(weights_by_router: dict[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in weights_by_router.items())
 
 
-def _find_standby_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+def _find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
     """Routes of higher metrics: standby routers belong there, active ones are never used there."""
-    version = view.fabric.version
-    main_hops = {hop.via for route in tables.routes or () if route.table == _MAIN for hop in route.hops}
-    absent = [gateway for gateway in view.gateways if _is_standby(view, gateway) and gateway not in main_hops]
-    if absent and main_hops & set(view.gateways):
-        names = ", ".join(view.gateways[gateway].name for gateway in absent)
+    version = host_view.fabric.version
+    main_hops = {hop.via for route in host_tables.routes or () if route.table == _MAIN for hop in route.hops}
+    absent = [
+        gateway
+        for gateway in host_view.routers_by_gateway
+        if _is_standby_gateway(host_view, gateway) and gateway not in main_hops
+    ]
+    if absent and main_hops & set(host_view.routers_by_gateway):
+        names = ", ".join(host_view.routers_by_gateway[gateway].name for gateway in absent)
         yield RouteFault(
             "standby missing", "main table", f"no route names the standby routers {names} ({', '.join(absent)}):"
             " nothing takes over when the active ones fail",
             "add their route with a higher metric",
         )  # fmt: skip
-    for route in tables.routes or ():
+    for route in host_tables.routes or ():
         others = [
             other
-            for other in tables.routes or ()
+            for other in host_tables.routes or ()
             if other.table == route.table == _MAIN
             and other.destination == route.destination
             and get_metric(other, version) < get_metric(route, version)
         ]
-        routers = [view.gateways[hop.via] for hop in route.hops if hop.via in view.gateways]
+        routers = [
+            host_view.routers_by_gateway[hop.via] for hop in route.hops if hop.via in host_view.routers_by_gateway
+        ]
         if not others or not routers or route.destination == "default":
             continue
         priorities = {router.priority for router in routers}
-        if len(priorities) == 1 and routers[0] not in view.fabric.active:
-            same = [router for router in view.fabric.routers if router.priority == routers[0].priority]
-            yield from compare_hops(view, route, same)
-        elif any(router in view.fabric.active for router in routers):
+        if len(priorities) == 1 and routers[0] not in host_view.fabric.active_routers:
+            same = [router for router in host_view.fabric.routers if router.priority == routers[0].priority]
+            yield from compare_next_hops(host_view, route, same)
+        elif any(router in host_view.fabric.active_routers for router in routers):
             yield RouteFault(
                 "route never used", route.origin,
                 f"another route to {route.destination} has a lower metric than"

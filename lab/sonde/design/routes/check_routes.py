@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_limits import find_route_limits
-from sonde.design.routes.check_rules import table_leads_into_fabric
-from sonde.design.routes.fabric import covers_range, is_covered, overlaps_range
+from sonde.design.routes.check_rules import do_routes_lead_into_fabric
+from sonde.design.routes.fabric import covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -20,92 +20,106 @@ _HEADER_BYTES = {4: 40, 6: 60}
 
 
 def find_route_faults(
-    view: HostView, views: Sequence[HostView], tables: HostTables
+    host_view: HostView, all_host_views: Sequence[HostView], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the routes to one fabric. `views` are all fabrics of the host: their routers are no strangers."""
+    """Faults of the routes to one fabric. `all_host_views` are all fabrics of the host: their routers are no strangers."""
     by_table: dict[str, list[ObservedRoute]] = {}
-    for route in tables.routes or ():
+    for route in host_tables.routes or ():
         by_table.setdefault(route.table, []).append(route)
     own_tables = {
-        name for name, routes in by_table.items() if name != _MAIN and table_leads_into_fabric([view], routes)
+        name for name, routes in by_table.items() if name != _MAIN and do_routes_lead_into_fabric([host_view], routes)
     }
-    for route in tables.routes or ():
-        if route.table in ("local", "default") or route.version not in (None, view.fabric.version):
+    for route in host_tables.routes or ():
+        if route.table in ("local", "default") or route.version not in (None, host_view.fabric.version):
             continue
-        concerns = _leads_to_other_side(view, route)
+        concerns = _leads_to_other_side(host_view, route)
         if concerns:
             yield CheckedItem("a route", f"{route.destination} in table {route.table}")
         for hop in route.hops:
-            if concerns or route.table in own_tables or _belongs_to_device(view, route, hop):
-                yield from _check_hop(view, views, route, hop, concerns=concerns)
+            if concerns or route.table in own_tables or _uses_fabric_device(host_view, route, hop):
+                yield from _check_next_hop(host_view, all_host_views, route, hop, concerns_fabric=concerns)
         if concerns:
-            yield from _check_link_and_mtu(view, route, tables)
-            yield from _check_attributes(view, route, tables)
+            yield from _check_link_and_mtu(host_view, route, host_tables)
+            yield from _check_route_attributes(host_view, route, host_tables)
             yield from find_route_limits(route)
-        yield from _check_destination(view, views, route)
+        yield from _check_foreign_destination(host_view, all_host_views, route)
 
 
-def _leads_to_other_side(view: HostView, route: ObservedRoute) -> bool:
+def _leads_to_other_side(host_view: HostView, route: ObservedRoute) -> bool:
     """Whether a route leads to the other side, or to a part of it."""
     if route.destination == "default":
-        return route.table != _MAIN and any(hop.via in view.gateways for hop in route.hops)
-    return any(overlaps_range(route.destination, address_range) for address_range in view.other_side.ranges)
+        return route.table != _MAIN and any(hop.via in host_view.routers_by_gateway for hop in route.hops)
+    return any(overlaps_range(route.destination, address_range) for address_range in host_view.other_side.ranges)
 
 
-def _belongs_to_device(view: HostView, route: ObservedRoute, hop: ObservedHop) -> bool:
+def _uses_fabric_device(host_view: HostView, route: ObservedRoute, next_hop: ObservedHop) -> bool:
     """Whether a multipath route uses the device of this fabric; other routes elsewhere do not concern it."""
-    return hop.device == view.host_class.device and len(route.hops) > 1 and route.destination != "default"
+    return next_hop.device == host_view.host_class.device and len(route.hops) > 1 and route.destination != "default"
 
 
-def _check_hop(
-    view: HostView, views: Sequence[HostView], route: ObservedRoute, hop: ObservedHop, *, concerns: bool
+def _check_next_hop(
+    host_view: HostView,
+    all_host_views: Sequence[HostView],
+    route: ObservedRoute,
+    next_hop: ObservedHop,
+    *,
+    concerns_fabric: bool,
 ) -> Iterator[RouteFault]:
-    device, side = view.host_class.device, view.own_side
-    if not hop.via:
+    device, side = host_view.host_class.device, host_view.own_side
+    if not next_hop.via:
         return
-    all_gateways = {address for each in views for address in each.gateways}
-    own_ranges = [address_range for each in views for address_range in each.own_side.ranges]
-    if not is_covered(side.ranges if concerns else own_ranges, hop.via):
+    all_gateways = {address for each in all_host_views for address in each.routers_by_gateway}
+    own_ranges = [address_range for each in all_host_views for address_range in each.own_side.ranges]
+    if not is_address_in_ranges(side.ranges if concerns_fabric else own_ranges, next_hop.via):
         yield RouteFault(
             "next hop out of reach", route.origin,
-            f"next hop {hop.via} of the route to {route.destination} is not on {side.network}"
+            f"next hop {next_hop.via} of the route to {route.destination} is not on {side.network}"
             f" ({', '.join(side.ranges)})",
             "name the router's address on this side",
         )  # fmt: skip
-    elif hop.via not in (view.gateways if concerns else all_gateways):
+    elif next_hop.via not in (host_view.routers_by_gateway if concerns_fabric else all_gateways):
         yield RouteFault(
             "unknown router", route.origin,
-            f"next hop {hop.via} of the route to {route.destination} is no router of {view.fabric.name}",
-            f"the routers are {', '.join(view.gateways)}",
+            f"next hop {next_hop.via} of the route to {route.destination} is no router of {host_view.fabric.name}",
+            f"the routers are {', '.join(host_view.routers_by_gateway)}",
         )  # fmt: skip
-    if hop.dead:
+    if next_hop.dead:
         yield RouteFault(
-            "next hop dead", route.origin, f"the kernel marks next hop {hop.via} as dead", "look at its link"
+            "next hop dead", route.origin, f"the kernel marks next hop {next_hop.via} as dead", "look at its link"
         )
-    if hop.device and hop.device != device and hop.via in view.gateways and not _has_device(views, hop):
+    if (
+        next_hop.device
+        and next_hop.device != device
+        and next_hop.via in host_view.routers_by_gateway
+        and not _has_fabric_device(all_host_views, next_hop)
+    ):
         yield RouteFault(
             "wrong device", route.origin,
-            f"next hop {hop.via} is sought on {hop.device}; {side.network} is on {device}", f"name dev {device}",
+            f"next hop {next_hop.via} is sought on {next_hop.device}; {side.network} is on {device}", f"name dev {device}",
         )  # fmt: skip
 
 
-def _has_device(views: Sequence[HostView], hop: ObservedHop) -> bool:
-    return any(hop.device == view.host_class.device and hop.via in view.gateways for view in views)
+def _has_fabric_device(all_host_views: Sequence[HostView], next_hop: ObservedHop) -> bool:
+    return any(
+        next_hop.device == view.host_class.device and next_hop.via in view.routers_by_gateway for view in all_host_views
+    )
 
 
-def _check_link_and_mtu(view: HostView, route: ObservedRoute, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def _check_link_and_mtu(
+    host_view: HostView, route: ObservedRoute, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
     if route.on_link and route.destination != "default":
         yield RouteFault(
             "far network on link", route.origin,
             f"{route.destination} is declared to be on the link of {route.device or 'this host'}, but it is behind the"
             " routers: the host asks for its addresses by ARP, and gets no answer",
-            f"put the network of this side there ({', '.join(view.own_side.ranges)})",
+            f"put the network of this side there ({', '.join(host_view.own_side.ranges)})",
         )  # fmt: skip
-    smallest = find_smallest_mtu(view.fabric)
+    smallest = find_smallest_mtu(host_view.fabric)
     if smallest is None or not route.hops:
         return
     yield CheckedItem("the MTU of both networks", f"{route.destination} in table {route.table}")
-    device_mtu = tables.mtus.get(view.host_class.device, view.own_side.mtu or smallest)
+    device_mtu = host_tables.mtus.get(host_view.host_class.device, host_view.own_side.mtu or smallest)
     largest = route.mtu if route.mtu is not None else device_mtu
     if largest > smallest:
         limit = f"allows packets of {largest} B" if route.mtu is not None else f"has no mtu, so packets of {largest} B"
@@ -116,17 +130,17 @@ def _check_link_and_mtu(view: HostView, route: ObservedRoute, tables: HostTables
         )  # fmt: skip
 
 
-def _check_attributes(view: HostView, route: ObservedRoute, tables: HostTables) -> Iterator[RouteFault]:
+def _check_route_attributes(host_view: HostView, route: ObservedRoute, host_tables: HostTables) -> Iterator[RouteFault]:
     """Attributes that limit a route: its source address, its type of service, its packets and segments."""
-    if route.source and not is_covered(view.own_side.ranges, route.source):
+    if route.source and not is_address_in_ranges(host_view.own_side.ranges, route.source):
         yield RouteFault(
             "wrong source address", route.origin,
-            f"packets to {route.destination} are sent from {route.source}, which is not on {view.own_side.network}:"
+            f"packets to {route.destination} are sent from {route.source}, which is not on {host_view.own_side.network}:"
             " replies take another network, or are dropped",
-            f"remove src, or name the address on {view.own_side.network}",
+            f"remove src, or name the address on {host_view.own_side.network}",
         )  # fmt: skip
-    elif route.source and tables.addresses and route.source not in {
-        address.partition("/")[0] for address in tables.addresses
+    elif route.source and host_tables.addresses and route.source not in {
+        address.partition("/")[0] for address in host_tables.addresses
     }:  # fmt: skip
         yield RouteFault(
             "wrong source address", route.origin,
@@ -140,7 +154,7 @@ def _check_attributes(view: HostView, route: ObservedRoute, tables: HostTables) 
             f" {', '.join(hop.via for hop in route.hops) or route.device} alone",
             "remove the route: the multipath route is for all packets",
         )  # fmt: skip
-    smallest = find_smallest_mtu(view.fabric)
+    smallest = find_smallest_mtu(host_view.fabric)
     if smallest is None or not route.hops:
         return
     if route.mtu is not None and route.mtu < smallest:
@@ -149,7 +163,7 @@ def _check_attributes(view: HostView, route: ObservedRoute, tables: HostTables) 
             f"the route to {route.destination} allows packets of {route.mtu} B; both networks take {smallest} B",
             f"set mtu {smallest}",
         )  # fmt: skip
-    headers = _HEADER_BYTES[view.fabric.version]
+    headers = _HEADER_BYTES[host_view.fabric.version]
     if route.largest_segment is not None and route.largest_segment < smallest - headers:
         yield RouteFault(
             "segments too small", route.origin,
@@ -159,25 +173,27 @@ def _check_attributes(view: HostView, route: ObservedRoute, tables: HostTables) 
         )  # fmt: skip
 
 
-def _check_destination(view: HostView, views: Sequence[HostView], route: ObservedRoute) -> Iterator[RouteFault]:
+def _check_foreign_destination(
+    host_view: HostView, all_host_views: Sequence[HostView], route: ObservedRoute
+) -> Iterator[RouteFault]:
     """Multipath routes through routers, or by this side's network, to where no fabric of this host has hosts."""
-    ranges = [address_range for each in views for address_range in each.other_side.ranges]
+    ranges = [address_range for each in all_host_views for address_range in each.other_side.ranges]
     if (
         route.table == _MAIN
         and len(route.hops) > 1
         and route.destination != "default"
-        and any(_belongs_to_device(view, route, hop) for hop in route.hops)
+        and any(_uses_fabric_device(host_view, route, hop) for hop in route.hops)
         and not any(overlaps_range(route.destination, address_range) for address_range in ranges)
     ):
         yield RouteFault(
             "unknown destination", route.origin,
-            f"{route.destination} is neither {view.other_side.network} ({', '.join(view.other_side.ranges)}) nor part"
+            f"{route.destination} is neither {host_view.other_side.network} ({', '.join(host_view.other_side.ranges)}) nor part"
             " of it",
-            f"name {', '.join(view.other_side.ranges)}",
+            f"name {', '.join(host_view.other_side.ranges)}",
         )  # fmt: skip
     wider = (address_range for address_range in ranges if covers_range(route.destination, address_range))
     if (
-        len(views) == 1
+        len(all_host_views) == 1
         and route.table == _MAIN
         and len(route.hops) > 1
         and route.destination not in ("default", *ranges)
@@ -185,7 +201,7 @@ def _check_destination(view: HostView, views: Sequence[HostView], route: Observe
     ):
         yield RouteFault(
             "destination too wide", route.origin,
-            f"{route.destination} is wider than {address_range}, the range of {view.other_side.network}: the routers"
+            f"{route.destination} is wider than {address_range}, the range of {host_view.other_side.network}: the routers"
             " also get packets to other networks",
             f"name {', '.join(ranges)}",
         )  # fmt: skip

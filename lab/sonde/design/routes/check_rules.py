@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import FabricRouter, covers_range, is_covered, overlaps_range
+from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
 from sonde.design.routes.host_view import HostView
@@ -20,25 +20,25 @@ _COMMON_TABLES = ("main", "local", "default")
 _FULL_MASK = 0xFFFFFFFF
 
 
-def _join_gateways(views: Sequence[HostView]) -> Mapping[str, FabricRouter]:
-    return {address: router for view in views for address, router in view.gateways.items()}
+def _map_routers_by_gateway(host_views: Sequence[HostView]) -> Mapping[str, FabricRouter]:
+    return {address: router for view in host_views for address, router in view.routers_by_gateway.items()}
 
 
-def find_table_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Tables of single routers: each needs a route to the other side, and a rule that leads to the table."""
-    gateways = _join_gateways(views)
+    gateways = _map_routers_by_gateway(host_views)
     by_table: dict[str, list[ObservedRoute]] = {}
-    for route in tables.routes or ():
+    for route in host_tables.routes or ():
         if route.table not in _COMMON_TABLES:
             by_table.setdefault(route.table, []).append(route)
     tables_by_gateway: dict[str, list[str]] = {}
     for table, routes in by_table.items():
-        if not table_leads_into_fabric(views, routes):
+        if not do_routes_lead_into_fabric(host_views, routes):
             continue  # a table of the site
         yield CheckedItem("the table of a router", f"table {table}")
-        far_routes = [route for route in routes if route.hops and _leads_to_other_side(views, route)]
+        far_routes = [route for route in routes if route.hops and _leads_to_other_side(host_views, route)]
         if not far_routes:
-            networks = ", ".join(dict.fromkeys(view.other_side.network for view in views))
+            networks = ", ".join(dict.fromkeys(view.other_side.network for view in host_views))
             yield RouteFault(
                 "table without a route", f"table {table}",
                 f"no route of table {table} leads to {networks}: packets that are sent there fall through",
@@ -46,35 +46,39 @@ def find_table_faults(views: Sequence[HostView], tables: HostTables) -> Iterator
             )  # fmt: skip
         for gateway in sorted({hop.via for route in far_routes for hop in route.hops} & set(gateways)):
             tables_by_gateway.setdefault(gateway, []).append(table)
-        if tables.rules is not None and not any(rule.table == table for rule in tables.rules):
+        if host_tables.rules is not None and not any(rule.table == table for rule in host_tables.rules):
             yield RouteFault(
                 "table without a rule", f"table {table}", f"no rule leads into table {table}: it is never used",
                 "add a rule for it, or remove it",
             )  # fmt: skip
-    yield from _compare_tables(views, tables_by_gateway)
+    yield from _compare_router_tables(host_views, tables_by_gateway)
 
 
-def table_leads_into_fabric(views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:
+def do_routes_lead_into_fabric(host_views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:
     """Whether a table concerns a fabric: it has a route to one of its networks or through one of its routers."""
-    gateways = _join_gateways(views)
+    gateways = _map_routers_by_gateway(host_views)
     return any(
         any(hop.via in gateways for hop in route.hops)
         or any(
             covers_range(route.destination, address_range) and route.destination != "default"
-            for view in views
+            for view in host_views
             for address_range in (*view.own_side.ranges, *view.other_side.ranges)
         )
         for route in routes
     )
 
 
-def _leads_to_other_side(views: Sequence[HostView], route: ObservedRoute) -> bool:
+def _leads_to_other_side(host_views: Sequence[HostView], route: ObservedRoute) -> bool:
     return any(
-        covers_range(route.destination, address_range) for view in views for address_range in view.other_side.ranges
+        covers_range(route.destination, address_range)
+        for view in host_views
+        for address_range in view.other_side.ranges
     )
 
 
-def _compare_tables(views: Sequence[HostView], tables_by_gateway: Mapping[str, list[str]]) -> Iterator[RouteFault]:
+def _compare_router_tables(
+    host_views: Sequence[HostView], tables_by_gateway: Mapping[str, list[str]]
+) -> Iterator[RouteFault]:
     for gateway, names in tables_by_gateway.items():
         if len(set(names)) > 1:
             yield RouteFault(
@@ -82,59 +86,59 @@ def _compare_tables(views: Sequence[HostView], tables_by_gateway: Mapping[str, l
                 f"{gateway} is the next hop of {len(names)} tables; a router that one of them is for has no table",
                 "one table for each router",
             )  # fmt: skip
-    for view in views:
-        absent = [gateway for gateway in view.gateways if gateway not in tables_by_gateway]
-        if absent and len(absent) < len(view.gateways):
+    for view in host_views:
+        absent = [gateway for gateway in view.routers_by_gateway if gateway not in tables_by_gateway]
+        if absent and len(absent) < len(view.routers_by_gateway):
             yield RouteFault(
                 "router without a table", "tables",
                 f"{', '.join(absent)} has no table of its own, the other routers have", "one table for each router",
             )  # fmt: skip
 
 
-def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Rules that match nothing, lead nowhere or come too late. What they divert follows from the lookup of paths."""
-    if tables.rules is None:
+    if host_tables.rules is None:
         return
-    if not any(rule.table == "local" for rule in tables.rules) and any(
-        rule.preference == _MAIN_PREFERENCE and rule.table == "main" for rule in tables.rules
+    if not any(rule.table == "local" for rule in host_tables.rules) and any(
+        rule.preference == _MAIN_PREFERENCE and rule.table == "main" for rule in host_tables.rules
     ):
         yield RouteFault(
             "no rule for local addresses", "rules",
             "no rule leads to the table local: the host does not take packets for its own addresses",
             "ip rule add pref 0 from all lookup local",
         )  # fmt: skip
-    used_tables = {route.table for route in tables.routes} if tables.routes is not None else None
-    for rule in tables.rules:
+    used_tables = {route.table for route in host_tables.routes} if host_tables.routes is not None else None
+    for rule in host_tables.rules:
         if rule.table in _COMMON_TABLES or rule.action != "lookup":
             continue
         yield CheckedItem("a rule", rule.origin)
-        if used_tables is not None and rule.table not in used_tables and _concerns_fabric(views, rule):
+        if used_tables is not None and rule.table not in used_tables and _does_rule_concern_fabric(host_views, rule):
             yield RouteFault(
                 "rule without a table", rule.origin,
                 f"the rule leads into table {rule.table}, which has no route", "fill the table, or remove the rule",
             )  # fmt: skip
-        table_routes = [route for route in tables.routes or () if route.table == rule.table]
-        if not table_routes or table_leads_into_fabric(views, table_routes):
-            yield from _check_source(views, rule)
+        table_routes = [route for route in host_tables.routes or () if route.table == rule.table]
+        if not table_routes or do_routes_lead_into_fabric(host_views, table_routes):
+            yield from _check_rule_source(host_views, rule)
         if rule.preference is not None and rule.preference > _MAIN_PREFERENCE:
             yield RouteFault(
                 "rule too late", rule.origin,
                 f"the rule has preference {rule.preference}: the main table (32766) comes before it",
                 "give it a smaller number",
             )  # fmt: skip
-    yield from _check_rules_share_one_table(tables.rules, tables.routes)
-    yield from _compare_marks(views, tables)
+    yield from _check_rules_share_one_table(host_tables.rules, host_tables.routes)
+    yield from _compare_marks_and_routers(host_views, host_tables)
 
 
-def _concerns_fabric(views: Sequence[HostView], rule: ObservedRule) -> bool:
+def _does_rule_concern_fabric(host_views: Sequence[HostView], rule: ObservedRule) -> bool:
     """Whether a rule selects by a whole mark, by the table of a router or by an address of a fabric; other rules belong
     to other programs: VPNs select by masks, VRFs select nothing."""
-    routers = _join_gateways(views).values()
+    routers = _map_routers_by_gateway(host_views).values()
     if rule.table in {str(router.table) for router in routers}:
         return True
     if rule.mark is not None and rule.mask == _FULL_MASK and not rule.inverted:
         return True
-    sides = [side for view in views for side in (view.own_side, view.other_side)]
+    sides = [side for view in host_views for side in (view.own_side, view.other_side)]
     ranges = [address_range for side in sides for address_range in side.ranges]
     return any(
         overlaps_range(selector, address_range)
@@ -142,17 +146,17 @@ def _concerns_fabric(views: Sequence[HostView], rule: ObservedRule) -> bool:
     )  # fmt: skip
 
 
-def _compare_marks(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault]:
+def _compare_marks_and_routers(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault]:
     """Rules that lead packets with the mark of one router to another router."""
-    gateways = _join_gateways(views)
+    gateways = _map_routers_by_gateway(host_views)
     by_mark = {router.mark: router for router in gateways.values()}
     reported: set[str] = set()
-    for rule in tables.rules or ():
+    for rule in host_tables.rules or ():
         planned = by_mark.get(rule.mark) if rule.mark is not None else None
         if planned is None or rule.table in _COMMON_TABLES:
             continue
         hops = {
-            hop.via for route in tables.routes or () if route.table == rule.table and _leads_to_other_side(views, route)
+            hop.via for route in host_tables.routes or () if route.table == rule.table and _leads_to_other_side(host_views, route)
             for hop in route.hops
         }  # fmt: skip
         reached = [gateways[hop] for hop in sorted(hops) if hop in gateways]
@@ -165,24 +169,30 @@ def _compare_marks(views: Sequence[HostView], tables: HostTables) -> Iterator[Ro
                 "lead each mark into the table of its own router, or state table and mark in the system file",
             )  # fmt: skip
 
-    if tables.routes is not None:
-        for view in views:
-            yield from _check_effective_marks(view, tables, reported)
+    if host_tables.routes is not None:
+        for view in host_views:
+            yield from _check_effective_marks(view, host_tables, reported)
 
 
-def _check_effective_marks(view: HostView, tables: HostTables, reported: set[str]) -> Iterator[RouteFault]:
+def _check_effective_marks(
+    host_view: HostView, host_tables: HostTables, reported_marks: set[str]
+) -> Iterator[RouteFault]:
     """Marks that an earlier or wider rule leads to another router, as the kernel evaluates all rules."""
-    used_marks = {rule.mark for rule in tables.rules or () if rule.mark is not None}
-    target = ipaddress.ip_network(view.other_side.ranges[0], strict=False)[0]
-    for router in view.gateways.values():
+    used_marks = {rule.mark for rule in host_tables.rules or () if rule.mark is not None}
+    target = ipaddress.ip_network(host_view.other_side.ranges[0], strict=False)[0]
+    for router in host_view.routers_by_gateway.values():
         if router.mark not in used_marks:
             continue
-        lookup = find_kernel_route(tables, target, mark=router.mark)
-        if lookup is None or lookup.route is None or lookup.rule.mark is None or lookup.rule.origin in reported:
+        lookup = find_kernel_route(host_tables, target, packet_mark=router.mark)
+        if lookup is None or lookup.route is None or lookup.rule.mark is None or lookup.rule.origin in reported_marks:
             continue
-        reached = [view.gateways[hop.via].name for hop in lookup.route.hops if hop.via in view.gateways]
+        reached = [
+            host_view.routers_by_gateway[hop.via].name
+            for hop in lookup.route.hops
+            if hop.via in host_view.routers_by_gateway
+        ]
         if reached and router.name not in reached:
-            reported.add(lookup.rule.origin)
+            reported_marks.add(lookup.rule.origin)
             mask = "" if lookup.rule.mask == _FULL_MASK else f" (mask {lookup.rule.mask:#x})"
             yield RouteFault(
                 "mark of another router", lookup.rule.origin,
@@ -192,7 +202,7 @@ def _check_effective_marks(view: HostView, tables: HostTables, reported: set[str
             )  # fmt: skip
 
 
-def _check_source(views: Sequence[HostView], rule: ObservedRule) -> Iterator[RouteFault]:
+def _check_rule_source(host_views: Sequence[HostView], rule: ObservedRule) -> Iterator[RouteFault]:
     if rule.source == "all":
         return
     try:
@@ -202,13 +212,16 @@ def _check_source(views: Sequence[HostView], rule: ObservedRule) -> Iterator[Rou
     if network.num_addresses > 1:
         return  # a range: the lookup of paths says what it diverts
     source = str(network[0])
-    gateways = _join_gateways(views)
+    gateways = _map_routers_by_gateway(host_views)
     all_addresses = {
-        address for view in views for router in view.fabric.routers
+        address for view in host_views for router in view.fabric.routers
         for address in (router.near_address, router.far_address)
     }  # fmt: skip
     known_ranges = [
-        address_range for view in views for side in (view.own_side, view.other_side) for address_range in side.ranges
+        address_range
+        for view in host_views
+        for side in (view.own_side, view.other_side)
+        for address_range in side.ranges
     ]
     if source in all_addresses:
         yield RouteFault(
@@ -217,13 +230,13 @@ def _check_source(views: Sequence[HostView], rule: ObservedRule) -> Iterator[Rou
             " sender: the rule matches nothing on a host, and only the multipath route is used",
             "select by firewall mark, as the plan does",
         )  # fmt: skip
-    elif not is_covered(known_ranges, source):
+    elif not is_address_in_ranges(known_ranges, source):
         yield RouteFault(
             "rule for an unknown address", rule.origin,
-            f"{rule.source} is in neither network, nor is it a router of {views[0].fabric.name}",
+            f"{rule.source} is in neither network, nor is it a router of {host_views[0].fabric.name}",
             f"the routers are {', '.join(gateways)} here",
         )  # fmt: skip
-    elif rule.mark is None and source not in [address for view in views for address in view.addresses]:
+    elif rule.mark is None and source not in [address for view in host_views for address in view.addresses]:
         yield RouteFault(
             "rule for an unknown address", rule.origin,
             f"{source} is an address of this fabric, but of no router and of no host of this class",

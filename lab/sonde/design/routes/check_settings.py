@@ -10,7 +10,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_address_faults, find_device_faults, find_port_faults
 from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
 from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU, find_mtu_faults
-from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_covered, overlaps_range
+from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
 from sonde.design.routes.host_view import HostView
@@ -19,7 +19,7 @@ from sonde.design.routes.kernel_settings import (
     add_kernel_release,
     audit_settings,
     list_audited_settings,
-    list_missing_options,
+    list_missing_kernel_options,
 )
 
 _STRICT = 1
@@ -27,22 +27,22 @@ _STRICT = 1
 _ADDRESS_POLICIES = ("0", "2")
 
 
-def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the settings of a host of one class."""
-    if tables.options is not None:
+    if host_tables.options is not None:
         yield CheckedItem("kernel options", "kernel")
-        mtu = view.own_side.mtu
-        is_large = view.host_class.device.startswith("ib") and mtu is not None and mtu > LARGEST_DATAGRAM_MTU
-        for name, feature in list_missing_options(tables.options, view.fabric.version, is_large):
+        mtu = host_view.own_side.mtu
+        is_large = host_view.host_class.device.startswith("ib") and mtu is not None and mtu > LARGEST_DATAGRAM_MTU
+        for name, feature in list_missing_kernel_options(host_tables.options, host_view.fabric.version, is_large):
             yield RouteFault(
                 "kernel option missing", name, f"the kernel lacks it: {feature} will not work", f"build with {name}=y"
             )
-    if tables.settings is None:
+    if host_tables.settings is None:
         return
-    yield from _audit_host(add_kernel_release(tables.settings, view.host_class.operating_system))
-    fabric, device = view.fabric, view.host_class.device
+    yield from _audit_host(add_kernel_release(host_tables.settings, host_view.host_class.operating_system))
+    fabric, device = host_view.fabric, host_view.host_class.device
     policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
-    policy = tables.settings.get(policy_name)
+    policy = host_tables.settings.get(policy_name)
     if policy is not None and len(fabric.routers) > 1:
         yield CheckedItem("a setting", policy_name)
         if policy in _ADDRESS_POLICIES:
@@ -50,15 +50,15 @@ def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFau
                 "hash by address only", f"{policy_name} = {policy}",
                 "all connections between two hosts take one router", "set it to 1: ports count too",
             )  # fmt: skip
-    yield from _check_dead_neighbors(tables.settings, fabric)
+    yield from _check_dead_neighbors(host_tables.settings, fabric)
     if fabric.version == 4:
-        yield from _check_reverse_path(tables.settings, device, len(fabric.routers) > 1)
-        yield from _check_arp(view, tables)
-        yield from find_proxy_faults(tables.settings, (device,))
+        yield from _check_reverse_path(host_tables.settings, device, len(fabric.routers) > 1)
+        yield from _check_arp_settings(host_view, host_tables)
+        yield from find_proxy_faults(host_tables.settings, (device,))
     else:
-        yield from _check_ipv6(tables.settings, (device,), view.own_side.mtu)
-    yield from find_connection_limits(view, tables.settings)
-    yield from _check_accepted_redirects(tables.settings, device, fabric.version)
+        yield from _check_ipv6(host_tables.settings, (device,), host_view.own_side.mtu)
+    yield from find_connection_limits(host_view, host_tables.settings)
+    yield from _check_accepted_redirects(host_tables.settings, device, fabric.version)
 
 
 def _check_ipv6(
@@ -70,7 +70,7 @@ def _check_ipv6(
             yield CheckedItem("a setting", name)
         if settings.get(name) == "1":
             yield RouteFault("IPv6 is off", f"{name} = 1", "the kernel uses no IPv6 there", "set it to 0")
-        mtu = _read_number(settings, f"net.ipv6.conf.{device}.mtu")
+        mtu = _read_number_setting(settings, f"net.ipv6.conf.{device}.mtu")
         if mtu is not None and network_mtu is not None and mtu < network_mtu and device != "all":
             yield RouteFault(
                 "MTU mismatch", f"net.ipv6.conf.{device}.mtu = {mtu}",
@@ -101,16 +101,18 @@ def _audit_host(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedIte
         )
 
 
-def _read_number(settings: Mapping[str, str], name: str) -> int | None:
-    value = settings.get(name, "")
+def _read_number_setting(settings: Mapping[str, str], setting_name: str) -> int | None:
+    value = settings.get(setting_name, "")
     return int(value) if value.isdigit() else None
 
 
-def _read_conf(settings: Mapping[str, str], device: str, name: str) -> tuple[int | None, int | None]:
+def _read_interface_setting(
+    settings: Mapping[str, str], device: str, setting_name: str
+) -> tuple[int | None, int | None]:
     """The value of net.ipv4.conf for all devices and for one."""
     return (
-        _read_number(settings, f"net.ipv4.conf.all.{name}"),
-        _read_number(settings, f"net.ipv4.conf.{device}.{name}"),
+        _read_number_setting(settings, f"net.ipv4.conf.all.{setting_name}"),
+        _read_number_setting(settings, f"net.ipv4.conf.{device}.{setting_name}"),
     )
 
 
@@ -118,7 +120,7 @@ def _check_reverse_path(
     settings: Mapping[str, str], device: str, has_choice: bool
 ) -> Iterator[RouteFault | CheckedItem]:
     """The kernel uses the larger value of `all` and the device; 1 is strict, 2 is loose."""
-    values = [value for value in _read_conf(settings, device, "rp_filter") if value is not None]
+    values = [value for value in _read_interface_setting(settings, device, "rp_filter") if value is not None]
     if not values:
         return
     yield CheckedItem("a setting", f"net.ipv4.conf.{device}.rp_filter")
@@ -132,10 +134,10 @@ def _check_reverse_path(
         )  # fmt: skip
 
 
-def _check_arp(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    settings, device = tables.settings or {}, view.host_class.device
-    ignored = [value for value in _read_conf(settings, device, "arp_ignore") if value is not None]
-    filtered = [value for value in _read_conf(settings, device, "arp_filter") if value is not None]
+def _check_arp_settings(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    settings, device = host_tables.settings or {}, host_view.host_class.device
+    ignored = [value for value in _read_interface_setting(settings, device, "arp_ignore") if value is not None]
+    filtered = [value for value in _read_interface_setting(settings, device, "arp_filter") if value is not None]
     if ignored:
         yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_ignore")
         if max(ignored) >= 3:
@@ -147,23 +149,23 @@ def _check_arp(view: HostView, tables: HostTables) -> Iterator[RouteFault | Chec
     if not filtered:
         return
     yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_filter")
-    if max(filtered) and tables.routes is not None:
-        for gateway in view.gateways:
-            lookup = find_kernel_route(tables, ipaddress.ip_address(gateway))
+    if max(filtered) and host_tables.routes is not None:
+        for gateway in host_view.routers_by_gateway:
+            lookup = find_kernel_route(host_tables, ipaddress.ip_address(gateway))
             if lookup is not None and lookup.route is not None and lookup.route.device not in ("", device):
                 yield RouteFault(
                     "ARP not answered", f"net.ipv4.conf.{device}.arp_filter = 1",
                     f"the route to {gateway} leaves by {lookup.route.device}, so requests of that router on {device}"
                     " get no answer",
-                    f"set it to 0, or route {', '.join(view.own_side.ranges)} by {device}",
+                    f"set it to 0, or route {', '.join(host_view.own_side.ranges)} by {device}",
                 )  # fmt: skip
                 return
-    same_network = [other for other in view.own_side.classes if other.name == view.host_class.name]
+    same_network = [other for other in host_view.own_side.classes if other.name == host_view.host_class.name]
     if len(same_network) > 1 and not max(filtered) and not max(ignored or [0]):
         devices = ", ".join(other.device for other in same_network)
         yield RouteFault(
             "ARP of several interfaces", f"net.ipv4.conf.{device}.arp_filter = 0",
-            f"{devices} are on {view.own_side.network}: each answers for the addresses of all, so one of them may carry"
+            f"{devices} are on {host_view.own_side.network}: each answers for the addresses of all, so one of them may carry"
             " everything",
             "set arp_ignore to 1 and arp_announce to 2",
         )  # fmt: skip
@@ -174,9 +176,9 @@ def _check_accepted_redirects(
 ) -> Iterator[RouteFault | CheckedItem]:
     """Hosts that do not forward accept a redirect when `all` or the device allows it; IPv6 has the device only."""
     if version == 6:
-        values = [_read_number(settings, f"net.ipv6.conf.{device}.accept_redirects")]
+        values = [_read_number_setting(settings, f"net.ipv6.conf.{device}.accept_redirects")]
     else:
-        values = list(_read_conf(settings, device, "accept_redirects"))
+        values = list(_read_interface_setting(settings, device, "accept_redirects"))
     numbers: list[int] = [value for value in values if value is not None]
     if not numbers:
         return
@@ -190,43 +192,47 @@ def _check_accepted_redirects(
         )  # fmt: skip
 
 
-def check_routers(fabrics: Sequence[Fabric], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def check_router_tables(fabrics: Sequence[Fabric], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of a router: its forwarding, its settings, its addresses, its interfaces."""
-    matching = _find_routers(fabrics, tables)
-    if tables.addresses is not None and not any(True for fabric in fabrics for _ in _find_own_routers(fabric, tables)):
+    matching = _find_possible_routers(fabrics, host_tables)
+    if host_tables.addresses is not None and not any(
+        True for fabric in fabrics for _ in _find_routers_of_tables(fabric, host_tables)
+    ):
         names = ", ".join(fabric.name for fabric in fabrics)
         yield CheckedItem("the addresses of a router", names)
         yield RouteFault("not a router", "addresses", f"no router of {names} has one of these", "ask a router")
     for fabric, routers in matching:
-        if tables.addresses is not None:
-            yield from _check_addresses(fabric, tables)
-        yield from _check_interfaces(fabric, routers, tables)
-        if tables.settings is not None:
-            yield from _check_forwarding(fabric, routers, tables.settings)
-            yield from find_router_limits(fabric, tables.settings)
-    if tables.settings is not None:
-        yield from _audit_host(tables.settings)
+        if host_tables.addresses is not None:
+            yield from _check_addresses(fabric, host_tables)
+        yield from _check_interfaces(fabric, routers, host_tables)
+        if host_tables.settings is not None:
+            yield from _check_forwarding(fabric, routers, host_tables.settings)
+            yield from find_router_limits(fabric, host_tables.settings)
+    if host_tables.settings is not None:
+        yield from _audit_host(host_tables.settings)
 
 
-def _find_own_routers(fabric: Fabric, tables: HostTables) -> Iterator[FabricRouter]:
-    addresses = {address.split("/")[0] for address in tables.addresses or ()}
+def _find_routers_of_tables(fabric: Fabric, host_tables: HostTables) -> Iterator[FabricRouter]:
+    addresses = {address.split("/")[0] for address in host_tables.addresses or ()}
     for router in fabric.routers:
         if addresses & {router.near_address, router.far_address}:
             yield router
 
 
-def _find_routers(fabrics: Sequence[Fabric], tables: HostTables) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
+def _find_possible_routers(
+    fabrics: Sequence[Fabric], host_tables: HostTables
+) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
     """The routers that these tables may be of: by their addresses, else all."""
-    by_address = [(fabric, tuple(_find_own_routers(fabric, tables))) for fabric in fabrics]
+    by_address = [(fabric, tuple(_find_routers_of_tables(fabric, host_tables))) for fabric in fabrics]
     known_fabrics = [(fabric, routers) for fabric, routers in by_address if routers]
     return known_fabrics or [(fabric, fabric.routers) for fabric in fabrics]
 
 
-def _check_addresses(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    own_addresses = {address.split("/")[0] for address in tables.addresses or ()}
-    own_routers = list(_find_own_routers(fabric, tables))
+def _check_addresses(fabric: Fabric, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    own_addresses = {address.split("/")[0] for address in host_tables.addresses or ()}
+    own_routers = list(_find_routers_of_tables(fabric, host_tables))
     complete = [router for router in own_routers if {router.near_address, router.far_address} <= own_addresses]
-    yield from _check_prefixes(fabric, complete, tables)
+    yield from _check_prefixes(fabric, complete, host_tables)
     for router in own_routers:
         planned = {router.near_address, router.far_address}
         yield CheckedItem("the addresses of a router", router.name)
@@ -247,10 +253,10 @@ def _check_addresses(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault 
 
 
 def _check_prefixes(
-    fabric: Fabric, routers: Sequence[FabricRouter], tables: HostTables
+    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     """Prefixes of a router's addresses that leave hosts of a network out of reach."""
-    interfaces = {address.split("/")[0]: ipaddress.ip_interface(address) for address in tables.addresses or ()}
+    interfaces = {address.split("/")[0]: ipaddress.ip_interface(address) for address in host_tables.addresses or ()}
     for router in routers:
         for address, side in ((router.near_address, fabric.near), (router.far_address, fabric.far)):
             networks = [ipaddress.ip_network(text, strict=False) for text in side.ranges]
@@ -266,33 +272,33 @@ def _check_prefixes(
 
 
 def _check_interfaces(
-    fabric: Fabric, routers: Sequence[FabricRouter], tables: HostTables
+    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     devices: dict[str, int | None] = {}
     for router in routers:
         devices |= {router.near_device: fabric.near.mtu, router.far_device: fabric.far.mtu}
-    yield from find_mtu_faults({device: mtu for device, mtu in devices.items() if device}, tables.mtus)
+    yield from find_mtu_faults({device: mtu for device, mtu in devices.items() if device}, host_tables.mtus)
     for device in devices:
-        if not tables.links or not device:
+        if not host_tables.links or not device:
             continue
         yield CheckedItem("the state of the interface", device)
-        if tables.links.get(device, "missing") != "up":
-            state = tables.links.get(device, "missing")
+        if host_tables.links.get(device, "missing") != "up":
+            state = host_tables.links.get(device, "missing")
             yield RouteFault(
                 f"interface {state}", device, f"{device} is {state}: this router carries nothing",
                 f"ip link set {device} up, or look at the cable",
             )  # fmt: skip
-    yield from _check_router_rules(fabric, tables)
+    yield from _check_router_rules(fabric, host_tables)
     for device in devices:
-        yield from find_device_faults(device, tables)
-        yield from find_port_faults(device, tables)
+        yield from find_device_faults(device, host_tables)
+        yield from find_port_faults(device, host_tables)
     for router in routers:
         for address in (router.near_address, router.far_address):
-            yield from find_address_faults(address, tables)
-    for route in tables.routes or ():
+            yield from find_address_faults(address, host_tables)
+    for route in host_tables.routes or ():
         far = [side for side in (fabric.near, fabric.far) if route.kind != "unicast"
                and route.destination != "default"
-               and is_covered(side.ranges, route.destination.split("/")[0])]  # fmt: skip
+               and is_address_in_ranges(side.ranges, route.destination.split("/")[0])]  # fmt: skip
         if far:
             yield RouteFault(
                 "traffic discarded", route.origin,
@@ -301,11 +307,11 @@ def _check_interfaces(
             )  # fmt: skip
 
 
-def _check_router_rules(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault]:
+def _check_router_rules(fabric: Fabric, host_tables: HostTables) -> Iterator[RouteFault]:
     """Rules of a router that discard packets to one of both networks, and routes that send them to another machine
     although the network is on its link."""
     sides = (fabric.near, fabric.far)
-    for rule in tables.rules or ():
+    for rule in host_tables.rules or ():
         if rule.action in DISCARDING_KINDS and any(
             rule.destination == "all" or overlaps_range(rule.destination, address_range)
             for side in sides for address_range in side.ranges
@@ -314,7 +320,7 @@ def _check_router_rules(fabric: Fabric, tables: HostTables) -> Iterator[RouteFau
                 "traffic discarded", rule.origin,
                 f"a rule discards packets to {rule.destination} ({rule.action})", "remove this rule, or narrow it",
             )  # fmt: skip
-    for route in tables.routes or ():
+    for route in host_tables.routes or ():
         side = next((side for side in sides if route.destination != "default" and any(
             covers_range(address_range, route.destination) for address_range in side.ranges)), None)  # fmt: skip
         if side is not None and route.hops:
@@ -348,13 +354,13 @@ def _check_forwarding(
     ))  # fmt: skip
     devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
     for device in devices:
-        if _read_number(settings, f"net.ipv4.conf.{device}.forwarding") == 0 and settings.get(name) == "1":
+        if _read_number_setting(settings, f"net.ipv4.conf.{device}.forwarding") == 0 and settings.get(name) == "1":
             yield RouteFault(
                 "forwarding off", f"net.ipv4.conf.{device}.forwarding = 0",
                 f"packets that arrive on {device} are not forwarded", "set it to 1",
             )  # fmt: skip
         yield from _check_reverse_path(settings, device, has_choice=True)
-        all_redirects, own_redirects = _read_conf(settings, device, "send_redirects")
+        all_redirects, own_redirects = _read_interface_setting(settings, device, "send_redirects")
         redirect_values = [value for value in (all_redirects, own_redirects) if value is not None]
         if redirect_values:
             yield CheckedItem("a setting", f"net.ipv4.conf.{device}.send_redirects")
@@ -363,7 +369,7 @@ def _check_forwarding(
                 "redirects sent", f"net.ipv4.conf.{device if own_redirects else 'all'}.send_redirects = 1",
                 "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",
             )  # fmt: skip
-        ignored = [value for value in _read_conf(settings, device, "arp_ignore") if value is not None]
+        ignored = [value for value in _read_interface_setting(settings, device, "arp_ignore") if value is not None]
         if ignored and max(ignored) >= 3:
             yield RouteFault(
                 "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",

@@ -15,8 +15,8 @@ from sonde.design.routes.host_tables import (
     ObservedHop,
     ObservedRoute,
     ObservedRule,
-    find_version,
-    name_table,
+    find_ip_version,
+    get_routing_table_name,
 )
 from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
@@ -27,31 +27,31 @@ _KEYFILE = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
 _LNET_LINE = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
 
 
-def is_configuration(text: str) -> bool:
-    """Whether a text is one of the files that `parse_configuration` reads."""
-    return any(form.search(text) for form in (_YAML, _NETWORKD, _KEYFILE, _LNET_LINE))
+def is_network_configuration(file_text: str) -> bool:
+    """Whether a text is one of the files that `parse_network_configuration` reads."""
+    return any(form.search(file_text) for form in (_YAML, _NETWORKD, _KEYFILE, _LNET_LINE))
 
 
-def parse_configuration(text: str, name: str) -> HostTables:
-    """The tables in a file; `name` is for messages. Raises UserError."""
+def parse_network_configuration(file_text: str, file_name: str) -> HostTables:
+    """The tables in a file; `file_name` is for messages. Raises UserError."""
     try:
-        if _NETWORKD.search(text):
-            return _parse_networkd(text, name)
-        if _KEYFILE.search(text):
-            return _parse_keyfile(text, name)
-        if _LNET_LINE.search(text):
-            return HostTables(lnet_routes=tuple(_parse_lnet_lines(text, name)))
-        return _parse_yaml(text, name)
+        if _NETWORKD.search(file_text):
+            return _parse_networkd_file(file_text, file_name)
+        if _KEYFILE.search(file_text):
+            return _parse_keyfile(file_text, file_name)
+        if _LNET_LINE.search(file_text):
+            return HostTables(lnet_routes=tuple(_parse_lnet_lines(file_text, file_name)))
+        return _parse_yaml_file(file_text, file_name)
     except (ValueError, KeyError, TypeError, AttributeError) as reason:
-        raise UserError(f"{name} has a route or rule that cannot be read ({reason}); write it as its tool does.") from (
-            None
-        )
+        raise UserError(
+            f"{file_name} has a route or rule that cannot be read ({reason}); write it as its tool does."
+        ) from (None)
 
 
-def _iterate_sections(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _iterate_ini_sections(file_text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Sections of an INI file with their members; sections and members may occur several times."""
     section, members = "", list[tuple[str, str]]()
-    for line in text.splitlines():
+    for line in file_text.splitlines():
         if line.startswith("[") and line.rstrip().endswith("]"):
             yield section, members
             section, members = line.strip()[1:-1], []
@@ -61,10 +61,10 @@ def _iterate_sections(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     yield section, members
 
 
-def _parse_networkd(text: str, name: str) -> HostTables:
+def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
     rules, routes = [], []
-    for number, (section, members) in enumerate(_iterate_sections(text)):
-        origin, values = f"{name}, section {number}", dict(members)
+    for number, (section, members) in enumerate(_iterate_ini_sections(file_text)):
+        origin, values = f"{file_name}, section {number}", dict(members)
         if section == "RoutingPolicyRule":
             mark, _, mask = values.get("FirewallMark", "").partition("/")
             rules.append(
@@ -72,7 +72,7 @@ def _parse_networkd(text: str, name: str) -> HostTables:
                     int(values["Priority"]) if "Priority" in values else None,
                     values.get("From", "all"),
                     int(mark, 0) if mark else None,
-                    name_table(values.get("Table", "main")),
+                    get_routing_table_name(values.get("Table", "main")),
                     origin,
                     destination=values.get("To", "all"),
                     action=values.get("Type", "lookup"),
@@ -93,41 +93,41 @@ def _parse_networkd(text: str, name: str) -> HostTables:
 
 def _make_route(
     destination: str,
-    table: object,
-    hops: Sequence[ObservedHop],
+    table_name: object,
+    next_hops: Sequence[ObservedHop],
     origin: str,
     metric: object = None,
     mtu: object = None,
     device: str = "",
-    kind: str = "unicast",
+    route_kind: str = "unicast",
 ) -> ObservedRoute:
     destination = "default" if destination in ("0.0.0.0/0", "::/0") else destination
     return ObservedRoute(
         destination=destination,
-        table=name_table(str(table or "main")),
+        table=get_routing_table_name(str(table_name or "main")),
         device=device,
-        hops=tuple(hops),
-        on_link=not hops and kind == "unicast",
+        hops=tuple(next_hops),
+        on_link=not next_hops and route_kind == "unicast",
         mtu=int(str(mtu)) if mtu else None,
         origin=origin,
-        kind=kind,
+        kind=route_kind,
         metric=int(str(metric)) if metric is not None else None,
-        version=find_version(hops[0].via if destination == "default" and hops else destination),
+        version=find_ip_version(next_hops[0].via if destination == "default" and next_hops else destination),
     )
 
 
-def _parse_keyfile(text: str, name: str) -> HostTables:
+def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
     """A profile of NetworkManager: routes of equal destination, table and metric form one multipath route."""
     rules, parts = [], []
     device = ""
-    for section, members in _iterate_sections(text):
+    for section, members in _iterate_ini_sections(file_text):
         values = dict(members)
         if section == "connection":
             device = values.get("interface-name", "")
         if section not in ("ipv4", "ipv6"):
             continue
         for member, value in members:
-            origin = f"{name}, {member}"
+            origin = f"{file_name}, {member}"
             if re.fullmatch(r"route\d+", member):
                 destination, gateway, metric = (*value.split(","), "", "")[:3]
                 options = dict(option.split("=") for option in values.get(f"{member}_options", "").split(",") if option)
@@ -136,24 +136,24 @@ def _parse_keyfile(text: str, name: str) -> HostTables:
                 parts.append(_make_route(destination, table, hops, origin, metric or None, mtu, device, kind))
             elif re.fullmatch(r"routing-rule\d+", member):
                 rules.append(_parse_keyfile_rule(value, origin))
-    return HostTables(rules=tuple(rules) or None, routes=tuple(_join_hops(parts)) or None)
+    return HostTables(rules=tuple(rules) or None, routes=tuple(_join_routes_into_multipath(parts)) or None)
 
 
-def _parse_keyfile_rule(text: str, origin: str) -> ObservedRule:
-    fields = text.split()
+def _parse_keyfile_rule(rule_text: str, origin: str) -> ObservedRule:
+    fields = rule_text.split()
     values = dict(zip(fields[::2], fields[1::2], strict=False))
     mark, _, mask = values.get("fwmark", "").partition("/")
     return ObservedRule(
         int(values["priority"]), values.get("from", "all"), int(mark, 0) if mark else None,
-        name_table(values.get("table", "main")), origin, values.get("to", "all"),
+        get_routing_table_name(values.get("table", "main")), origin, values.get("to", "all"),
         mask=int(mask, 0) if mask else 0xFFFFFFFF,
     )  # fmt: skip
 
 
-def _join_hops(parts: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:
+def _join_routes_into_multipath(single_hop_routes: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:
     """Routes of equal destination, table and metric as one route with all their next hops."""
     groups: dict[tuple[object, ...], list[ObservedRoute]] = {}
-    for number, route in enumerate(parts):
+    for number, route in enumerate(single_hop_routes):
         key: tuple[object, ...] = (route.destination, route.table, route.metric, route.version)
         groups.setdefault(key if route.hops else (number,), []).append(route)
     for first, *others in groups.values():
@@ -163,28 +163,28 @@ def _join_hops(parts: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:
         )
 
 
-def _parse_yaml(text: str, name: str) -> HostTables:
+def _parse_yaml_file(file_text: str, file_name: str) -> HostTables:
     try:
-        document = parse_yaml(text)
+        document = parse_yaml(file_text)
     except yaml.YAMLError as reason:
-        raise UserError(f"{name} is not YAML: {' '.join(str(reason).split())}.") from None
+        raise UserError(f"{file_name} is not YAML: {' '.join(str(reason).split())}.") from None
     if isinstance(document, list):
         if document and all(isinstance(play, Mapping) and "tasks" in play for play in document):
             return HostTables()  # an Ansible play: its routes are in the scripts that it copies
-        raise UserError(f"{name} is a YAML list, but no Ansible play; give the routes of nmstate or LNet.")
+        raise UserError(f"{file_name} is a YAML list, but no Ansible play; give the routes of nmstate or LNet.")
     if not isinstance(document, Mapping):
-        raise UserError(f"{name} is YAML without routes; give the routes of nmstate or LNet.")
+        raise UserError(f"{file_name} is YAML without routes; give the routes of nmstate or LNet.")
     if isinstance(document.get("route"), list):
-        return HostTables(lnet_routes=tuple(_read_lnet_routes(document["route"], name)))
+        return HostTables(lnet_routes=tuple(_read_lnet_routes(document["route"], file_name)))
     if "routes" in document or "route-rules" in document:
-        return _read_nmstate(document, name)
+        return _read_nmstate(document, file_name)
     if "net" in document:
         return HostTables(lnet_routes=())
-    raise UserError(f"{name} is YAML without routes; give the routes of nmstate or LNet.")
+    raise UserError(f"{file_name} is YAML without routes; give the routes of nmstate or LNet.")
 
 
-def _read_lnet_routes(entries: Sequence[Mapping[str, Any]], name: str) -> Iterator[LnetRoute]:
-    for number, entry in enumerate(entries, start=1):
+def _read_lnet_routes(route_entries: Sequence[Mapping[str, Any]], file_name: str) -> Iterator[LnetRoute]:
+    for number, entry in enumerate(route_entries, start=1):
         state = str(entry.get("state", "")).lower()
         hops, priority = entry.get("hop"), entry.get("priority")
         yield LnetRoute(
@@ -193,18 +193,18 @@ def _read_lnet_routes(entries: Sequence[Mapping[str, Any]], name: str) -> Iterat
             hops=None if hops is None or int(hops) in (-1, 2**32 - 1) else int(hops),
             priority=None if priority is None else int(priority),
             is_up=None if state not in ("up", "down") else state == "up",
-            origin=f"{name}, route {number}",
+            origin=f"{file_name}, route {number}",
         )
 
 
-def _parse_lnet_lines(text: str, name: str) -> Iterator[LnetRoute]:
+def _parse_lnet_lines(file_text: str, file_name: str) -> Iterator[LnetRoute]:
     """The lines of `lctl route_list`: net o2ib1 hops 4294967295 gw 10.1.0.1@tcp up pri 0."""
-    for number, (network, hops, gateway, state) in enumerate(_LNET_LINE.findall(text), start=1):
+    for number, (network, hops, gateway, state) in enumerate(_LNET_LINE.findall(file_text), start=1):
         hop_count = None if int(hops) in (-1, 2**32 - 1) else int(hops)
-        yield LnetRoute(network, gateway, hop_count, None, state == "up", f"{name}, route {number}")
+        yield LnetRoute(network, gateway, hop_count, None, state == "up", f"{file_name}, route {number}")
 
 
-def _read_nmstate(document: Mapping[str, Any], name: str) -> HostTables:
+def _read_nmstate(document: Mapping[str, Any], file_name: str) -> HostTables:
     parts = []
     for number, entry in enumerate(document.get("routes", {}).get("config", ()), start=1):
         device = str(entry.get("next-hop-interface", ""))
@@ -212,7 +212,7 @@ def _read_nmstate(document: Mapping[str, Any], name: str) -> HostTables:
         hops = [ObservedHop(str(gateway), device, int(entry.get("weight", 1)))] if gateway else []
         table = entry.get("table-id")
         kind = str(entry.get("route-type", "unicast"))
-        origin = f"{name}, route {number}"
+        origin = f"{file_name}, route {number}"
         mtu, metric = entry.get("mtu"), entry.get("metric")
         parts.append(_make_route(str(entry["destination"]), table, hops, origin, metric, mtu, device, kind))
     rules = [
@@ -220,12 +220,12 @@ def _read_nmstate(document: Mapping[str, Any], name: str) -> HostTables:
             int(entry["priority"]),
             str(entry.get("ip-from", "all")),
             int(str(entry["fwmark"]), 0) if "fwmark" in entry else None,
-            name_table(str(entry.get("route-table", "main"))),
-            f"{name}, rule {number}",
+            get_routing_table_name(str(entry.get("route-table", "main"))),
+            f"{file_name}, rule {number}",
             destination=str(entry.get("ip-to", "all")),
             action=str(entry.get("action", "lookup")),
             mask=int(str(entry.get("fwmask", 0xFFFFFFFF)), 0),
         )
         for number, entry in enumerate(document.get("route-rules", {}).get("config", ()), start=1)
     ]
-    return HostTables(rules=tuple(rules) or None, routes=tuple(_join_hops(parts)) or None)
+    return HostTables(rules=tuple(rules) or None, routes=tuple(_join_routes_into_multipath(parts)) or None)

@@ -50,11 +50,11 @@ def make_networkd_files(host: HostPlan) -> dict[str, str]:
     device = host.host_class.device
     return {
         f"etc/systemd/network/50-{device}.network.d/routes{host.qualifier}-{host.version}.conf": "\n".join(sections),
-        _name_sysctl_file(host): _make_sysctl_file(host.settings),
+        _make_sysctl_file_name(host): _make_sysctl_file(host.settings),
     }
 
 
-def _name_sysctl_file(host: HostPlan) -> str:
+def _make_sysctl_file_name(host: HostPlan) -> str:
     return f"etc/sysctl.d/90-routes-{host.host_class.device}{host.qualifier}-ipv{host.version}.conf"
 
 
@@ -90,7 +90,7 @@ def make_keyfile_files(host: HostPlan) -> dict[str, str]:
     profile.write(text, space_around_delimiters=False)
     return {
         f"etc/NetworkManager/system-connections/{name}.nmconnection": text.getvalue().rstrip("\n") + "\n",
-        _name_sysctl_file(host): _make_sysctl_file(host.settings),
+        _make_sysctl_file_name(host): _make_sysctl_file(host.settings),
     }
 
 
@@ -138,14 +138,14 @@ def make_ansible_files(plans: Sequence[RoutePlan]) -> dict[str, str]:
         scripts = make_route_scripts(plan)
         files |= scripts
         names = [host.name for host in plan.host_plans] + ["routers"]
-        plays += _make_plays(zip(names, scripts, strict=True))
+        plays += _make_ansible_plays(zip(names, scripts, strict=True))
     return {**files, "routes.yml": _format_yaml(plays)}
 
 
-def _make_plays(names: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+def _make_ansible_plays(class_and_file_names: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     plays: list[dict[str, Any]] = []
-    for class_name, script in names:
-        unit = escape_ansible_value(_make_unit(class_name, script))
+    for class_name, script in class_and_file_names:
+        unit = escape_ansible_value(_make_systemd_unit(class_name, script))
         service = script.removesuffix(".sh")
         plays.append(
             {
@@ -181,14 +181,14 @@ def _make_plays(names: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     return plays
 
 
-def _make_unit(class_name: str, script: str) -> str:
+def _make_systemd_unit(class_name: str, script_name: str) -> str:
     """The systemd unit that applies the routes at boot."""
     return (
         f"[Unit]\nDescription=Routes of {escape_systemd_value(class_name)}\n"
         "After=network-online.target\nWants=network-online.target\n\n"
         f"[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-        f"ExecStart=/bin/sh {_SCRIPT_FOLDER}/{escape_systemd_value(script)} apply\n"
-        f"ExecStop=/bin/sh {_SCRIPT_FOLDER}/{escape_systemd_value(script)} remove\n\n"
+        f"ExecStart=/bin/sh {_SCRIPT_FOLDER}/{escape_systemd_value(script_name)} apply\n"
+        f"ExecStop=/bin/sh {_SCRIPT_FOLDER}/{escape_systemd_value(script_name)} remove\n\n"
         "[Install]\nWantedBy=multi-user.target\n"
     )
 

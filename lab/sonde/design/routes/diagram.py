@@ -26,10 +26,10 @@ def draw_fabric(fabric: Fabric) -> str:
         Markup('<text class="soft" x="24" y="58">{}; largest packet of both networks: {}</text>').format(
             format_count_with_noun(len(fabric.routers), "router"), _format_mtu(fabric)
         ),
-        _draw_side(fabric.near, 24, height),
-        _draw_side(fabric.far, _WIDTH - 24 - _BOX, height),
+        _draw_network(fabric.near, 24, height),
+        _draw_network(fabric.far, _WIDTH - 24 - _BOX, height),
     ]
-    active_routers = fabric.active
+    active_routers = fabric.active_routers
     for index, router in enumerate(fabric.routers):
         y = _TOP + _ROW * index + 18
         css = "link" if router in active_routers else "link standby"
@@ -66,15 +66,17 @@ def _format_mtu(fabric: Fabric) -> str:
     return f"{min(known_mtus):,} B" if None not in mtus else "not described"
 
 
-def _draw_side(side: FabricSide, x: int, height: int) -> Markup:
+def _draw_network(fabric_side: FabricSide, x: int, height: int) -> Markup:
     """One network: its name and ranges, and its classes of hosts."""
     box = Markup('<rect class="box" x="{}" y="{}" width="{}" height="{}" rx="6"/>')
     elements = [box.format(x, _TOP - 8, _BOX, height - _TOP - 12)]
-    elements.append(Markup('<text x="{}" y="{}" font-weight="600">{}</text>').format(x + 14, _TOP + 16, side.network))
     elements.append(
-        Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 14, _TOP + 34, ", ".join(side.ranges))
+        Markup('<text x="{}" y="{}" font-weight="600">{}</text>').format(x + 14, _TOP + 16, fabric_side.network)
     )
-    for index, host_class in enumerate(side.classes):
+    elements.append(
+        Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 14, _TOP + 34, ", ".join(fabric_side.ranges))
+    )
+    for index, host_class in enumerate(fabric_side.classes):
         y = _TOP + 64 + 38 * index
         rate = f", {format_rate(host_class.rate)} each" if host_class.rate is not None else ""
         elements.append(

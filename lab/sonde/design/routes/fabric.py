@@ -64,10 +64,15 @@ class FabricSide:
     classes: tuple[HostClass, ...]
     mtu: int | None
 
-    def find_class(self, name: str) -> HostClass | None:
+    def find_host_class(self, class_or_host: str) -> HostClass | None:
         """The class of that name, or the class of the host of that name; None when neither is on this side."""
         return next(
-            (host_class for host_class in self.classes if name == host_class.name or name in host_class.hosts), None
+            (
+                host_class
+                for host_class in self.classes
+                if class_or_host == host_class.name or class_or_host in host_class.hosts
+            ),
+            None,
         )
 
 
@@ -82,7 +87,7 @@ class Fabric:
     routers: tuple[FabricRouter, ...]
 
     @property
-    def active(self) -> tuple[FabricRouter, ...]:
+    def active_routers(self) -> tuple[FabricRouter, ...]:
         """The routers that carry traffic while all of them work: those of the lowest priority number."""
         lowest_priority = min(router.priority for router in self.routers)
         return tuple(router for router in self.routers if router.priority == lowest_priority)
@@ -127,35 +132,39 @@ def _has_servers(system: System, network: str) -> bool:
     return any(system.find_addresses(server, network) for server in system.list_part_ids("servers"))
 
 
-def _make_fabrics(system: System, near: str, far: str, numbers: Mapping[str, RouterNumbers]) -> Iterator[Fabric]:
+def _make_fabrics(
+    system: System, near_network: str, far_network: str, router_numbers: Mapping[str, RouterNumbers]
+) -> Iterator[Fabric]:
     for version in (4, 6):
-        sides = [_make_side(system, name, version) for name in (near, far)]
+        sides = [_make_fabric_side(system, name, version) for name in (near_network, far_network)]
         if not all(side.ranges and side.classes for side in sides):
             continue
-        routers = tuple(_make_routers(system, near, far, version, numbers))
+        routers = tuple(_make_routers(system, near_network, far_network, version, router_numbers))
         if routers:
-            name = f"{near} to {far}" + (" (IPv6)" if version == 6 else "")
+            name = f"{near_network} to {far_network}" + (" (IPv6)" if version == 6 else "")
             yield Fabric(name, 4 if version == 4 else 6, sides[0], sides[1], routers)
 
 
-def _make_side(system: System, name: str, version: int) -> FabricSide:
+def _make_fabric_side(system: System, network_name: str, ip_version: int) -> FabricSide:
     """One network with its hosts of one IP version."""
-    table = system.get_part(name).table
+    table = system.get_part(network_name).table
     assert isinstance(table, Network)
     ranges = tuple(
-        address_range for address_range in table.addresses if parse_network(address_range).version == version
+        address_range for address_range in table.addresses if parse_network(address_range).version == ip_version
     )
-    classes = tuple(_group_hosts(system, name, version, table))
-    return FabricSide(name, ranges, classes, int(table.mtu) if table.mtu is not None else None)
+    classes = tuple(_group_hosts_into_classes(system, network_name, ip_version, table))
+    return FabricSide(network_name, ranges, classes, int(table.mtu) if table.mtu is not None else None)
 
 
-def _group_hosts(system: System, network: str, version: int, table: Network) -> Iterator[HostClass]:
+def _group_hosts_into_classes(
+    system: System, network: str, ip_version: int, network_table: Network
+) -> Iterator[HostClass]:
     """Nodes and servers on the network, grouped by their table and device."""
     addresses_by_class: dict[tuple[str, str], list[InterfaceAddress]] = {}
     for kind in ("nodes", "servers"):
         for item in system.list_parts(kind):
             for address in system.find_addresses(item.id, network):
-                if address.address and ipaddress.ip_address(address.address).version == version:
+                if address.address and ipaddress.ip_address(address.address).version == ip_version:
                     addresses_by_class.setdefault((item.table.group or item.table.id, address.device), []).append(
                         address
                     )
@@ -170,7 +179,7 @@ def _group_hosts(system: System, network: str, version: int, table: Network) -> 
             device,
             tuple(address.host for address in members),
             tuple(address.address or "" for address in members),
-            _find_interface_rate(system, members[0].host, network, table),
+            _find_interface_rate(system, members[0].host, network, network_table),
             *_read_settings(system, members[0].host),
             operating_system=getattr(system.get_part(members[0].host).table, "os", ""),
         )
@@ -186,7 +195,7 @@ def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str,
     return sysctls, {name: value for name, value in setting_texts.items() if name.startswith("CONFIG_")}
 
 
-def _find_interface_rate(system: System, host: str, network: str, table: Network) -> float | None:
+def _find_interface_rate(system: System, host: str, network: str, network_table: Network) -> float | None:
     """Bytes per second of one interface: its described rate, else that of the network; a server may be slower than
     both."""
     host_table = system.get_part(host).table
@@ -194,7 +203,7 @@ def _find_interface_rate(system: System, host: str, network: str, table: Network
         (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve_references(
             system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network,)), None
     )  # fmt: skip
-    rates = [item for item in (getattr(interface, "rate", None) or table.rate,) if item is not None]
+    rates = [item for item in (getattr(interface, "rate", None) or network_table.rate,) if item is not None]
     if isinstance(host_table, Server) and host_table.rate is not None:
         rates.append(host_table.rate)
     values = [float(value) for item in rates for value in (item.read, item.write) if value is not None]
@@ -202,17 +211,17 @@ def _find_interface_rate(system: System, host: str, network: str, table: Network
 
 
 def _make_routers(
-    system: System, near_network: str, far_network: str, version: int, numbers: Mapping[str, RouterNumbers]
+    system: System, near_network: str, far_network: str, ip_version: int, router_numbers: Mapping[str, RouterNumbers]
 ) -> Iterator[FabricRouter]:
-    for router in numbers:
+    for router in router_numbers:
         if set(_find_router_networks(system, router)) != {near_network, far_network}:
             continue
-        addresses = [_find_router_address(system, router, name, version) for name in (near_network, far_network)]
+        addresses = [_find_router_address(system, router, name, ip_version) for name in (near_network, far_network)]
         if None in addresses:
             missing = near_network if addresses[0] is None else far_network
             if any(address is not None for address in addresses):
                 raise UserError(
-                    f"{system.id}: router {router} has no IPv{version} address on {missing}; a route needs one on"
+                    f"{system.id}: router {router} has no IPv{ip_version} address on {missing}; a route needs one on"
                     f" each of {near_network} and {far_network}."
                 )
             continue
@@ -230,9 +239,9 @@ def _make_routers(
             weight=int(table.weight) if table.weight is not None else 1,
             priority=int(table.priority) if table.priority is not None else 0,
             rate=_find_router_rate(system, router, (near_network, far_network)),
-            table=numbers[router].table,
-            mark=numbers[router].mark,
-            preference=numbers[router].preference,
+            table=router_numbers[router].table,
+            mark=router_numbers[router].mark,
+            preference=router_numbers[router].preference,
         )
 
 
@@ -269,10 +278,10 @@ def _find_router_rate(system: System, router: str, networks: Sequence[str]) -> f
     return min(known_rates) if known_rates else None
 
 
-def is_covered(ranges: Sequence[str], address: str) -> bool:
+def is_address_in_ranges(address_ranges: Sequence[str], address: str) -> bool:
     """Whether an address lies in one of the ranges; never in a range of the other IP version."""
     parsed_address = ipaddress.ip_address(address)
-    return any(parsed_address in parse_network(address_range) for address_range in ranges)
+    return any(parsed_address in parse_network(address_range) for address_range in address_ranges)
 
 
 def covers_range(destination: str, address_range: str) -> bool:
@@ -295,7 +304,7 @@ def overlaps_range(destination: str, address_range: str) -> bool:
     return route_network.version == network.version and route_network.overlaps(network)
 
 
-def index_gateways(fabric: Fabric, own_side: FabricSide) -> dict[str, int]:
+def map_gateways_to_router_index(fabric: Fabric, own_side: FabricSide) -> dict[str, int]:
     """Address of each router on this side -> index of the router."""
     near = own_side is fabric.near
     return {(router.near_address if near else router.far_address): index for index, router in enumerate(fabric.routers)}

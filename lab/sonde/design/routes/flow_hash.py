@@ -36,7 +36,7 @@ def compute_flow_hashes(
     source_ports: ArrayLike = 0,
     destination_ports: ArrayLike = 0,
     *,
-    layer: HashLayer = 4,
+    hash_layer: HashLayer = 4,
     seed: int,
     protocol: int = TCP,
     labels: ArrayLike = 0,
@@ -51,18 +51,18 @@ def compute_flow_hashes(
     size = first.shape[1]
     length = _ADDRESSES_OFFSET + 2 * size + _PADDING
     data = np.zeros((count, length), dtype=np.uint8)
-    low, high = _sort_addresses(first, second)
+    low, high = _sort_address_pairs(first, second)
     data[:, _ADDRESSES_OFFSET : _ADDRESSES_OFFSET + size] = low
     data[:, _ADDRESSES_OFFSET + size : _ADDRESSES_OFFSET + 2 * size] = high
-    if layer == 4 or size > _IPV4_SIZE:
+    if hash_layer == 4 or size > _IPV4_SIZE:
         data[:, 2] = protocol
-    if layer == 3 and size > _IPV4_SIZE:
+    if hash_layer == 3 and size > _IPV4_SIZE:
         label = np.broadcast_to(np.asarray(labels), count)
         for index in range(3):
             data[:, _LABEL_OFFSET + 3 - index] = label >> 8 * index & 0xFF
-    if layer == 4:
+    if hash_layer == 4:
         ports = [
-            _swap_bytes(np.broadcast_to(np.asarray(values), count)) for values in (source_ports, destination_ports)
+            _swap_port_bytes(np.broadcast_to(np.asarray(values), count)) for values in (source_ports, destination_ports)
         ]
         swap = ports[1] < ports[0]
         for index, port in enumerate((np.where(swap, ports[1], ports[0]), np.where(swap, ports[0], ports[1]))):
@@ -84,10 +84,10 @@ def compute_hash_bounds(weights: Sequence[int]) -> NDArray[np.int64]:
     return upper
 
 
-def choose_next_hops(hashes: ArrayLike, weights: Sequence[int]) -> NDArray[np.int64]:
+def choose_next_hops(flow_hashes: ArrayLike, weights: Sequence[int]) -> NDArray[np.int64]:
     """The index of the next hop that each hash selects."""
     positions: NDArray[np.int64] = np.searchsorted(
-        compute_hash_bounds(weights), np.asarray(hashes, dtype=np.int64), side="left"
+        compute_hash_bounds(weights), np.asarray(flow_hashes, dtype=np.int64), side="left"
     )
     return positions
 
@@ -103,33 +103,33 @@ def compute_siphash(data: NDArray[np.uint8], seed: int) -> Uint64Array:
     ]
     blocks = np.ascontiguousarray(data).view("<u8").astype(np.uint64)
     for index in range(length // 8):
-        _compress_block(state, blocks[:, index])
-    _compress_block(state, np.full(len(data), np.uint64((length & 0xFF) << 56), dtype=np.uint64))
+        _compress_siphash_block(state, blocks[:, index])
+    _compress_siphash_block(state, np.full(len(data), np.uint64((length & 0xFF) << 56), dtype=np.uint64))
     state[2] ^= np.uint64(0xFF)
     for _ in range(4):
-        _mix_state(state)
+        _mix_siphash_state(state)
     hashes: Uint64Array = state[0] ^ state[1] ^ state[2] ^ state[3]
     return hashes
 
 
-def _compress_block(state: list[Uint64Array], block: Uint64Array) -> None:
-    state[3] ^= block
-    _mix_state(state)
-    _mix_state(state)
-    state[0] ^= block
+def _compress_siphash_block(hash_state: list[Uint64Array], block: Uint64Array) -> None:
+    hash_state[3] ^= block
+    _mix_siphash_state(hash_state)
+    _mix_siphash_state(hash_state)
+    hash_state[0] ^= block
 
 
-def _mix_state(v: list[Uint64Array]) -> None:
-    v[0] = v[0] + v[1]
-    v[1] = _rotate_left(v[1], 13) ^ v[0]
-    v[0] = _rotate_left(v[0], 32)
-    v[2] = v[2] + v[3]
-    v[3] = _rotate_left(v[3], 16) ^ v[2]
-    v[0] = v[0] + v[3]
-    v[3] = _rotate_left(v[3], 21) ^ v[0]
-    v[2] = v[2] + v[1]
-    v[1] = _rotate_left(v[1], 17) ^ v[2]
-    v[2] = _rotate_left(v[2], 32)
+def _mix_siphash_state(state: list[Uint64Array]) -> None:
+    state[0] = state[0] + state[1]
+    state[1] = _rotate_left(state[1], 13) ^ state[0]
+    state[0] = _rotate_left(state[0], 32)
+    state[2] = state[2] + state[3]
+    state[3] = _rotate_left(state[3], 16) ^ state[2]
+    state[0] = state[0] + state[3]
+    state[3] = _rotate_left(state[3], 21) ^ state[0]
+    state[2] = state[2] + state[1]
+    state[1] = _rotate_left(state[1], 17) ^ state[2]
+    state[2] = _rotate_left(state[2], 32)
 
 
 def _rotate_left(values: Uint64Array, bits: int) -> Uint64Array:
@@ -146,22 +146,24 @@ def pack_addresses(addresses: Sequence[str]) -> NDArray[np.uint8]:
     return packed_rows
 
 
-def _sort_addresses(
-    source: NDArray[np.uint8], destination: NDArray[np.uint8]
+def _sort_address_pairs(
+    source_addresses: NDArray[np.uint8], destination_addresses: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """IPv4 addresses are compared as the little-endian numbers of their bytes in network order, IPv6 byte by byte."""
-    if source.shape[1] == 4:
-        swap = destination.copy().view("<u4")[:, 0] < source.copy().view("<u4")[:, 0]
+    if source_addresses.shape[1] == 4:
+        swap = destination_addresses.copy().view("<u4")[:, 0] < source_addresses.copy().view("<u4")[:, 0]
     else:
-        differ = source != destination
+        differ = source_addresses != destination_addresses
         first_difference = np.argmax(differ, axis=1)
-        rows = np.arange(len(source))
-        swap = destination[rows, first_difference] < source[rows, first_difference]
+        rows = np.arange(len(source_addresses))
+        swap = destination_addresses[rows, first_difference] < source_addresses[rows, first_difference]
     swap_column = swap[:, None]
-    return np.where(swap_column, destination, source), np.where(swap_column, source, destination)
+    return np.where(swap_column, destination_addresses, source_addresses), np.where(
+        swap_column, source_addresses, destination_addresses
+    )
 
 
-def _swap_bytes(ports: NDArray[np.int64]) -> NDArray[np.int64]:
+def _swap_port_bytes(ports: NDArray[np.int64]) -> NDArray[np.int64]:
     """Ports as a little-endian machine reads their bytes in network order."""
     values = ports.astype(np.int64)
     swapped_values: NDArray[np.int64] = ((values & 0xFF) << 8) | (values >> 8)

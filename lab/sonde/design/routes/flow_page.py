@@ -22,7 +22,7 @@ from sonde.design.routes.route_text import (
     describe_flow_result,
     describe_leading_mounts,
     describe_striping_effect,
-    describe_unknown,
+    describe_unknown_parameters,
 )
 from sonde.model.units import format_count_with_noun, format_rate
 
@@ -34,19 +34,21 @@ def write_flow_page(
 ) -> Path:
     """Writes the page. Raises ReportError when it cannot be written."""
     sections = [
-        section for fabric, traffic, compared in predictions for section in _make_sections(fabric, traffic, compared)
+        section
+        for fabric, traffic, compared in predictions
+        for section in _make_traffic_sections(fabric, traffic, compared)
     ]
-    alarms = [sentence for _, _, compared in predictions if (sentence := describe_unknown(compared))]
+    alarms = [sentence for _, _, compared in predictions if (sentence := describe_unknown_parameters(compared))]
     lead = "Predicted from the system file: nothing here was measured."
     return write_study_page(Study(f"Routes: {title}", lead, [], alarms, sections), page_file)
 
 
-def _make_sections(
-    fabric: Fabric, traffic: TrafficSimulation, compared: Sequence[OperationComparison]
+def _make_traffic_sections(
+    fabric: Fabric, traffic: TrafficSimulation, operation_comparisons: Sequence[OperationComparison]
 ) -> list[StudySection]:
     lost = [
         _make_result_row(f"without {router.name}", result)
-        for router, result in zip(fabric.active, traffic.one_lost, strict=False)
+        for router, result in zip(fabric.active_routers, traffic.one_lost, strict=False)
     ]
     rows = [_make_result_row("all routers", traffic.all_up), *lost]
     titles = ["", "total", "slowest client", "fastest client", "fewest flows", "most flows", "limited by"]
@@ -59,34 +61,42 @@ def _make_sections(
         StudySection(
             "Spread over the routers",
             [f"{describe_flow_result(traffic.all_up)}.", _describe_spread(traffic)],
-            [_draw_spread(traffic.all_up)],
+            [_draw_router_shares(traffic.all_up)],
         ),
         StudySection("A router lost", [], [render_html_table(titles, rows)]),
     ]
-    if compared:
+    if operation_comparisons:
         sentences = [
             sentence
-            for sentence in (*describe_leading_mounts(compared), describe_striping_effect(traffic.all_up))
+            for sentence in (*describe_leading_mounts(operation_comparisons), describe_striping_effect(traffic.all_up))
             if sentence
         ]
         sections.append(
             StudySection(
-                "Native against forwarded", sentences, [_draw_throughput(comparison) for comparison in compared]
+                "Native against forwarded",
+                sentences,
+                [_draw_throughput(comparison) for comparison in operation_comparisons],
             )
         )
     return sections
 
 
-def _make_result_row(name: str, result: FlowResult) -> list[str]:
+def _make_result_row(row_name: str, flow_result: FlowResult) -> list[str]:
     rates = [format_rate(rate) if rate is not None else "unknown" for rate in (
-        result.total, result.client and result.client[0], result.client and result.client[2])]  # fmt: skip
-    return [name, *rates, f"{100 * min(result.shares):.1f} %", f"{100 * max(result.shares):.1f} %", result.bottleneck]
+        flow_result.total, flow_result.client and flow_result.client[0], flow_result.client and flow_result.client[2])]  # fmt: skip
+    return [
+        row_name,
+        *rates,
+        f"{100 * min(flow_result.shares):.1f} %",
+        f"{100 * max(flow_result.shares):.1f} %",
+        flow_result.bottleneck,
+    ]
 
 
-def compute_chance_interval(share: float, flows: int) -> tuple[float, float]:
+def compute_chance_interval(router_share: float, flow_count: int) -> tuple[float, float]:
     """Bounds of the share of a router in 95 of 100 random spreads of so many flows."""
-    reach = _Z_95 * (share * (1 - share) / flows) ** 0.5
-    return max(0.0, share - reach), min(1.0, share + reach)
+    reach = _Z_95 * (router_share * (1 - router_share) / flow_count) ** 0.5
+    return max(0.0, router_share - reach), min(1.0, router_share + reach)
 
 
 def _describe_spread(traffic: TrafficSimulation) -> str:
@@ -100,10 +110,10 @@ def _describe_spread(traffic: TrafficSimulation) -> str:
     )
 
 
-def _draw_spread(result: FlowResult) -> Markup:
+def _draw_router_shares(flow_result: FlowResult) -> Markup:
     rows = [
         (name, [Amount(share, None, None, "after", f"{100 * share:.1f} %")])
-        for name, share in zip(result.routers, result.shares, strict=True)
+        for name, share in zip(flow_result.routers, flow_result.shares, strict=True)
     ]
     return render_amount_bars(rows, "Share of the flows on each router", [("after", "share of the flows")])
 

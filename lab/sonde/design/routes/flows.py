@@ -52,52 +52,61 @@ class TrafficSimulation:
 
 def simulate_flows(
     fabric: Fabric,
-    clients: Sequence[str],
-    servers: Sequence[str],
+    client_addresses: Sequence[str],
+    server_addresses: Sequence[str],
     *,
-    connections: int,
-    layer: HashLayer,
+    connections_per_pair: int,
+    hash_layer: HashLayer,
     seed: int,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> TrafficSimulation:
-    """Simulates the flows between addresses of clients and servers. `step` gets the number of cases done and of all
+    """Simulates the flows between addresses of clients and servers. `on_progress` gets the number of cases done and of all
     cases. Raises UserError when there are too many flows."""
-    count = len(clients) * len(servers) * connections
+    count = len(client_addresses) * len(server_addresses) * connections_per_pair
     if not count:
         raise UserError(f"{fabric.name}: flows need a client, a server and a connection at least.")
     if count > MAX_FLOWS:
         raise UserError(f"{count:,} flows are more than {MAX_FLOWS:,}; ask for fewer clients or connections.")
-    client_indexes = np.repeat(np.arange(len(clients)), len(servers) * connections)
-    server_indexes = np.tile(np.repeat(np.arange(len(servers)), connections), len(clients))
+    client_indexes = np.repeat(np.arange(len(client_addresses)), len(server_addresses) * connections_per_pair)
+    server_indexes = np.tile(np.repeat(np.arange(len(server_addresses)), connections_per_pair), len(client_addresses))
     # a client uses consecutive source ports from a random first one
     generator = np.random.default_rng(seed)
-    first_ports = generator.integers(0, _PORT_COUNT, len(clients))
+    first_ports = generator.integers(0, _PORT_COUNT, len(client_addresses))
     ports = (
         _FIRST_PORT
-        + (first_ports[client_indexes] + np.tile(np.arange(len(servers) * connections), len(clients))) % _PORT_COUNT
+        + (
+            first_ports[client_indexes]
+            + np.tile(np.arange(len(server_addresses) * connections_per_pair), len(client_addresses))
+        )
+        % _PORT_COUNT
     )
     labels = generator.integers(0, 1 << 20, count)  # IPv6 flow labels: a random one for each connection
     hashes = compute_flow_hashes(
-        pack_addresses(clients)[client_indexes],
-        pack_addresses(servers)[server_indexes],
+        pack_addresses(client_addresses)[client_indexes],
+        pack_addresses(server_addresses)[server_indexes],
         ports,
         _SERVICE_PORT,
-        layer=layer,
+        hash_layer=hash_layer,
         seed=seed,
         labels=labels,
     )
-    rates = (_list_interface_rates(fabric.near.classes, clients), _list_interface_rates(fabric.far.classes, servers))
+    rates = (
+        _list_interface_rates(fabric.near.classes, client_addresses),
+        _list_interface_rates(fabric.far.classes, server_addresses),
+    )
     router_sets = _list_router_sets(fabric)
     results = []
     for routers in router_sets:
         results.append(_make_flow_result(routers, hashes, client_indexes, server_indexes, rates))
-        step(len(results), len(router_sets))
-    return TrafficSimulation(len(clients), len(servers), connections, layer, results[0], tuple(results[1:]))
+        on_progress(len(results), len(router_sets))
+    return TrafficSimulation(
+        len(client_addresses), len(server_addresses), connections_per_pair, hash_layer, results[0], tuple(results[1:])
+    )
 
 
 def _list_router_sets(fabric: Fabric) -> list[tuple[FabricRouter, ...]]:
     """All active routers, then all but one; the standby routers where no active one remains."""
-    active_routers = fabric.active
+    active_routers = fabric.active_routers
     remaining_sets = [
         tuple(router for router in active_routers if router is not lost_router) for lost_router in active_routers
     ]
@@ -116,21 +125,27 @@ def _make_flow_result(
     hashes: NDArray[np.uint32],
     client_indexes: NDArray[np.int64],
     server_indexes: NDArray[np.int64],
-    rates: tuple[Floats, Floats],
+    flow_and_client_rates: tuple[Floats, Floats],
 ) -> FlowResult:
     router_indexes = choose_next_hops(hashes, [router.weight for router in routers])
     router_rates = np.array([router.rate or np.inf for router in routers], dtype=float)
-    capacities = np.concatenate([rates[0], router_rates, rates[1]])
-    links = np.stack([client_indexes, len(rates[0]) + router_indexes, len(rates[0]) + len(routers) + server_indexes])
+    capacities = np.concatenate([flow_and_client_rates[0], router_rates, flow_and_client_rates[1]])
+    links = np.stack(
+        [
+            client_indexes,
+            len(flow_and_client_rates[0]) + router_indexes,
+            len(flow_and_client_rates[0]) + len(routers) + server_indexes,
+        ]
+    )
     shares = np.bincount(router_indexes, minlength=len(routers)) / len(hashes)
     names = tuple(router.name for router in routers)
     flow_rates = compute_fair_rates(links, capacities)
     if not np.all(np.isfinite(flow_rates)):
         return FlowResult(names, len(hashes), tuple(map(float, shares)), None, None, "no rate is described")
-    rate_by_client = np.bincount(client_indexes, weights=flow_rates, minlength=len(rates[0]))
+    rate_by_client = np.bincount(client_indexes, weights=flow_rates, minlength=len(flow_and_client_rates[0]))
     rate_by_router = np.bincount(router_indexes, weights=flow_rates, minlength=len(routers))
     full = rate_by_router >= router_rates * (1 - 1e-6)
-    clients_full = bool(np.all(rate_by_client >= rates[0] * (1 - 1e-6)))
+    clients_full = bool(np.all(rate_by_client >= flow_and_client_rates[0] * (1 - 1e-6)))
     bottleneck = (
         "every router is full" if full.all() else "the clients' interfaces" if clients_full
         else f"{', '.join(names[index] for index in np.flatnonzero(full))} full, the others not" if full.any()

@@ -105,12 +105,12 @@ class Pinger:
         self._id = os.getpid() & 0xFFFF
         self._sequence = 0
 
-    def probe(self, targets: Sequence[tuple[str, int]], wait_s: float) -> list[bool]:
+    def ping_targets(self, addresses_and_marks: Sequence[tuple[str, int]], wait_s: float) -> list[bool]:
         """Which of the targets (address and mark) answered within `wait_s` seconds."""
         sockets: list[socket.socket] = []
         try:
             index_by_sequence: dict[int, int] = {}
-            for index, (address, mark) in enumerate(targets):
+            for index, (address, mark) in enumerate(addresses_and_marks):
                 probe_socket = self._open_socket(mark)
                 sockets.append(probe_socket)
                 self._sequence = (self._sequence + 1) & 0xFFFF
@@ -119,7 +119,9 @@ class Pinger:
                     probe_socket.sendto(self._make_packet(self._sequence), (address, 0))
                 except OSError:
                     continue  # no route to the target: no answer
-            arrivals = self._collect_replies(sockets, index_by_sequence, len(targets), time.monotonic() + wait_s)
+            arrivals = self._collect_replies(
+                sockets, index_by_sequence, len(addresses_and_marks), time.monotonic() + wait_s
+            )
             return [arrival is not None for arrival in arrivals]
         finally:
             for probe_socket in sockets:
@@ -164,10 +166,10 @@ class Pinger:
         return struct.pack("!BBHHH", self._request, 0, ~total & 0xFFFF, self._id, sequence)
 
     def _collect_replies(
-        self, sockets: Sequence[socket.socket], index_by_sequence: dict[int, int], count: int, deadline: float
+        self, sockets: Sequence[socket.socket], index_by_sequence: dict[int, int], target_count: int, deadline: float
     ) -> list[float | None]:
         """When each answer arrived, by the real-time clock of the kernel; None without an answer until the deadline."""
-        arrivals: list[float | None] = [None] * count
+        arrivals: list[float | None] = [None] * target_count
         while index_by_sequence and (remaining_s := deadline - time.monotonic()) > 0:
             for probe_socket in select.select(sockets, [], [], remaining_s)[0]:
                 try:
@@ -220,25 +222,25 @@ class WatchedRoutes:
 
 
 def watch_routers(
-    watched: WatchedRoutes,
+    watched_routes: WatchedRoutes,
     timing: HealthCheckTiming,
     replace_route: Callable[[PlannedIpRoute], None],
-    report: Callable[[str], None],
-    rounds: int | None = None,
+    report_change: Callable[[str], None],
+    most_rounds: int | None = None,
 ) -> None:
-    """Probes the routers in rounds, without end or `rounds` times, and calls `replace_route` with each route that has
-    changed, again in later rounds when it cannot be changed now. `report` gets a sentence for each router that leaves
+    """Probes the routers in rounds, without end or `most_rounds` times, and calls `replace_route` with each route that has
+    changed, again in later rounds when it cannot be changed now. `report_change` gets a sentence for each router that leaves
     the route or returns to it, and for each reason that a route cannot be changed."""
-    pinger = Pinger(watched.plan.version)
-    health = RouterHealth(len(watched.gateways), timing)
-    marks = watched.marks
-    targets = [*zip(watched.router_addresses, marks, strict=True)]
-    targets += [(host, mark) for host in watched.other_hosts for mark in marks]
+    pinger = Pinger(watched_routes.plan.version)
+    health = RouterHealth(len(watched_routes.gateways), timing)
+    marks = watched_routes.marks
+    targets = [*zip(watched_routes.router_addresses, marks, strict=True)]
+    targets += [(host, mark) for host in watched_routes.other_hosts for mark in marks]
     finished_rounds = 0
     is_pending, problem = False, ""
-    while rounds is None or finished_rounds < rounds:
+    while most_rounds is None or finished_rounds < most_rounds:
         start = time.monotonic()
-        answers = pinger.probe(targets, timing.interval_s * _WAIT_SHARE)
+        answers = pinger.ping_targets(targets, timing.interval_s * _WAIT_SHARE)
         router_count = len(marks)
         host_answers = [
             answers[index : index + router_count] for index in range(router_count, len(answers), router_count)
@@ -246,14 +248,14 @@ def watch_routers(
         alive_before = list(health.alive)
         if health.add_round(evaluate_answers(answers[:router_count], host_answers)):
             is_pending = True
-            for gateway, was_alive, is_alive in zip(watched.gateways, alive_before, health.alive, strict=True):
+            for gateway, was_alive, is_alive in zip(watched_routes.gateways, alive_before, health.alive, strict=True):
                 if was_alive != is_alive:
-                    report(f"{gateway} {'is back' if is_alive else 'does not answer: it gets no traffic'}")
+                    report_change(f"{gateway} {'is back' if is_alive else 'does not answer: it gets no traffic'}")
         if is_pending:
-            new_problem = _replace_routes(watched, health.alive, replace_route)
+            new_problem = _replace_routes(watched_routes, health.alive, replace_route)
             is_pending = bool(new_problem)
             if new_problem and new_problem != problem:
-                report(new_problem)
+                report_change(new_problem)
             problem = new_problem
         finished_rounds += 1
         time.sleep(max(0.0, start + timing.interval_s - time.monotonic()))

@@ -122,7 +122,7 @@ class HostTables:
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
 
-    def merge(self, other: HostTables) -> HostTables:
+    def merge_tables(self, other: HostTables) -> HostTables:
         """Both together; sequences are concatenated, and the other value wins in mappings."""
         return HostTables(
             rules=_concatenate_known(self.rules, other.rules),
@@ -141,27 +141,35 @@ class HostTables:
         )
 
 
-def _concatenate_known(first: tuple[Item, ...] | None, second: tuple[Item, ...] | None) -> tuple[Item, ...] | None:
-    return None if first is None and second is None else (first or ()) + (second or ())
+def _concatenate_known(
+    first_items: tuple[Item, ...] | None, second_items: tuple[Item, ...] | None
+) -> tuple[Item, ...] | None:
+    return None if first_items is None and second_items is None else (first_items or ()) + (second_items or ())
 
 
-def _merge_mappings(first: Mapping[str, str] | None, second: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    return None if first is None and second is None else {**(first or {}), **(second or {})}
+def _merge_mappings(
+    first_mapping: Mapping[str, str] | None, second_mapping: Mapping[str, str] | None
+) -> Mapping[str, str] | None:
+    return (
+        None
+        if first_mapping is None and second_mapping is None
+        else {**(first_mapping or {}), **(second_mapping or {})}
+    )
 
 
-def name_table(text: str) -> str:
+def get_routing_table_name(table_text: str) -> str:
     """The name of a table of the kernel, or the text itself."""
-    return _TABLE_NAMES.get(text, text)
+    return _TABLE_NAMES.get(table_text, table_text)
 
 
-def describe_link_state(flags: Collection[str], state: str) -> str:
-    """ "up" for a link with a carrier that may carry packets, else "down". `state` is its operational state."""
-    return "up" if "LOWER_UP" in flags and state.upper() not in _IDLE_STATES else "down"
+def describe_link_state(link_flags: Collection[str], operational_state: str) -> str:
+    """ "up" for a link with a carrier that may carry packets, else "down". `operational_state` is its operational state."""
+    return "up" if "LOWER_UP" in link_flags and operational_state.upper() not in _IDLE_STATES else "down"
 
 
-def find_version(text: str) -> int | None:
+def find_ip_version(address_or_range: str) -> int | None:
     """The IP version of an address or range; None for other texts."""
     try:
-        return ipaddress.ip_network(text, strict=False).version
+        return ipaddress.ip_network(address_or_range, strict=False).version
     except ValueError:
         return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass, index_gateways
+from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass, map_gateways_to_router_index
 from sonde.model.errors import UserError, suggest_close_name
 
 ROUTERS = "routers"
@@ -23,28 +23,29 @@ class HostView:
     addresses: tuple[str, ...]
 
     @property
-    def gateways(self) -> Mapping[str, FabricRouter]:
+    def routers_by_gateway(self) -> Mapping[str, FabricRouter]:
         """The routers by their address on this side."""
         return {
-            address: self.fabric.routers[index] for address, index in index_gateways(self.fabric, self.own_side).items()
+            address: self.fabric.routers[index]
+            for address, index in map_gateways_to_router_index(self.fabric, self.own_side).items()
         }
 
 
-def find_host_views(fabrics: Sequence[Fabric], name: str) -> list[HostView]:
+def find_host_views(fabrics: Sequence[Fabric], host_or_class: str) -> list[HostView]:
     """Every fabric that a class of hosts or a host is part of. Raises UserError when there is none."""
     views = []
     for fabric in fabrics:
         for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
             for host_class in own_side.classes:
-                if name == host_class.name:
+                if host_or_class == host_class.name:
                     views.append(HostView(fabric, host_class, own_side, other_side, host_class.addresses))
-                elif name in host_class.hosts:
-                    address = host_class.addresses[host_class.hosts.index(name)]
+                elif host_or_class in host_class.hosts:
+                    address = host_class.addresses[host_class.hosts.index(host_or_class)]
                     views.append(HostView(fabric, host_class, own_side, other_side, (address,)))
-    if not views and name != ROUTERS:
+    if not views and host_or_class != ROUTERS:
         sides = [side for fabric in fabrics for side in (fabric.near, fabric.far)]
         names = list(dict.fromkeys([*(host_class.name for side in sides for host_class in side.classes), ROUTERS]))
         raise UserError(
-            f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggest_close_name(name, names)}'
+            f'There is no class of hosts "{host_or_class}"; there are {", ".join(names)}.{suggest_close_name(host_or_class, names)}'
         )
     return views

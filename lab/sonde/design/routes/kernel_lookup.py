@@ -39,9 +39,9 @@ class RouteLookup:
 
 
 @cache
-def _parse_range(text: str) -> IpNetwork | None:
+def _parse_address_range(range_text: str) -> IpNetwork | None:
     try:
-        return ipaddress.ip_network(text, strict=False)
+        return ipaddress.ip_network(range_text, strict=False)
     except ValueError:
         return None
 
@@ -54,25 +54,31 @@ def get_metric(route: ObservedRoute, version: int) -> int:
 
 
 def find_kernel_route(
-    tables: HostTables, address: IpAddress, *, mark: int = 0, source: IpAddress | None = None
+    host_tables: HostTables,
+    destination_address: IpAddress,
+    *,
+    packet_mark: int = 0,
+    source_address: IpAddress | None = None,
 ) -> RouteLookup | None:
-    """The route of a packet that this host sends; None when no table has one. The routes of `tables` must be known."""
+    """The route of a packet that this host sends; None when no table has one. The routes of `host_tables` must be known."""
     jump = 0
-    for rule in order_rules(tables.rules):
-        if (rule.preference or 0) < jump or not _rule_matches(rule, address, mark, source):
+    for rule in sort_rules_by_preference(host_tables.rules):
+        if (rule.preference or 0) < jump or not _does_rule_match(
+            rule, destination_address, packet_mark, source_address
+        ):
             continue
         if rule.jump is not None:
             jump = rule.jump
             continue
         if rule.action in DISCARDING_KINDS:
             return RouteLookup(None, rule)
-        route = find_table_route(tables.routes or (), rule.table, address, rule.suppressed_prefix)
+        route = find_table_route(host_tables.routes or (), rule.table, destination_address, rule.suppressed_prefix)
         if route is not None and route.kind != "throw":
             return RouteLookup(route, rule)
     return None
 
 
-def order_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
+def sort_rules_by_preference(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
     """Rules by preference. A list that lacks the kernel's own rules, as scripts do, gets that of the main table; one
     with the local rule is complete. A rule without a preference gets one below the lowest of the site, as `ip rule add`
     chooses it."""
@@ -88,56 +94,64 @@ def order_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
     return sorted(ordered, key=lambda rule: rule.preference or 0)
 
 
-def _rule_matches(rule: ObservedRule, address: IpAddress, mark: int, source: IpAddress | None) -> bool:
+def _does_rule_match(
+    rule: ObservedRule, destination_address: IpAddress, packet_mark: int, source_address: IpAddress | None
+) -> bool:
     matched = (
-        _range_covers(rule.destination, address)
-        and (rule.source in ("all", "0.0.0.0/0", "::/0") or (source is not None and _range_covers(rule.source, source)))
-        and (rule.mark is None or mark & rule.mask == rule.mark)
+        _does_range_cover(rule.destination, destination_address)
+        and (
+            rule.source in ("all", "0.0.0.0/0", "::/0")
+            or (source_address is not None and _does_range_cover(rule.source, source_address))
+        )
+        and (rule.mark is None or packet_mark & rule.mask == rule.mark)
         and rule.interface in ("", _OUTGOING)
     )
     return matched != rule.inverted
 
 
-def _range_covers(selector: str, address: IpAddress) -> bool:
-    if selector == "all":
+def _does_range_cover(address_range: str, address: IpAddress) -> bool:
+    if address_range == "all":
         return True
-    network = _parse_range(selector)
+    network = _parse_address_range(address_range)
     return network is not None and network.version == address.version and address in network
 
 
 def find_table_route(
-    routes: Sequence[ObservedRoute], table: str, address: IpAddress, suppressed_prefix: int | None = None
+    routes: Sequence[ObservedRoute],
+    table_name: str,
+    destination_address: IpAddress,
+    suppressed_prefix: int | None = None,
 ) -> ObservedRoute | None:
     """The route of one table: the longest prefix, then the lowest metric, then the first."""
     best: tuple[int, int] | None = None
     chosen: ObservedRoute | None = None
     for route in routes:
-        if route.table != table or route.service:  # packets of storage have no type of service
+        if route.table != table_name or route.service:  # packets of storage have no type of service
             continue
         if route.destination == "default":
-            if route.version not in (None, address.version):
+            if route.version not in (None, destination_address.version):
                 continue
             length = 0
         else:
-            network = _parse_range(route.destination)
-            if network is None or network.version != address.version or address not in network:
+            network = _parse_address_range(route.destination)
+            if network is None or network.version != destination_address.version or destination_address not in network:
                 continue
             length = network.prefixlen
         if suppressed_prefix is not None and length <= suppressed_prefix:
             continue
-        rank = (-length, get_metric(route, address.version))
+        rank = (-length, get_metric(route, destination_address.version))
         if best is None or rank < best:
             best, chosen = rank, route
     return chosen
 
 
-def list_probe_addresses(tables: HostTables, address_range: str) -> list[IpAddress]:
+def list_probe_addresses(host_tables: HostTables, address_range: str) -> list[IpAddress]:
     """Addresses of a range that together meet every route and rule: its ends, and both sides of the ends of every
     smaller range that a route or rule names. All addresses between two of these get the same route."""
     network = ipaddress.ip_network(address_range, strict=False)
     points = {int(network[0]), int(network[-1])}
-    for text in _list_selectors(tables):
-        smaller = _parse_range(text)
+    for text in _iterate_address_selectors(host_tables):
+        smaller = _parse_address_range(text)
         if smaller is not None and smaller.version == network.version and smaller.overlaps(network):
             first, last = int(smaller[0]), int(smaller[-1])
             points |= {first - 1, first, last, last + 1}
@@ -146,6 +160,6 @@ def list_probe_addresses(tables: HostTables, address_range: str) -> list[IpAddre
     return [make(point) for point in inside]
 
 
-def _list_selectors(tables: HostTables) -> Iterator[str]:
-    yield from dict.fromkeys(route.destination for route in tables.routes or ())
-    yield from dict.fromkeys(rule.destination for rule in tables.rules or ())
+def _iterate_address_selectors(host_tables: HostTables) -> Iterator[str]:
+    yield from dict.fromkeys(route.destination for route in host_tables.routes or ())
+    yield from dict.fromkeys(rule.destination for rule in host_tables.rules or ())

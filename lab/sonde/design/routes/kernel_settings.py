@@ -40,8 +40,8 @@ class SettingFinding:
     remedy: str
 
 
-def _parse_integers(value: str) -> list[int]:
-    return [int(digits) for digits in re.findall(r"-?\d+", value)]
+def _parse_integers(setting_value: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"-?\d+", setting_value)]
 
 
 _SettingCheck = Callable[[str, Mapping[str, str]], tuple[SettingState, str, str] | None]
@@ -54,11 +54,11 @@ _RELEASES = (("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Scientific Linux[^0-9]*) ?7"
 RELEASE_SETTING = "kernel.osrelease"
 
 
-def find_kernel_version(text: str) -> tuple[int, int] | None:
+def find_kernel_version(system_name: str) -> tuple[int, int] | None:
     """The kernel version in the name of an operating system: "RHEL 7" is (3, 10), "Linux 6.8" is (6, 8)."""
-    if match := re.search(r"\b(?:[Ll]inux|[Kk]ernel) ?(\d+)\.(\d+)", text):
+    if match := re.search(r"\b(?:[Ll]inux|[Kk]ernel) ?(\d+)\.(\d+)", system_name):
         return int(match[1]), int(match[2])
-    return next((version for pattern, version in _RELEASES if re.search(pattern, text)), None)
+    return next((version for pattern, version in _RELEASES if re.search(pattern, system_name)), None)
 
 
 def add_kernel_release(settings: Mapping[str, str], operating_system: str) -> dict[str, str]:
@@ -73,27 +73,27 @@ def _is_older(settings: Mapping[str, str], version: tuple[int, int]) -> bool:
     return match is not None and (int(match[1]), int(match[2])) < version
 
 
-def _check_tw_recycle(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+def _check_tw_recycle(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
     if _is_older(settings, (4, 12)):
         reason = "it drops connections behind address translation, and Linux 4.12 removed it for that"
-        return ("risky", reason, "leave it at 0") if value != "0" else None
+        return ("risky", reason, "leave it at 0") if setting_value != "0" else None
     return ("gone", "removed in Linux 4.12, because it dropped connections behind address translation", "leave it out")
 
 
-def _check_tw_reuse(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if value != "0" and settings.get("net.ipv4.tcp_timestamps") == "0":
+def _check_tw_reuse(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if setting_value != "0" and settings.get("net.ipv4.tcp_timestamps") == "0":
         return ("without effect", "it needs tcp_timestamps, which is 0 here", "leave tcp_timestamps at 1")
     return None
 
 
-def _check_low_latency(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if value == "0" or _is_older(settings, (4, 14)):
+def _check_low_latency(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if setting_value == "0" or _is_older(settings, (4, 14)):
         return None  # the default, which every kernel lists
     return ("without effect", "ignored since Linux 4.14, which has no prequeue", "leave it out")
 
 
-def _check_timestamps(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if value != "0":
+def _check_timestamps(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if setting_value != "0":
         return None
     reason = (
         "without time stamps sequence numbers are not protected against wrapping (PAWS), which takes"
@@ -102,8 +102,8 @@ def _check_timestamps(value: str, settings: Mapping[str, str]) -> tuple[SettingS
     return ("risky", reason, "leave it at 1")
 
 
-def _check_pages(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    numbers = _parse_integers(value)
+def _check_tcp_memory_pages(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    numbers = _parse_integers(setting_value)
     if not numbers:
         return None
     if max(numbers) > _MAX_PAGES:
@@ -124,24 +124,24 @@ def _check_pages(value: str, settings: Mapping[str, str]) -> tuple[SettingState,
     return None
 
 
-def _check_window_scale(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if value == _DEFAULT_WINDOW_SCALE or _is_older(settings, (6, 6)):
+def _check_window_scale(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if setting_value == _DEFAULT_WINDOW_SCALE or _is_older(settings, (6, 6)):
         return None  # the default, which every kernel lists
     return ("without effect", "obsolete since Linux 6.6, which measures it for each connection", "leave it out")
 
 
-def _check_congestion_control(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if value in ("cubic", "reno", "bbr", "dctcp"):
+def _check_congestion_control(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if setting_value in ("cubic", "reno", "bbr", "dctcp"):
         return None
     return (
         "risky",
-        f'"{value}" is a module (tcp_{value}): where it is not loaded the setting is refused and the old one stays',
+        f'"{setting_value}" is a module (tcp_{setting_value}): where it is not loaded the setting is refused and the old one stays',
         "load the module at boot, or stay with cubic",
     )
 
 
-def _check_option_memory(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    numbers = _parse_integers(value)
+def _check_option_memory(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    numbers = _parse_integers(setting_value)
     if numbers and numbers[0] > 2**20:
         return (
             "risky",
@@ -159,7 +159,7 @@ _CHECKS: dict[str, _SettingCheck] = {
     "net.ipv4.tcp_adv_win_scale": _check_window_scale,
     "net.ipv4.tcp_congestion_control": _check_congestion_control,
     "net.core.optmem_max": _check_option_memory,
-    **dict.fromkeys(_PAGE_COUNTS, _check_pages),
+    **dict.fromkeys(_PAGE_COUNTS, _check_tcp_memory_pages),
 }
 
 
@@ -185,13 +185,13 @@ def select_valid_settings(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in refused}
 
 
-def list_missing_options(
-    options: Mapping[str, str], version: int = 4, needs_connected_mode: bool = False
+def list_missing_kernel_options(
+    kernel_options: Mapping[str, str], version: int = 4, needs_connected_mode: bool = False
 ) -> list[tuple[str, str]]:
     """Kernel options that a plan for this IP version needs and this kernel lacks: the name, and the feature that will
     not work."""
     required = [*REQUIRED_OPTIONS.items(), *([_IPV6_OPTION] if version == 6 else [])]
-    missing = [(name, feature) for name, feature in required if options.get(name, "n") not in ("y", "m")]
+    missing = [(name, feature) for name, feature in required if kernel_options.get(name, "n") not in ("y", "m")]
     name, feature = _CONNECTED_OPTION
     # a kernel without InfiniBand does not name it
-    return [*missing, (name, feature)] if needs_connected_mode and options.get(name) == "n" else missing
+    return [*missing, (name, feature)] if needs_connected_mode and kernel_options.get(name) == "n" else missing

@@ -72,7 +72,7 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         rules=tuple(rules),
         routes=tuple(message for message in routes if message is not None and message.table != "default"),
         addresses=tuple(addresses),
-        settings=_read_settings([*_SETTINGS, *list_setting_names(tuple(names.values())), *settings])
+        settings=_read_sysctl_settings([*_SETTINGS, *list_setting_names(tuple(names.values())), *settings])
         | _read_device_settings(("all", *names.values())),
         options=_read_kernel_options(),
         mtus=mtus,
@@ -86,17 +86,17 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         address_devices={
             str(message.get_attr("IFA_ADDRESS")): names.get(message["index"], "") for message in address_messages
         },
-        link_details={names[index]: _describe_link(message, names) for index, message in links.items()},
+        link_details={names[index]: _make_link_details(message, names) for index, message in links.items()},
         address_flags={str(message.get_attr("IFA_ADDRESS")): _list_flags(message) for message in address_messages},
         neighbors=tuple(neighbors),
     )
 
 
-def _describe_link(message: Any, names: dict[int, str]) -> LinkDetails:
+def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> LinkDetails:
     return LinkDetails(
-        names.get(message.get_attr("IFLA_MASTER") or 0, ""), str(message.get_attr("IFLA_QDISC") or ""),
-        str(message.get_attr("IFLA_ADDRESS") or ""), not message["flags"] & _NO_ARP,
-        message.get_attr("IFLA_TXQLEN"), bool(message.get_attr("IFLA_PROTO_DOWN")),
+        device_names.get(netlink_message.get_attr("IFLA_MASTER") or 0, ""), str(netlink_message.get_attr("IFLA_QDISC") or ""),
+        str(netlink_message.get_attr("IFLA_ADDRESS") or ""), not netlink_message["flags"] & _NO_ARP,
+        netlink_message.get_attr("IFLA_TXQLEN"), bool(netlink_message.get_attr("IFLA_PROTO_DOWN")),
     )  # fmt: skip
 
 
@@ -127,41 +127,41 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-def _make_observed_route(message: Any, names: dict[int, str], version: int) -> ObservedRoute | None:
+def _make_observed_route(netlink_message: Any, device_names: dict[int, str], ip_version: int) -> ObservedRoute | None:
     """A route from its netlink message; None for the kernel's own types."""
-    if message["type"] not in _ROUTE_KINDS:
+    if netlink_message["type"] not in _ROUTE_KINDS:
         return None
-    any_to = "0.0.0.0" if version == 4 else "::"  # nosec B104 # an address range, no socket is bound to it
-    table = int(message.get_attr("RTA_TABLE") or message["table"])
-    length = int(message["dst_len"])
-    destination = message.get_attr("RTA_DST") or any_to
-    device = names.get(message.get_attr("RTA_OIF") or 0, "")
+    any_to = "0.0.0.0" if ip_version == 4 else "::"  # nosec B104 # an address range, no socket is bound to it
+    table = int(netlink_message.get_attr("RTA_TABLE") or netlink_message["table"])
+    length = int(netlink_message["dst_len"])
+    destination = netlink_message.get_attr("RTA_DST") or any_to
+    device = device_names.get(netlink_message.get_attr("RTA_OIF") or 0, "")
     hops = [
         ObservedHop(
             str(hop.get_attr("RTA_GATEWAY") or ""),
-            names.get(hop["oif"], ""),
+            device_names.get(hop["oif"], ""),
             int(hop["hops"]) + 1,
             bool(hop["flags"] & _DEAD),
         )
-        for hop in message.get_attr("RTA_MULTIPATH") or ()
+        for hop in netlink_message.get_attr("RTA_MULTIPATH") or ()
     ]
-    if gateway := message.get_attr("RTA_GATEWAY"):
-        hops = [ObservedHop(str(gateway), device, 1, bool(message["flags"] & _DEAD))]
-    metrics = message.get_attr("RTA_METRICS")
+    if gateway := netlink_message.get_attr("RTA_GATEWAY"):
+        hops = [ObservedHop(str(gateway), device, 1, bool(netlink_message["flags"] & _DEAD))]
+    metrics = netlink_message.get_attr("RTA_METRICS")
     mtu = metrics.get_attr("RTAX_MTU") if metrics is not None else None
     return ObservedRoute(
         destination="default" if length == 0 else f"{destination}/{length}",
         table=_TABLE_NAMES.get(table, str(table)),
         device=device,
         hops=tuple(hops),
-        on_link=not hops and message["type"] == 1,
+        on_link=not hops and netlink_message["type"] == 1,
         mtu=int(mtu) if mtu else None,
         origin=f"kernel, table {_TABLE_NAMES.get(table, table)}",
-        kind=_ROUTE_KINDS[message["type"]],
-        metric=int(message.get_attr("RTA_PRIORITY") or 0),
-        version=version,
-        source=str(message.get_attr("RTA_PREFSRC") or ""),
-        service=str(message["tos"] or ""),
+        kind=_ROUTE_KINDS[netlink_message["type"]],
+        metric=int(netlink_message.get_attr("RTA_PRIORITY") or 0),
+        version=ip_version,
+        source=str(netlink_message.get_attr("RTA_PREFSRC") or ""),
+        service=str(netlink_message["tos"] or ""),
         limits=()
         if metrics is None
         else tuple((name, str(value)) for name, attribute in _LIMITS.items() if (value := metrics.get_attr(attribute))),
@@ -208,9 +208,9 @@ def _read_device_settings(devices: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-def _read_settings(names: Sequence[str]) -> dict[str, str]:
+def _read_sysctl_settings(setting_names: Sequence[str]) -> dict[str, str]:
     settings = {}
-    for name in names:
+    for name in setting_names:
         path = Path("/proc/sys") / name.replace(".", "/")
         try:
             settings[name] = " ".join(path.read_text(encoding="ascii").split())

@@ -101,7 +101,7 @@ def build_mount_path(
     system: System, fabric: Fabric, mount: str, operation: SizedOperation, shares: Sequence[float]
 ) -> MountPath:
     """The stages of one operation. `shares` is the part of the flows that each active router of the fabric gets."""
-    return _MountPathBuilder(system, fabric, mount, operation).build(tuple(shares))
+    return _MountPathBuilder(system, fabric, mount, operation).build_mount_path(tuple(shares))
 
 
 class _MountPathBuilder:
@@ -116,10 +116,10 @@ class _MountPathBuilder:
         self.stages: list[StationGroup] = []
         self.task_s = self.delay_s = 0.0
 
-    def build(self, shares: tuple[float, ...]) -> MountPath:
+    def build_mount_path(self, router_shares: tuple[float, ...]) -> MountPath:
         self._add_client_stages()
         if self.table.through == "native":
-            self._add_router_stages(shares)
+            self._add_router_stages(router_shares)
         else:
             self._add_forwarder_stages()
         self._add_server_stages()
@@ -155,7 +155,7 @@ class _MountPathBuilder:
 
     def _add_router_stages(self, shares: tuple[float, ...]) -> None:
         """IP routers take time for bytes only, each at its own rate."""
-        for router, share in zip(self.fabric.active, shares, strict=True):
+        for router, share in zip(self.fabric.active_routers, shares, strict=True):
             seconds = self._compute_transfer_time(self._note_missing_rate(router.rate, router.name))
             self.stages.append(StationGroup(f"router {router.name}", seconds, shares=(share,)))
 
@@ -204,16 +204,16 @@ class _MountPathBuilder:
 
     def _compute_transfer_time(self, rate: float | None) -> float:
         """Seconds that the bytes of one operation take; metadata operations transfer none that count."""
-        return self.operation.size / rate if rate and self._moves_data else 0.0
+        return self.operation.size / rate if rate and self._transfers_data else 0.0
 
     @property
-    def _moves_data(self) -> bool:
+    def _transfers_data(self) -> bool:
         return self.operation.is_stream or self.operation.kind == "create"
 
-    def _note_missing_rate(self, rate: float | None, name: str) -> float | None:
+    def _note_missing_rate(self, rate: float | None, rate_name: str) -> float | None:
         """Returns `rate`, and notes it as unknown when it is None and bytes count."""
         if rate is None and self.operation.is_stream:
-            self.unknown.append(f"rate of {name}")
+            self.unknown.append(f"rate of {rate_name}")
         return rate
 
     def _find_latency(self, network: str) -> float:
@@ -240,15 +240,17 @@ class _MountPathBuilder:
     def _find_model(self, host: str) -> Mapping[str, Quantity]:
         return getattr(self.system.get_part(host).table, "model", None) or {}
 
-    def _find_parameter(self, model: Mapping[str, Quantity], name: str, owner: str) -> float | None:
-        value = model.get(name)
+    def _find_parameter(
+        self, model_parameters: Mapping[str, Quantity], parameter_name: str, owner_id: str
+    ) -> float | None:
+        value = model_parameters.get(parameter_name)
         if value is None:
-            self.unknown.append(f"{name} of {owner}")
+            self.unknown.append(f"{parameter_name} of {owner_id}")
             return None
         return float(value)
 
-    def _find_mount_parameter(self, name: str) -> float | None:
-        return self._find_parameter(self.table.model or {}, name, self.mount)
+    def _find_mount_parameter(self, parameter_name: str) -> float | None:
+        return self._find_parameter(self.table.model or {}, parameter_name, self.mount)
 
 
 def _list_rates(rates: Rates | None) -> Iterator[Quantity]:
@@ -256,23 +258,27 @@ def _list_rates(rates: Rates | None) -> Iterator[Quantity]:
         yield from (rate for rate in (rates.read, rates.write) if rate is not None)
 
 
-def compute_throughput(path: MountPath, clients: int, tasks: int) -> Throughput | None:
+def compute_throughput(mount_path: MountPath, client_count: int, tasks_per_client: int) -> Throughput | None:
     """The rate of so many clients; None when no stage has a described time."""
-    stages = [StationGroup("the tasks", path.task_s, tasks), *path.stages]
-    if path.task_s + path.delay_s + sum(stage.seconds for stage in path.stages) <= 0:
+    stages = [StationGroup("the tasks", mount_path.task_s, tasks_per_client), *mount_path.stages]
+    if mount_path.task_s + mount_path.delay_s + sum(stage.seconds for stage in mount_path.stages) <= 0:
         return None
-    solution = solve_queueing_network(stages, clients, tasks * path.in_flight, path.delay_s)
+    solution = solve_queueing_network(stages, client_count, tasks_per_client * mount_path.in_flight, mount_path.delay_s)
     bottleneck = solution.bottleneck if solution.utilization >= _BUSY_THRESHOLD else "the time of one operation"
-    factor = path.operation.size if path.operation.is_stream else 1
-    return Throughput(clients, tasks, solution.rate * factor, bottleneck)
+    factor = mount_path.operation.size if mount_path.operation.is_stream else 1
+    return Throughput(client_count, tasks_per_client, solution.rate * factor, bottleneck)
 
 
-def compute_throughput_by_clients(path: MountPath, max_clients: int, tasks: int) -> list[Throughput]:
+def compute_throughput_by_clients(mount_path: MountPath, max_clients: int, tasks_per_client: int) -> list[Throughput]:
     """The throughput of 1, 2, 4 … clients up to `max_clients`."""
     counts = [1 << exponent for exponent in range(max_clients.bit_length()) if 1 << exponent < max_clients] + [
         max_clients
     ]
-    return [throughput for count in counts if (throughput := compute_throughput(path, count, tasks)) is not None]
+    return [
+        throughput
+        for count in counts
+        if (throughput := compute_throughput(mount_path, count, tasks_per_client)) is not None
+    ]
 
 
 @dataclass(frozen=True)

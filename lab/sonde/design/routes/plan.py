@@ -26,7 +26,7 @@ from sonde.design.routes.kernel_settings import (
     REQUIRED_OPTIONS,
     add_kernel_release,
     audit_settings,
-    list_missing_options,
+    list_missing_kernel_options,
     select_valid_settings,
 )
 from sonde.model.errors import UserError
@@ -108,13 +108,13 @@ class RoutePlan:
     router_plan: RouterPlan
     notes: tuple[str, ...] = field(default=())
 
-    def find_host_plan(self, name: str) -> HostPlan:
+    def find_host_plan(self, class_name: str) -> HostPlan:
         """The plan of a class of hosts. Raises UserError when there is no class of that name."""
         for host_plan in self.host_plans:
-            if host_plan.name == name:
+            if host_plan.name == class_name:
                 return host_plan
         names = ", ".join(host_plan.name for host_plan in self.host_plans)
-        raise UserError(f'There is no class of hosts "{name}"; there are {names}.')
+        raise UserError(f'There is no class of hosts "{class_name}"; there are {names}.')
 
 
 def plan_all_routes(fabrics: Sequence[Fabric], seed: int = HASH_SEED) -> list[RoutePlan]:
@@ -144,7 +144,7 @@ def _make_qualifier(fabric: Fabric, host: HostPlan) -> str:
 def plan_routes(fabric: Fabric, seed: int = HASH_SEED) -> RoutePlan:
     """The plan of one fabric."""
     host_plans = [
-        _plan_hosts(fabric, host_class, own_side, other_side, seed)
+        _plan_host_class(fabric, host_class, own_side, other_side, seed)
         for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near))
         for host_class in own_side.classes
     ]
@@ -152,12 +152,12 @@ def plan_routes(fabric: Fabric, seed: int = HASH_SEED) -> RoutePlan:
     return RoutePlan(fabric, tuple(host_plans), router_plan, (*_make_notes(fabric), *_make_setting_notes(fabric)))
 
 
-def _plan_hosts(
+def _plan_host_class(
     fabric: Fabric, host_class: HostClass, own_side: FabricSide, other_side: FabricSide, seed: int
 ) -> HostPlan:
     is_near = own_side is fabric.near
 
-    def gateway(router: FabricRouter) -> str:
+    def get_gateway_address(router: FabricRouter) -> str:
         return router.near_address if is_near else router.far_address
 
     rules, routes = [], []
@@ -166,7 +166,7 @@ def _plan_hosts(
         rules.append(Rule(router.preference, router.mark, table))
         routes += [PlannedIpRoute(address_range, table, host_class.device) for address_range in own_side.ranges]
         routes += [
-            PlannedIpRoute(address_range, table, hops=(Hop(gateway(router), host_class.device),))
+            PlannedIpRoute(address_range, table, hops=(Hop(get_gateway_address(router), host_class.device),))
             for address_range in other_side.ranges
         ]
     lowest_priority = min(router.priority for router in fabric.routers)
@@ -175,7 +175,7 @@ def _plan_hosts(
         # The kernel uses the standby routers when no next hop of the route with the lower metric works. An IPv6 route
         # without a metric gets 1024: both are stated there.
         hops = tuple(
-            Hop(gateway(router), host_class.device, router.weight)
+            Hop(get_gateway_address(router), host_class.device, router.weight)
             for router in fabric.routers
             if router.priority == priority
         )
@@ -209,7 +209,7 @@ def _make_host_settings(fabric: Fabric, host_class: HostClass, seed: int) -> dic
         f"net.{family}.fib_multipath_hash_policy": "1",
         "net.ipv4.fib_multipath_hash_seed": str(seed),  # IPv6 uses this seed too
     }
-    device = name_device_in_setting(host_class.device)
+    device = format_device_for_sysctl(host_class.device)
     # a redirect would replace the multipath route to a host by one router
     redirects = (device,) if fabric.version == 6 else ("all", device)
     settings |= {f"net.{family}.conf.{name}.accept_redirects": "0" for name in redirects}
@@ -223,7 +223,7 @@ def _make_host_settings(fabric: Fabric, host_class: HostClass, seed: int) -> dic
     return {name: value for name, value in settings.items() if name != RELEASE_SETTING}
 
 
-def name_device_in_setting(device: str) -> str:
+def format_device_for_sysctl(device: str) -> str:
     """A device in the name of a sysctl, where a dot separates parts: eth0.7 is eth0/7 (sysctl(8))."""
     return device.replace(".", "/")
 
@@ -231,7 +231,7 @@ def name_device_in_setting(device: str) -> str:
 def _make_router_settings(fabric: Fabric) -> dict[str, str]:
     devices = sorted(
         {
-            name_device_in_setting(device)
+            format_device_for_sysctl(device)
             for router in fabric.routers
             for device in (router.near_device, router.far_device)
             if device
@@ -255,7 +255,7 @@ def _make_setting_notes(fabric: Fabric) -> Iterator[str]:
                     f"{host_class.name}: {finding.name} = {finding.value} is {outcome}"
                     f" {finding.reason}; {finding.remedy}."
                 )
-            for name, feature in list_missing_options(host_class.options) if host_class.options else ():
+            for name, feature in list_missing_kernel_options(host_class.options) if host_class.options else ():
                 if host_class.options.get(name) == "n":
                     yield f"{host_class.name}: the kernel lacks {name}: {feature} will not work."
     needed = ", ".join(REQUIRED_OPTIONS)
@@ -265,7 +265,7 @@ def _make_setting_notes(fabric: Fabric) -> Iterator[str]:
 def _make_notes(fabric: Fabric) -> Sequence[str]:
     """What the user should know about the routers and networks of the plan."""
     notes = []
-    weights = {router.weight for router in fabric.active}
+    weights = {router.weight for router in fabric.active_routers}
     if len(fabric.routers) == 1:
         notes.append(
             f"There is one router ({fabric.routers[0].name}): when it fails, nothing reaches the other network."

@@ -31,7 +31,7 @@ class StationGroup:
     shares: tuple[float, ...] = ()
 
     @property
-    def max_rate(self) -> float:
+    def most_operations_per_s(self) -> float:
         """Operations per second that the fullest station allows; of one client when each client has its own station."""
         if self.seconds <= 0:
             return float("inf")
@@ -50,11 +50,11 @@ class QueueSolution:
 
 
 def solve_queueing_network(
-    stages: Sequence[StationGroup], clients: int, jobs: int, delay_s: float = 0.0
+    stages: Sequence[StationGroup], client_count: int, jobs_per_client: int, delay_s: float = 0.0
 ) -> QueueSolution:
-    """The rate of `clients` with `jobs` operations in flight each. `delay_s` is the time of an operation at no station.
+    """The rate of `client_count` with `jobs_per_client` operations in flight each. `delay_s` is the time of an operation at no station.
     Raises ValueError when an operation takes no time at all, or when there is no client or no job."""
-    if clients < 1 or jobs < 1:
+    if client_count < 1 or jobs_per_client < 1:
         raise ValueError("there must be at least one client and one job")
     visited = [station for station in stages if station.seconds > 0]
     if not visited and delay_s <= 0:
@@ -65,33 +65,33 @@ def solve_queueing_network(
     is_per_client = np.array([not station.shares for station in visited for _ in station.shares or (1.0,)])
     fixed = delay_s + sum(station.seconds * (station.threads - 1) / station.threads for station in visited)
     # How many times one client's mean queue at a station an arriving job finds there.
-    queue_factors = np.where(is_per_client, 0.0, clients - 1.0) + (jobs - 1) / jobs
-    rate = _find_client_rate(times * visit_ratios, queue_factors, fixed, jobs)
-    total = rate * clients
-    utilizations = [(total if station.shares else rate) / station.max_rate for station in visited]
+    queue_factors = np.where(is_per_client, 0.0, client_count - 1.0) + (jobs_per_client - 1) / jobs_per_client
+    rate = _solve_client_rate(times * visit_ratios, queue_factors, fixed, jobs_per_client)
+    total = rate * client_count
+    utilizations = [(total if station.shares else rate) / station.most_operations_per_s for station in visited]
     busiest = int(np.argmax(utilizations)) if utilizations else -1
     return QueueSolution(
         total,
-        jobs / rate,
+        jobs_per_client / rate,
         min(1.0, utilizations[busiest]) if utilizations else 0.0,
         visited[busiest].name if utilizations else "",
     )
 
 
-def _find_client_rate(
-    demands: NDArray[np.float64], queue_factors: NDArray[np.float64], fixed: float, jobs: int
+def _solve_client_rate(
+    demands: NDArray[np.float64], queue_factors: NDArray[np.float64], fixed_delay_s: float, jobs_per_client: int
 ) -> float:
     """Operations per second of one client: the rate at which all its jobs are at a station or delayed. At the rate x a
     station with the demand d holds q = x d (1 + f q) of them, so q = x d / (1 - x d f), which only grows with x. f is
     the queue factor of the station."""
-    low, high = 0.0, jobs / (fixed + float(demands.sum()))
+    low, high = 0.0, jobs_per_client / (fixed_delay_s + float(demands.sum()))
     for _ in range(_MAX_ITERATIONS):
         middle = (low + high) / 2
         if middle in (low, high):
             break
         free_share = 1.0 - middle * demands * queue_factors
         jobs_placed = (
-            np.inf if np.any(free_share <= 0) else fixed * middle + float((middle * demands / free_share).sum())
+            np.inf if np.any(free_share <= 0) else fixed_delay_s * middle + float((middle * demands / free_share).sum())
         )
-        low, high = (middle, high) if jobs_placed < jobs else (low, middle)
+        low, high = (middle, high) if jobs_placed < jobs_per_client else (low, middle)
     return (low + high) / 2

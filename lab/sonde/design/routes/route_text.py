@@ -44,27 +44,27 @@ def group_faults(faults: Sequence[RouteFault]) -> list[tuple[RouteFault, list[st
     return [(group[0], list(dict.fromkeys(fault.location for fault in group))) for group in groups.values()]
 
 
-def describe_flow_result(result: FlowResult) -> str:
+def describe_flow_result(flow_result: FlowResult) -> str:
     """The total rate and its bottleneck, the rates of clients, and how even the routers are."""
-    low, high = 100 * min(result.shares), 100 * max(result.shares)
-    shares = f"{low:.1f} to {high:.1f} % of {result.flows:,} flows on a router"
-    if result.total is None or result.client is None:
-        return f"{shares}; rates unknown: {result.bottleneck}"
-    slow, middle, fast = (format_rate(value) for value in result.client)
+    low, high = 100 * min(flow_result.shares), 100 * max(flow_result.shares)
+    shares = f"{low:.1f} to {high:.1f} % of {flow_result.flows:,} flows on a router"
+    if flow_result.total is None or flow_result.client is None:
+        return f"{shares}; rates unknown: {flow_result.bottleneck}"
+    slow, middle, fast = (format_rate(value) for value in flow_result.client)
     return (
-        f"{format_rate(result.total)} in all ({result.bottleneck}); a client {slow} to {fast}, median {middle};"
+        f"{format_rate(flow_result.total)} in all ({flow_result.bottleneck}); a client {slow} to {fast}, median {middle};"
         f" {shares}"
     )
 
 
-def format_throughput(throughput: Throughput, path: MountPath) -> str:
+def format_throughput(throughput: Throughput, mount_path: MountPath) -> str:
     """A rate in the unit of its operation."""
-    return format_rate(throughput.rate) if path.operation.is_stream else format_ops(throughput.rate)
+    return format_rate(throughput.rate) if mount_path.operation.is_stream else format_ops(throughput.rate)
 
 
-def make_comparison_rows(compared: Sequence[OperationComparison]) -> Iterator[list[str]]:
+def make_comparison_rows(operation_comparisons: Sequence[OperationComparison]) -> Iterator[list[str]]:
     """Rows of a table: operation, clients, the rate on each mount, how many times the second rate the first is."""
-    for comparison in compared:
+    for comparison in operation_comparisons:
         described = [(path, rates) for path, rates in comparison.mounts if rates]
         if len(described) < len(comparison.mounts):
             continue
@@ -76,9 +76,9 @@ def make_comparison_rows(compared: Sequence[OperationComparison]) -> Iterator[li
             yield [name, f"{throughputs[0].clients:,}", *cells, times]
 
 
-def describe_leading_mounts(compared: Sequence[OperationComparison]) -> Iterator[str]:
+def describe_leading_mounts(operation_comparisons: Sequence[OperationComparison]) -> Iterator[str]:
     """A sentence for each operation: which mount is ahead, where that changes, and the bottlenecks with all clients."""
-    for comparison in compared:
+    for comparison in operation_comparisons:
         if len(comparison.mounts) != 2 or not all(rates for _, rates in comparison.mounts):
             continue
         (first, first_rates), (second, second_rates) = comparison.mounts
@@ -101,17 +101,19 @@ def describe_leading_mounts(compared: Sequence[OperationComparison]) -> Iterator
         )
 
 
-def describe_striping_effect(result: FlowResult) -> str:
+def describe_striping_effect(flow_result: FlowResult) -> str:
     """Why the total of independent connections is not that of streams; "" when the routers are even."""
-    if result.total is None or max(result.shares) <= min(result.shares):
+    if flow_result.total is None or max(flow_result.shares) <= min(flow_result.shares):
         return ""
     return (
         "Files lie on all servers, so a stream is as fast as the fullest router that it uses; independent connections"
-        f" carry {format_rate(result.total)}."
+        f" carry {format_rate(flow_result.total)}."
     )
 
 
-def describe_unknown(compared: Sequence[OperationComparison]) -> str:
+def describe_unknown_parameters(operation_comparisons: Sequence[OperationComparison]) -> str:
     """What the system file does not describe of either mount, in one sentence, or ""."""
-    names = dict.fromkeys(name for comparison in compared for path, _ in comparison.mounts for name in path.unknown)
+    names = dict.fromkeys(
+        name for comparison in operation_comparisons for path, _ in comparison.mounts for name in path.unknown
+    )
     return f"Not described, so taken to cost nothing: {', '.join(names)}." if names else ""

@@ -52,34 +52,39 @@ def assign_router_numbers(system: System) -> dict[str, RouterNumbers]:
 
 
 def _assign_numbers(
-    system: System, names: Iterable[str], member: str, first: int, reserved: Iterable[int], last: int
+    system: System,
+    router_names: Iterable[str],
+    member: str,
+    first_number: int,
+    reserved_numbers: Iterable[int],
+    last_number: int,
 ) -> dict[str, int]:
     numbers: dict[str, int] = {}
-    for name in names:
+    for name in router_names:
         item = system.get_part(name)
         start: Quantity | None = getattr(item.table, member)
         if start is not None:
             numbers[name] = int(start) + item.position
     owner: dict[int, str] = {}
     for name, number in numbers.items():
-        if number in reserved or not 0 < number <= last:
+        if number in reserved_numbers or not 0 < number <= last_number:
             raise UserError(
-                f"{system.id}: {member} of router {name} is {number}; allowed are 1 to {last}"
-                f" without {', '.join(str(other) for other in reserved)}."
+                f"{system.id}: {member} of router {name} is {number}; allowed are 1 to {last_number}"
+                f" without {', '.join(str(other) for other in reserved_numbers)}."
             )
         if number in owner:
             raise UserError(
                 f"{system.id}: routers {owner[number]} and {name} both have {member} {number}; give each its own."
             )
         owner[number] = name
-    used = {*owner, *reserved}
-    candidate = first
-    for name in names:
+    used = {*owner, *reserved_numbers}
+    candidate = first_number
+    for name in router_names:
         if name in numbers:
             continue
         while candidate in used:
             candidate += 1
-        if candidate > last:
+        if candidate > last_number:
             raise UserError(f"{system.id} has more routers than there are numbers for their {member}.")
         numbers[name] = candidate
         used.add(candidate)

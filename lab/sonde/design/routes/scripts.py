@@ -22,24 +22,26 @@ esac
 """
 
 
-def make_host_script(plan: RoutePlan, host: HostPlan, name: str) -> str:
+def make_host_script(route_plan: RoutePlan, host_plan: HostPlan, script_name: str) -> str:
     """A script that applies and removes the routes of a class of hosts; applying twice changes nothing."""
-    ip = ("ip", "-6") if host.version == 6 else ("ip",)
-    script = _start_script(f"Routes of {host.name} on {host.network}: {plan.fabric.name}.", name)
-    for note in plan.notes:
+    ip = ("ip", "-6") if host_plan.version == 6 else ("ip",)
+    script = _make_script_head(
+        f"Routes of {host_plan.name} on {host_plan.network}: {route_plan.fabric.name}.", script_name
+    )
+    for note in route_plan.notes:
         script.add_comment(note)
     with script.define_function("apply"):
-        _set_sysctls(script, host.settings)
-        for route in host.routes:
-            script.add_command(*ip, "route", "replace", *make_route_arguments(route, host.mtu))
-        for rule in host.rules:
+        _add_sysctl_commands(script, host_plan.settings)
+        for route in host_plan.routes:
+            script.add_command(*ip, "route", "replace", *make_route_arguments(route, host_plan.mtu))
+        for rule in host_plan.rules:
             # A rule has no "replace": the same one goes first. Another rule of this preference is the site's and stays.
             script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
             script.add_command(*ip, "rule", "add", *make_rule_arguments(rule))
     with script.define_function("remove"):
-        for rule in host.rules:
+        for rule in host_plan.rules:
             script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
-        for table in _list_tables(host):
+        for table in _list_tables(host_plan):
             script.add_command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, hides_output=True)
     with script.define_function("show"):
         script.add_command(*ip, "rule", "show")
@@ -48,29 +50,33 @@ def make_host_script(plan: RoutePlan, host: HostPlan, name: str) -> str:
     return str(script)
 
 
-def make_router_script(plan: RoutePlan, name: str) -> str:
+def make_router_script(route_plan: RoutePlan, script_name: str) -> str:
     """The script for routers: they need settings only."""
-    script = _start_script(f"Settings of the routers of {plan.fabric.name}.", name)
-    script.add_comment(f"Both networks are on links of {', '.join(plan.router_plan.routers)}: they need no route.")
+    script = _make_script_head(f"Settings of the routers of {route_plan.fabric.name}.", script_name)
+    script.add_comment(
+        f"Both networks are on links of {', '.join(route_plan.router_plan.routers)}: they need no route."
+    )
     with script.define_function("apply"):
-        _set_sysctls(script, plan.router_plan.settings)
+        _add_sysctl_commands(script, route_plan.router_plan.settings)
     with script.define_function("remove"):
         script.add_literal_lines("echo 'Settings stay until the next boot; nothing else was changed.'")
     with script.define_function("show"):
-        script.add_command("sysctl", *plan.router_plan.settings)
+        script.add_command("sysctl", *route_plan.router_plan.settings)
     script.add_literal_lines(_DISPATCH)
     return str(script)
 
 
-def _start_script(title: str, name: str) -> ShellScript:
+def _make_script_head(script_title: str, script_name: str) -> ShellScript:
     script = ShellScript()
-    script.add_comment(title)
-    script.add_comment(f'Run as root: "sh {name} apply" (may be repeated), "sh {name} remove", "sh {name} show".')
+    script.add_comment(script_title)
+    script.add_comment(
+        f'Run as root: "sh {script_name} apply" (may be repeated), "sh {script_name} remove", "sh {script_name} show".'
+    )
     script.add_literal_lines("set -eu")
     return script
 
 
-def _set_sysctls(script: ShellScript, settings: Mapping[str, str]) -> None:
+def _add_sysctl_commands(script: ShellScript, settings: Mapping[str, str]) -> None:
     """Commands for sysctls; the script names one that the kernel does not have, and continues."""
     for name, value in settings.items():
         script.add_command(
@@ -148,15 +154,15 @@ def make_route_scripts(plan: RoutePlan) -> dict[str, str]:
     for host in plan.host_plans:
         name = make_script_name(plan.fabric, host)
         files[name] = make_host_script(plan, host, name)
-    name = f"{_make_file_name(plan.fabric, f'routers{plan.router_plan.qualifier}')}.sh"
+    name = f"{_make_script_file_name(plan.fabric, f'routers{plan.router_plan.qualifier}')}.sh"
     return files | {name: make_router_script(plan, name)}
 
 
 def make_script_name(fabric: Fabric, host: HostPlan) -> str:
     """The name of the script of a class of hosts."""
-    return f"{_make_file_name(fabric, f'{host.name}{host.qualifier}')}.sh"
+    return f"{_make_script_file_name(fabric, f'{host.name}{host.qualifier}')}.sh"
 
 
-def _make_file_name(fabric: Fabric, name: str) -> str:
+def _make_script_file_name(fabric: Fabric, class_name: str) -> str:
     version = "-ipv6" if fabric.version == 6 else ""
-    return re.sub(r"[^A-Za-z0-9_-]", "-", f"routes-{name}{version}")
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"routes-{class_name}{version}")

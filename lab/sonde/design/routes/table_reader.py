@@ -26,8 +26,8 @@ from sonde.design.routes.host_tables import (
     ObservedRoute,
     ObservedRule,
     describe_link_state,
-    find_version,
-    name_table,
+    find_ip_version,
+    get_routing_table_name,
 )
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.model.errors import UserError
@@ -40,48 +40,48 @@ _IP = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
-def read_host_tables(files: Iterable[Path]) -> HostTables:
+def read_host_tables(table_files: Iterable[Path]) -> HostTables:
     """All files together; the content of each file shows which kind it is. Raises UserError for a file of no known
     kind."""
     host_tables = HostTables()
-    for file in files:
+    for file in table_files:
         try:
             text = read_limited_text(file, MAX_OUTPUT_BYTES)
         except (OSError, UnicodeDecodeError) as reason:
             raise UserError(
                 f"{file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
             ) from None
-        host_tables = host_tables.merge(parse_host_tables(text, file.name))
+        host_tables = host_tables.merge_tables(parse_host_tables(text, file.name))
     return host_tables
 
 
-def parse_host_tables(text: str, name: str) -> HostTables:
-    """One text of any kind; `name` is for messages. Raises UserError."""
+def parse_host_tables(table_text: str, file_name: str) -> HostTables:
+    """One text of any kind; `file_name` is for messages. Raises UserError."""
     try:
-        return _parse_tables(text, name)
+        return _parse_tables_by_kind(table_text, file_name)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
         raise UserError(
-            f"{name} holds a rule or route that cannot be read ({type(reason).__name__}: {reason});"
+            f"{file_name} holds a rule or route that cannot be read ({type(reason).__name__}: {reason});"
             " give saved output of ip, sysctl or .config as it is."
         ) from None
 
 
-def _parse_tables(text: str, name: str) -> HostTables:
-    stripped = text.strip()
-    if configuration_reader.is_configuration(text):
-        return configuration_reader.parse_configuration(text, name)
+def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
+    stripped = table_text.strip()
+    if configuration_reader.is_network_configuration(table_text):
+        return configuration_reader.parse_network_configuration(table_text, file_name)
     if stripped.startswith(("[", "{")):
-        return parse_json_tables(stripped, name)
-    if re.search(r"^(# )?CONFIG_\w+", text, re.MULTILINE):
-        return HostTables(options=_parse_kernel_options(text))
+        return parse_json_tables(stripped, file_name)
+    if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
+        return HostTables(options=_parse_kernel_options(table_text))
     if stripped and all(re.match(r"[\w.\-/]+\s*=", line) for line in stripped.splitlines() if _has_content(line)):
         pairs = (line.partition("=") for line in stripped.splitlines() if _has_content(line))
         return HostTables(
-            settings={name.strip().replace("/", "."): " ".join(value.split()) for name, _, value in pairs}
+            settings={file_name.strip().replace("/", "."): " ".join(value.split()) for file_name, _, value in pairs}
         )
-    if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", text, re.MULTILINE):
-        return _parse_addresses(text)
-    return _parse_lines(text, name)
+    if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
+        return _parse_ip_addr_output(table_text)
+    return _parse_ip_lines(table_text, file_name)
 
 
 @dataclass
@@ -94,20 +94,22 @@ class _LineTables:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-def _parse_lines(text: str, name: str) -> HostTables:
+def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
     tables = _LineTables()
-    is_script = bool(re.search(r"^#!|^[ \t]*apply\(\) \{", text, re.MULTILINE))
-    for number, line in _join_continued_lines(_select_applied_lines(text)):
-        origin = f"{name}, line {number}"
+    is_script = bool(re.search(r"^#!|^[ \t]*apply\(\) \{", table_text, re.MULTILINE))
+    for number, line in _join_continued_lines(_select_applied_lines(table_text)):
+        origin = f"{file_name}, line {number}"
         tokens = _split_tokens(line)
         if tokens and (tokens[0] == "sysctl" or tokens[0].endswith("/sysctl")):
             tables.settings |= dict(_parse_sysctl_command(tokens[1:]))
         elif is_script and (not tokens or tokens[0] not in _IP):
             continue
         else:
-            _parse_line(tables, tokens, line, origin)
-    if not (tables.rules or tables.routes or tables.neighbors or tables.settings or (is_script and "apply()" in text)):
-        raise UserError(f"{name} {_UNKNOWN_KIND} .config.")
+            _parse_ip_line(tables, tokens, line, origin)
+    if not (
+        tables.rules or tables.routes or tables.neighbors or tables.settings or (is_script and "apply()" in table_text)
+    ):
+        raise UserError(f"{file_name} {_UNKNOWN_KIND} .config.")
     return HostTables(
         rules=tuple(tables.rules) or None,
         routes=tuple(tables.routes) or None,
@@ -116,25 +118,25 @@ def _parse_lines(text: str, name: str) -> HostTables:
     )
 
 
-def _parse_line(tables: _LineTables, tokens: list[str], line: str, origin: str) -> None:
+def _parse_ip_line(line_tables: _LineTables, tokens: list[str], line: str, origin: str) -> None:
     version = 6 if tokens and tokens[0] in _IP and "-6" in tokens[:3] else None
-    arguments = _strip_command(tokens)
+    arguments = _remove_program_and_verb(tokens)
     if re.match(r"\d+:", line) or (arguments and arguments[0] in _RULE_BEGINS):
-        tables.rules.append(_parse_rule(arguments[1:] if arguments[0] == "rule" else arguments, line, origin))
+        line_tables.rules.append(_parse_rule(arguments[1:] if arguments[0] == "rule" else arguments, line, origin))
     elif arguments and arguments[-1] in _NEIGHBOR_STATES and "dev" in arguments:
-        tables.neighbors.append(_parse_neighbor(arguments))
+        line_tables.neighbors.append(_parse_neighbor(arguments))
     elif arguments:
         route = _parse_route(arguments[1:] if arguments[0] == "route" else arguments, origin, version)
         if route is not None:
-            tables.routes.append(route)
+            line_tables.routes.append(route)
 
 
-def _select_applied_lines(text: str) -> str:
+def _select_applied_lines(script_text: str) -> str:
     """A script of Sonde has functions that apply, remove and show: only the first one says what a host gets. Line
     numbers stay."""
-    lines = text.splitlines()
+    lines = script_text.splitlines()
     if "apply() {" not in lines:
-        return text
+        return script_text
     begin = lines.index("apply() {")
     end = next((index for index in range(begin, len(lines)) if lines[index] == "}"), len(lines))
     return "\n".join(line if begin < index < end or index == 0 else "" for index, line in enumerate(lines))
@@ -145,17 +147,17 @@ def _has_content(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith(("#", ";"))
 
 
-def _parse_kernel_options(text: str) -> dict[str, str]:
+def _parse_kernel_options(config_text: str) -> dict[str, str]:
     """CONFIG_ lines of a kernel configuration; an option that is not set is n."""
-    options = dict(re.findall(r"^(CONFIG_\w+)=(\S+)", text, re.MULTILINE))
-    return options | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set", text, re.MULTILINE), "n")
+    options = dict(re.findall(r"^(CONFIG_\w+)=(\S+)", config_text, re.MULTILINE))
+    return options | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set", config_text, re.MULTILINE), "n")
 
 
-def _join_continued_lines(text: str) -> Iterator[tuple[int, str]]:
+def _join_continued_lines(script_text: str) -> Iterator[tuple[int, str]]:
     """Logical lines with the number of their first line. A backslash or an indented next hop continues a line, a
     semicolon ends it."""
     pending, begin = "", 0
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(script_text.splitlines(), start=1):
         line = raw.split("#", 1)[0].rstrip()
         if not line.strip() or set(line.strip()) <= {"."}:
             continue
@@ -185,7 +187,7 @@ def _parse_sysctl_command(arguments: Sequence[str]) -> Iterator[tuple[str, str]]
             yield setting.replace("/", "."), " ".join(value.split())
 
 
-def _strip_command(tokens: list[str]) -> list[str]:
+def _remove_program_and_verb(tokens: list[str]) -> list[str]:
     """The tokens without the program and its verb: "ip -6 route add X" is "route X". Empty for commands that add
     nothing."""
     if tokens and tokens[0] in _IP:
@@ -217,7 +219,7 @@ def _parse_rule(tokens: Sequence[str], line: str, origin: str) -> ObservedRule:
         preference=int(attributes["pref"]) if "pref" in attributes else None,
         source=attributes.get("from", "all"),
         mark=int(mark, 0) if mark else None,
-        table=name_table(attributes.get("table", "main")),
+        table=get_routing_table_name(attributes.get("table", "main")),
         origin=origin,
         destination=attributes.get("to", "all"),
         action=next((token for token in tokens if token in DISCARDING_KINDS), "lookup"),
@@ -237,9 +239,9 @@ def _parse_neighbor(tokens: Sequence[str]) -> ObservedNeighbor:
     return ObservedNeighbor(address, tokens[tokens.index("dev") + 1], link_address, tokens[-1].lower())
 
 
-def _parse_addresses(text: str) -> HostTables:
+def _parse_ip_addr_output(output_text: str) -> HostTables:
     """The text of `ip addr`: links with their MTU and state, and their addresses."""
-    heads = re.findall(r"^\d+: ([^:@\s]+)(?:@\S+)?: <([A-Z,_\d-]*)>(.*)$", text, re.MULTILINE)
+    heads = re.findall(r"^\d+: ([^:@\s]+)(?:@\S+)?: <([A-Z,_\d-]*)>(.*)$", output_text, re.MULTILINE)
     mtus = {name: int(match[1]) for name, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))}
     states = {name: match[1] if (match := re.search(r"\bstate (\w+)", more)) else "" for name, _, more in heads}
     links = {name: describe_link_state(flags.split(","), states[name]) for name, flags, _ in heads}
@@ -247,15 +249,15 @@ def _parse_addresses(text: str) -> HostTables:
     address_flags: dict[str, tuple[str, ...]] = {}
     details = {
         name: LinkDetails(
-            _find_word(more, "master"),
-            _find_word(more, "qdisc"),
+            _find_following_word(more, "master"),
+            _find_following_word(more, "qdisc"),
             uses_arp="NOARP" not in flags.split(","),
-            queue_length=int(length) if (length := _find_word(more, "qlen")).isdigit() else None,
-            is_switched_off=_find_word(more, "protodown") == "on",
+            queue_length=int(length) if (length := _find_following_word(more, "qlen")).isdigit() else None,
+            is_switched_off=_find_following_word(more, "protodown") == "on",
         )
         for name, flags, more in heads
     }
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         if head := re.match(r"\d+: ([^:@\s]+)", line):
             device = head[1]
         elif mode := re.match(r"\s+ipoib\b.*\bmode (\w+)", line):  # printed by `ip -d addr`
@@ -265,7 +267,7 @@ def _parse_addresses(text: str) -> HostTables:
         elif address := re.match(r"\s+inet6? (\S+)(.*)", line):
             addresses.append(address[1])
             address_devices[address[1].partition("/")[0]] = device
-            flags = [*address[2].split(), f"scope-{_find_word(address[2], 'scope')}"]
+            flags = [*address[2].split(), f"scope-{_find_following_word(address[2], 'scope')}"]
             address_flags[address[1].partition("/")[0]] = tuple(flags)
     return HostTables(
         addresses=tuple(addresses),
@@ -278,29 +280,29 @@ def _parse_addresses(text: str) -> HostTables:
     )
 
 
-def _find_word(text: str, name: str) -> str:
+def _find_following_word(line_text: str, preceding_word: str) -> str:
     """The word that follows a name, or nothing."""
-    match = re.search(rf"\b{name} (\S+)", text)
+    match = re.search(rf"\b{preceding_word} (\S+)", line_text)
     return match[1] if match else ""
 
 
-def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> ObservedRoute | None:
+def _parse_route(tokens: Sequence[str], origin: str, ip_version: int | None) -> ObservedRoute | None:
     """A route as `ip route` prints or accepts it; None for kinds that no route of a fabric has (broadcast)."""
     kind = "unicast"
     if len(tokens) > 1 and tokens[0] in _ROUTE_KINDS:
         kind, tokens = tokens[0], tokens[1:]
     if kind not in ("unicast", "local", "throw", *DISCARDING_KINDS):
         return None
-    before, hops = _split_hops(tokens)
-    attributes = _parse_attributes(before[1:])
+    before, hops = _split_route_and_next_hops(tokens)
+    attributes = _parse_route_attributes(before[1:])
     destination = _parse_destination(before[0], origin)
     device, via = attributes.get("dev", ""), attributes.get("via", "")
     if via:
         hops = [ObservedHop(via, device, 1, "dead" in before or "linkdown" in before)]
-    default_version = version or (find_version(hops[0].via) if hops else 6 if "pref" in tokens else None)
+    default_version = ip_version or (find_ip_version(hops[0].via) if hops else 6 if "pref" in tokens else None)
     return ObservedRoute(
         destination=destination,
-        table=name_table(attributes.get("table", "local" if kind == "local" else "main")),
+        table=get_routing_table_name(attributes.get("table", "local" if kind == "local" else "main")),
         device=device,
         hops=tuple(hops),
         on_link=not hops and kind == "unicast",
@@ -308,7 +310,7 @@ def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> Obs
         origin=origin,
         kind=kind,
         metric=int(attributes["metric"]) if attributes.get("metric", "").isdigit() else None,
-        version=default_version if destination == "default" else find_version(destination),
+        version=default_version if destination == "default" else find_ip_version(destination),
         source=attributes.get("src", ""),
         service=attributes.get("tos", ""),
         largest_segment=int(attributes["advmss"]) if attributes.get("advmss", "").isdigit() else None,
@@ -316,14 +318,14 @@ def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> Obs
     )
 
 
-def _split_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
+def _split_route_and_next_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
     """The tokens of the route itself, and its next hops."""
     hop_starts = [index for index, token in enumerate(tokens) if token == "nexthop"]  # nosec B105 # no password
     hops = []
     before = list(tokens[: hop_starts[0]]) if hop_starts else list(tokens)
     for begin, end in zip(hop_starts, [*hop_starts[1:], len(tokens)], strict=False):
         hop_tokens = tokens[begin + 1 : end]
-        attributes = _parse_attributes(hop_tokens)
+        attributes = _parse_route_attributes(hop_tokens)
         dead = "dead" in hop_tokens or "linkdown" in hop_tokens
         hops.append(
             ObservedHop(attributes.get("via", ""), attributes.get("dev", ""), int(attributes.get("weight", "1")), dead)
@@ -334,7 +336,7 @@ def _split_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
     return before, hops
 
 
-def _parse_attributes(tokens: Sequence[str]) -> dict[str, str]:
+def _parse_route_attributes(tokens: Sequence[str]) -> dict[str, str]:
     """The values that follow known attribute names."""
     names = ("dev", "via", "table", "mtu", "weight", "metric", "scope", "proto", "src", "tos", "advmss")
     tokens = [token for token in tokens if token != "lock"]  # of "mtu lock 1400"  # nosec B105 # no password
@@ -346,11 +348,11 @@ def _parse_attributes(tokens: Sequence[str]) -> dict[str, str]:
     return attributes
 
 
-def _parse_destination(text: str, origin: str) -> str:
+def _parse_destination(range_text: str, origin: str) -> str:
     """An address range as programs print it; one address is a range too."""
-    if text == "default":
-        return text
+    if range_text == "default":
+        return range_text
     try:
-        return str(ipaddress.ip_network(text, strict=False))
+        return str(ipaddress.ip_network(range_text, strict=False))
     except ValueError:
-        raise UserError(f'{origin}: "{text}" is no address range, and "default" it is not either.') from None
+        raise UserError(f'{origin}: "{range_text}" is no address range, and "default" it is not either.') from None

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from sonde.design.routes.fabric import FabricRouter, FabricSide, is_covered
+from sonde.design.routes.fabric import FabricRouter, FabricSide, is_address_in_ranges
 from sonde.design.routes.plan import RoutePlan
 from sonde.design.routes.scripts import make_host_script, make_router_script
 from sonde.model.addresses import parse_network
@@ -62,44 +62,46 @@ class Topology:
     def _build_namespaces(self, near_addresses: Sequence[str], far_addresses: Sequence[str]) -> None:
         fabric = self._fabric
         for name in ("near", "far", "near-net", "far-net", *(router.name for router in fabric.routers)):
-            self._make_namespace(name)
+            self._create_namespace(name)
         for side, host, bridge, addresses in (
             (fabric.near, "near", "near-net", near_addresses),
             (fabric.far, "far", "far-net", far_addresses),
         ):
-            self.run_ip(bridge, "link", "add", "br0", "type", "bridge")
-            self.run_ip(bridge, "link", "set", "br0", "up")
+            self.run_ip_command(bridge, "link", "add", "br0", "type", "bridge")
+            self.run_ip_command(bridge, "link", "set", "br0", "up")
             self._connect_namespace(host, side.classes[0].device, bridge, side, addresses)
             for router in fabric.routers:
                 address = router.near_address if side is fabric.near else router.far_address
                 device = (router.near_device if side is fabric.near else router.far_device) or f"{side.network[:8]}0"
                 self._connect_namespace(router.name, device, bridge, side, [address])
 
-    def _make_namespace(self, name: str) -> None:
-        completed = subprocess.run(["ip", "netns", "add", self._prefix + name], capture_output=True, text=True)
+    def _create_namespace(self, namespace: str) -> None:
+        completed = subprocess.run(["ip", "netns", "add", self._prefix + namespace], capture_output=True, text=True)
         if completed.returncode:
             raise MachineError(
                 f"Network namespaces cannot be made here ({completed.stderr.strip()}); run as root on a machine that"
                 " allows it."
             )
-        self._names.append(name)
-        self.run_ip(name, "link", "set", "lo", "up")
+        self._names.append(namespace)
+        self.run_ip_command(namespace, "link", "set", "lo", "up")
 
     def _connect_namespace(
-        self, name: str, device: str, bridge: str, side: FabricSide, addresses: Sequence[str]
+        self, namespace_name: str, device: str, bridge: str, fabric_side: FabricSide, addresses: Sequence[str]
     ) -> None:
         """Connects a namespace to a bridge, with the prefix of the network that each address lies in."""
-        port = f"p{len(self._names)}-{self._names.index(name)}"
-        mtu = str(min(side.mtu or 1500, 65535))
-        namespace, bridge_namespace = (self._prefix + name, self._prefix + bridge)
+        port = f"p{len(self._names)}-{self._names.index(namespace_name)}"
+        mtu = str(min(fabric_side.mtu or 1500, 65535))
+        namespace, bridge_namespace = (self._prefix + namespace_name, self._prefix + bridge)
         self._run_command("ip", "link", "add", device, "mtu", mtu, "netns", namespace, "type", "veth",
                           "peer", "name", port, "mtu", mtu, "netns", bridge_namespace)  # fmt: skip
-        self.run_ip(bridge, "link", "set", port, "master", "br0", "up")
-        self.run_ip(name, "link", "set", device, "up")
+        self.run_ip_command(bridge, "link", "set", port, "master", "br0", "up")
+        self.run_ip_command(namespace_name, "link", "set", device, "up")
         for address in addresses:
             # without "nodad" an IPv6 address may be used only a second later
             options = ["nodad"] if self._fabric.version == 6 else []
-            self.run_ip(name, "addr", "add", _add_prefix(side, address), "dev", device, *options)
+            self.run_ip_command(
+                namespace_name, "addr", "add", _add_prefix_length(fabric_side, address), "dev", device, *options
+            )
 
     def apply_plan(self) -> None:
         """Runs the scripts of the plan in the namespaces."""
@@ -116,10 +118,10 @@ class Topology:
             host_plan = self._plan.find_host_plan(host_class.name)
             self._run_script(name, make_host_script(self._plan, host_plan, f"{name}.sh"), verb)
 
-    def _run_script(self, name: str, text: str, verb: str) -> None:
-        path = self._folder / f"{name}.sh"
-        write_file(path, text)
-        self.run_program(name, "sh", str(path), verb)
+    def _run_script(self, namespace: str, script_text: str, script_verb: str) -> None:
+        path = self._folder / f"{namespace}.sh"
+        write_file(path, script_text)
+        self.run_program(namespace, "sh", str(path), script_verb)
 
     def hash_by_address(self) -> None:
         """Lets both hosts choose routers by addresses alone (policy 0), whatever the scripts have set. IPv6 hashes flow
@@ -129,66 +131,68 @@ class Topology:
                 self.run_program(host, "sysctl", "-qw", "net.ipv6.auto_flowlabels=0")
             self.run_program(host, "sysctl", "-qw", f"net.ipv{self._fabric.version}.fib_multipath_hash_policy=0")
 
-    def disable_router(self, name: str) -> None:
+    def disable_router(self, router_name: str) -> None:
         """Takes both links of a router down at once."""
-        self._set_links(name, "down")
+        self._set_links(router_name, "down")
 
-    def enable_router(self, name: str) -> None:
+    def enable_router(self, router_name: str) -> None:
         """Brings both links of a router up again."""
-        self._set_links(name, "up")
+        self._set_links(router_name, "up")
 
-    def _set_links(self, name: str, state: str) -> None:
-        router = self._find_router(name)
+    def _set_links(self, router_name: str, link_state: str) -> None:
+        router = self._find_router(router_name)
         for device in (router.near_device, router.far_device):
-            self.run_ip(name, "link", "set", device, state)
-        if state == "up" and self._fabric.version == 6:  # the kernel removes IPv6 addresses when a link goes down
+            self.run_ip_command(router_name, "link", "set", device, link_state)
+        if link_state == "up" and self._fabric.version == 6:  # the kernel removes IPv6 addresses when a link goes down
             for device, address, side in (
                 (router.near_device, router.near_address, self._fabric.near),
                 (router.far_device, router.far_address, self._fabric.far),
             ):
-                self.run_ip(name, "addr", "replace", _add_prefix(side, address), "dev", device, "nodad")
+                self.run_ip_command(
+                    router_name, "addr", "replace", _add_prefix_length(side, address), "dev", device, "nodad"
+                )
 
-    def limit_router(self, name: str, bytes_per_s: float) -> None:
+    def limit_router(self, router_name: str, bytes_per_s: float) -> None:
         """Bounds what a router forwards in each direction, by token buckets."""
-        router = self._find_router(name)
+        router = self._find_router(router_name)
         for device in (router.near_device, router.far_device):
-            self.run_program(name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
+            self.run_program(router_name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
                              f"{int(bytes_per_s * 8)}bit", "burst", "64kb", "latency", "50ms")  # fmt: skip
 
-    def read_sent_bytes(self, name: str) -> tuple[int, int]:
+    def read_sent_bytes(self, router_name: str) -> tuple[int, int]:
         """Bytes that a router has sent so far: towards the near network, towards the far one."""
-        router = self._find_router(name)
+        router = self._find_router(router_name)
         near_bytes, far_bytes = (
-            int(self.run_program(name, "cat", f"/sys/class/net/{device}/statistics/tx_bytes"))
+            int(self.run_program(router_name, "cat", f"/sys/class/net/{device}/statistics/tx_bytes"))
             for device in (router.near_device, router.far_device)
         )
         return near_bytes, far_bytes
 
-    def _find_router(self, name: str) -> FabricRouter:
-        return next(router for router in self._fabric.routers if router.name == name)
+    def _find_router(self, router_name: str) -> FabricRouter:
+        return next(router for router in self._fabric.routers if router.name == router_name)
 
-    def read_tables(self, name: str) -> str:
+    def read_rules_and_routes(self, namespace: str) -> str:
         """Rules and routes of a namespace, as text; without those of link-local addresses, which the kernel adds."""
         family = f"-{self._fabric.version}"
-        text = self.run_program(name, "ip", family, "rule")
-        text += self.run_program(name, "ip", family, "route", "show", "table", "all")
+        text = self.run_program(namespace, "ip", family, "rule")
+        text += self.run_program(namespace, "ip", family, "route", "show", "table", "all")
         return "".join(line for line in text.splitlines(keepends=True) if " fe80:" not in f" {line}")
 
-    def start_python(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start_python(self, namespace: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Starts Python with these arguments in a namespace; `close` ends it."""
         # -P: a module in the current directory, which others may write, does not count.
-        command = ["ip", "netns", "exec", self._prefix + name, sys.executable, "-P", *arguments]
+        command = ["ip", "netns", "exec", self._prefix + namespace, sys.executable, "-P", *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._processes.append(process)
         return process
 
-    def run_ip(self, name: str, *arguments: str) -> str:
+    def run_ip_command(self, namespace: str, *arguments: str) -> str:
         """Runs `ip` with these arguments in a namespace; its standard output. Raises MachineError."""
-        return self._run_command("ip", "-n", self._prefix + name, *arguments)
+        return self._run_command("ip", "-n", self._prefix + namespace, *arguments)
 
-    def run_program(self, name: str, *command: str) -> str:
+    def run_program(self, namespace: str, *command: str) -> str:
         """Runs a command in a namespace; its standard output. Raises MachineError."""
-        return self._run_command("ip", "netns", "exec", self._prefix + name, *command)
+        return self._run_command("ip", "netns", "exec", self._prefix + namespace, *command)
 
     def _run_command(self, *command: str) -> str:
         completed = subprocess.run(command, capture_output=True, text=True)
@@ -197,7 +201,7 @@ class Topology:
             raise MachineError(f"`{' '.join(command)}` failed while a topology was built: {error_text}.")
         return completed.stdout
 
-    def end_programs(self) -> None:
+    def end_started_programs(self) -> None:
         """Ends what `start_python` started: by SIGTERM, later by SIGKILL."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
@@ -215,7 +219,7 @@ class Topology:
 
     def close(self) -> None:
         """Ends the programs and removes the namespaces."""
-        self.end_programs()
+        self.end_started_programs()
         for name in self._names:
             subprocess.run(["ip", "netns", "del", self._prefix + name], capture_output=True)
         self._names.clear()
@@ -223,7 +227,7 @@ class Topology:
             remove_tree(self._folder)
 
 
-def _add_prefix(side: FabricSide, address: str) -> str:
+def _add_prefix_length(fabric_side: FabricSide, address: str) -> str:
     """An address with the prefix length of the range that it lies in: 10.1.0.1/16."""
-    networks = (parse_network(text) for text in side.ranges if is_covered([text], address))
+    networks = (parse_network(text) for text in fabric_side.ranges if is_address_in_ranges([text], address))
     return f"{address}/{next(networks).prefixlen}"

@@ -51,20 +51,24 @@ def serve_messages(port: int) -> None:
                 ready_socket.sendall(b".")
 
 
-def send_flows(order: dict[str, Any]) -> list[dict[str, Any]]:
+def send_flows(flow_order: dict[str, Any]) -> list[dict[str, Any]]:
     """Runs one thread for each flow. `flows` of the order are [source, source port, target, target port]; each sends a
     message every `pace_s` seconds, for `seconds`. The result of a flow has its answered messages, the longest time
     without an answer in seconds, and an error or ""."""
-    results: list[dict[str, Any]] = [{} for _ in order["flows"]]
+    results: list[dict[str, Any]] = [{} for _ in flow_order["flows"]]
 
-    def send_flow(index: int, source: str, port: int, target: str, target_port: int) -> None:
+    def send_flow(
+        flow_index: int, source_address: str, source_port: int, target_address: str, target_port: int
+    ) -> None:
         answered, stall_s, error = 0, 0.0, ""
         try:
-            connection = socket.create_connection((target, target_port), timeout=10, source_address=(source, port))
+            connection = socket.create_connection(
+                (target_address, target_port), timeout=10, source_address=(source_address, source_port)
+            )
             connection.settimeout(30)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             message, last = b"x" * _MESSAGE_SIZE, time.monotonic()
-            end = last + order["seconds"]
+            end = last + flow_order["seconds"]
             while last < end:
                 connection.sendall(message)
                 if not connection.recv(1):
@@ -72,14 +76,16 @@ def send_flows(order: dict[str, Any]) -> list[dict[str, Any]]:
                 now = time.monotonic()
                 stall_s = max(stall_s, now - last)
                 answered += 1
-                time.sleep(order["pace_s"])
+                time.sleep(flow_order["pace_s"])
                 last = time.monotonic()
             connection.close()
         except OSError as reason:
             error = str(reason) or type(reason).__name__
-        results[index] = {"answered": answered, "stall_s": stall_s, "error": error}
+        results[flow_index] = {"answered": answered, "stall_s": stall_s, "error": error}
 
-    threads = [threading.Thread(target=send_flow, args=(index, *flow)) for index, flow in enumerate(order["flows"])]
+    threads = [
+        threading.Thread(target=send_flow, args=(index, *flow)) for index, flow in enumerate(flow_order["flows"])
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -48,7 +48,7 @@ class SpreadCheck:
     tolerance: float = 0.02
 
     @property
-    def holds(self) -> bool:
+    def is_as_predicted(self) -> bool:
         return all(
             abs(predicted - counted) <= self.tolerance
             for predicted, counted in zip(self.predicted, self.counted, strict=True)
@@ -77,27 +77,27 @@ class VerificationResult:
     clean: bool
 
     @property
-    def holds(self) -> bool:
+    def is_as_planned(self) -> bool:
         survived = all(not loss.broken and loss.stall_s <= self.limit_s for loss in self.losses)
-        return self.spread.holds and survived and self.clean
+        return self.spread.is_as_predicted and survived and self.clean
 
 
-def verify_plan(
+def verify_route_plan(
     fabric: Fabric,
     system_file: str,
     *,
-    flows: int = 24,
-    losses: int = 3,
+    flow_count: int = 24,
+    loss_count: int = 3,
     timing: HealthCheckTiming | None = None,
     seed: int = 1,
-    watched: bool = True,
-    layer: HashLayer = 4,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    with_health_check: bool = True,
+    hash_layer: HashLayer = 4,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> VerificationResult:
     """Plans the routes of a fabric, builds its topology, applies the plan, measures, and removes all again.
 
-    `losses` routers fail one after the other, chosen by `seed`. `system_file` is what the health checks of both hosts
-    read; without `watched` there are no health checks. With `layer` 3 hosts hash addresses alone. `step` gets the
+    `loss_count` routers fail one after the other, chosen by `seed`. `system_file` is what the health checks of both hosts
+    read; without `with_health_check` there are no health checks. With `hash_layer` 3 hosts hash addresses alone. `on_progress` gets the
     number of steps done and of all steps. Raises MachineError where namespaces may not be made.
     """
     timing = timing or HealthCheckTiming()
@@ -106,40 +106,42 @@ def verify_plan(
     far = fabric.far.classes[0].addresses[:_HOSTS_PER_SIDE]
     all_flows = [
         (near[index % len(near)], _FIRST_SOURCE_PORT + index, far[index // len(near) % len(far)], _TARGET_PORT)
-        for index in range(flows)
+        for index in range(flow_count)
     ]
     with Topology(plan, near, far) as topology:
-        tables_before = [topology.read_tables(name) for name in ("near", "far")]
+        tables_before = [topology.read_rules_and_routes(name) for name in ("near", "far")]
         topology.apply_plan()
-        if layer == 3:
+        if hash_layer == 3:
             topology.hash_by_address()
         topology.start_python("far", "-m", "sonde.design.routes.traffic", "serve", str(_TARGET_PORT))
         time.sleep(_SETTLE_S)
         # As long as the kernel does not know the link address of a router it sends to another one: the warm-up flows
         # make it ask for all of them.
         _read_results(_start_flows(topology, _shift_source_ports(all_flows, _WARM_UP_PORTS), _SETTLE_S))
-        spread = _check_spread(plan, topology, all_flows, layer)
-        step(1, losses + 2)
+        spread = _check_spread_over_routers(plan, topology, all_flows, hash_layer)
+        on_progress(1, loss_count + 2)
         generator, results = random.Random(seed), []
-        if losses and watched:
+        if loss_count and with_health_check:
             timing_options = ["--interval", str(timing.interval_s), "--down", str(timing.down), "--up", str(timing.up)]
             for name, host_class in (("near", fabric.near.classes[0]), ("far", fabric.far.classes[0])):
                 arguments = ["-m", "sonde", "route", "watch", system_file, "--as", host_class.name, *timing_options]
                 topology.start_python(name, *arguments)
             time.sleep(4 * _SETTLE_S)
-        for number in range(losses):
+        for number in range(loss_count):
             # ports of connections that have just ended are not free yet
-            fresh_flows = _shift_source_ports(all_flows, flows * (number + 1))
-            results.append(_test_router_loss(topology, generator.choice(fabric.active).name, fresh_flows, timing))
-            step(2 + number, losses + 2)
-        topology.end_programs()
+            fresh_flows = _shift_source_ports(all_flows, flow_count * (number + 1))
+            results.append(
+                _test_router_loss(topology, generator.choice(fabric.active_routers).name, fresh_flows, timing)
+            )
+            on_progress(2 + number, loss_count + 2)
+        topology.end_started_programs()
         topology.remove_plan()
-        tables_after = [topology.read_tables(name) for name in ("near", "far")]
-    return VerificationResult(flows, spread, tuple(results), timing.stall_s, tables_before == tables_after)
+        tables_after = [topology.read_rules_and_routes(name) for name in ("near", "far")]
+    return VerificationResult(flow_count, spread, tuple(results), timing.stall_s, tables_before == tables_after)
 
 
-def _shift_source_ports(flows: Sequence[Flow], distance: int) -> list[Flow]:
-    return [(source, port + distance, target, target_port) for source, port, target, target_port in flows]
+def _shift_source_ports(flows: Sequence[Flow], port_distance: int) -> list[Flow]:
+    return [(source, port + port_distance, target, target_port) for source, port, target, target_port in flows]
 
 
 def _start_flows(topology: Topology, flows: Sequence[Flow], seconds: float) -> subprocess.Popen[bytes]:
@@ -159,12 +161,14 @@ def _read_results(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
     return list(results)
 
 
-def _check_spread(plan: RoutePlan, topology: Topology, flows: Sequence[Flow], layer: HashLayer) -> SpreadCheck:
+def _check_spread_over_routers(
+    route_plan: RoutePlan, topology: Topology, flows: Sequence[Flow], hash_layer: HashLayer
+) -> SpreadCheck:
     """Sends equal flows for two seconds, and counts what each router sent towards the far network."""
-    routers = plan.fabric.active
+    routers = route_plan.fabric.active_routers
     names = tuple(router.name for router in routers)
     sources, ports, targets, _ = zip(*flows, strict=True)
-    hashes = compute_flow_hashes(sources, targets, ports, _TARGET_PORT, layer=layer, seed=HASH_SEED)
+    hashes = compute_flow_hashes(sources, targets, ports, _TARGET_PORT, hash_layer=hash_layer, seed=HASH_SEED)
     hop_indexes = choose_next_hops(hashes, [router.weight for router in routers])
     bytes_before = np.array([topology.read_sent_bytes(name)[1] for name in names], dtype=float)
     results = _read_results(_start_flows(topology, flows, 2.0))

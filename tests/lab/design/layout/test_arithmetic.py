@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.design.layout import xfs
-from sonde.design.layout.derivations import format_stripe
+from sonde.design.layout.derivations import format_stripe_in_three_units
 from sonde.design.layout.geometry import (
     CSM_DRIVES,
     CSM_LAYOUTS,
@@ -23,7 +23,7 @@ from sonde.design.layout.geometry import (
     MIB,
     Geometry,
     classify_geometry,
-    compute_alignment,
+    compute_slice_alignment,
     format_csm_size,
     parse_csm_layout,
     parse_csm_size,
@@ -49,8 +49,8 @@ MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
 )
 def test_stripes_equal_the_published_table(kind: str, name: str, stripe: int, blocks: int) -> None:
     geometry, segment = parse_geometry(name), CSM_SEGMENTS[kind][name]
-    assert geometry.stripe(segment) == stripe * KIB
-    assert geometry.stripe(segment) // 512 == blocks
+    assert geometry.compute_full_stripe_bytes(segment) == stripe * KIB
+    assert geometry.compute_full_stripe_bytes(segment) // 512 == blocks
     assert classify_geometry(geometry, segment) == kind
     assert str(geometry) == name
 
@@ -61,14 +61,14 @@ def test_stripes_equal_the_published_table(kind: str, name: str, stripe: int, bl
     [(256, 512, 64), (512, 1024, 128), (1024, 2048, 256), (2048, 4096, 512), (1664, 3328, 416)],
 )
 def test_stripe_is_formatted_in_three_units(stripe: int, blocks: int, fs_blocks: int) -> None:
-    text = format_stripe(stripe * KIB)
+    text = format_stripe_in_three_units(stripe * KIB)
     assert f"= {blocks} blocks of 512 B = {fs_blocks} blocks of 4 KiB" in text
 
 
 def test_slice_alignment_is_least_common_multiple_of_stripe_and_1_mib() -> None:
-    assert compute_alignment(2 * MIB) == 2 * MIB  # 8+1
-    assert compute_alignment(1664 * KIB) == 13 * MIB  # 13+1
-    assert compute_alignment(512 * KIB) == MIB
+    assert compute_slice_alignment(2 * MIB) == 2 * MIB  # 8+1
+    assert compute_slice_alignment(1664 * KIB) == 13 * MIB  # 13+1
+    assert compute_slice_alignment(512 * KIB) == MIB
     assert (13 * MIB) % (1664 * KIB) == 0
     assert MIB % (1664 * KIB) != 0  # why the default of 1 MiB is wrong for 13+1
 
@@ -76,34 +76,36 @@ def test_slice_alignment_is_least_common_multiple_of_stripe_and_1_mib() -> None:
 def test_lun_sizes_use_powers_of_1000_or_1024() -> None:
     size = 1_138_601_984 * 512
     assert format_csm_size(size) == "583GB"
-    assert format_csm_size(size, binary=True) == "543GB"
+    assert format_csm_size(size, in_powers_of_1024=True) == "543GB"
     assert format_csm_size(71_162_368 * 4096) == "291GB"
     assert parse_csm_size("1Gb") == 1000 * parse_csm_size("1Mb") == 10**9
-    assert parse_csm_size("1Gb", binary=True) == 1024 * parse_csm_size("1Mb", binary=True) == 1 << 30
+    assert (
+        parse_csm_size("1Gb", in_powers_of_1024=True) == 1024 * parse_csm_size("1Mb", in_powers_of_1024=True) == 1 << 30
+    )
 
 
 def test_eight_drives_of_73_gb_make_a_lun_of_583_gb() -> None:
     assert (
-        format_csm_size(Geometry(8, 1).usable(73 * 10**9)) == "584GB"
+        format_csm_size(Geometry(8, 1).compute_usable_bytes(73 * 10**9)) == "584GB"
     )  # a label and a little at the end are not offered
-    assert 0.99 < 1_138_601_984 * 512 / Geometry(8, 1).usable(73 * 10**9) < 1
+    assert 0.99 < 1_138_601_984 * 512 / Geometry(8, 1).compute_usable_bytes(73 * 10**9) < 1
 
 
 @pytest.mark.parametrize(("name", "groups"), [(f"RG1{key}", value) for key, value in CSM_LAYOUTS.items()])
 def test_csm_layout_fits_one_brick_and_its_name_counts_data_drives(name: str, groups: tuple[str, ...]) -> None:
     geometries = parse_csm_layout(name)
     assert tuple(map(str, geometries)) == groups
-    assert sum(geometry.drives for geometry in geometries) <= CSM_DRIVES
+    assert sum(geometry.drive_count for geometry in geometries) <= CSM_DRIVES
     assert sum(geometry.data for geometry in geometries) == int(name[-1], 16)
     assert len(geometries) == int(name[-2])
 
 
 def test_allocation_groups_equal_the_published_ones() -> None:
-    lun = xfs.compute_legacy_groups(71_162_368, 256)
+    lun = xfs.compute_allocation_groups_of_2004(71_162_368, 256)
     assert (lun.count, lun.size) == (272, 261_632)
     assert lun.size % 256 == 0
     assert 262_144 - lun.size == 2 * 256  # two stripe units short of 1 GiB
-    volume = xfs.compute_legacy_groups(6_831_611_904 // 8, 512)
+    volume = xfs.compute_allocation_groups_of_2004(6_831_611_904 // 8, 512)
     assert (volume.blocks, volume.count, volume.size) == (853_951_488, 3258, 262_144)
 
 
@@ -120,7 +122,7 @@ def test_log_grows_with_file_system_size_and_rate() -> None:
     assert xfs.compute_log_size(tb // 10, 1 << 40, None)[0] == 128 * MIB
     assert xfs.compute_log_size(100 * tb, 1 << 40, 400e6)[0] == 2038 * MIB
     assert xfs.compute_log_size(tb, 64 * MIB, 400e6)[0] == 48 * MIB  # an internal log lies in one group
-    assert xfs.compute_log_size(tb, 64 * MIB, 400e6, external=True)[0] == 465 * MIB
+    assert xfs.compute_log_size(tb, 64 * MIB, 400e6, is_external=True)[0] == 465 * MIB
 
 
 def test_log_unit_divides_the_segment() -> None:
@@ -143,7 +145,7 @@ def test_allocation_groups_equal_those_of_mkfs(tmp_path: Path, size: int, unit: 
     ).stdout  # fmt: skip
     data = output[: output.index("naming")]
     numbers = {name: int(value) for name, value in re.findall(r"(agcount|agsize|blocks)=(\d+)", data)}
-    groups = xfs.compute_modern_groups(size // 4096, unit, width)
+    groups = xfs.compute_allocation_groups(size // 4096, unit, width)
     assert (groups.count, groups.size, groups.blocks) == (numbers["agcount"], numbers["agsize"], numbers["blocks"])
 
 
@@ -159,7 +161,7 @@ def test_slices_are_aligned_and_do_not_overlap(
     pieces = [SliceRequest(str(index), share=share) for index, share in enumerate(shares)] + [
         SliceRequest("rest")
     ] * with_remainder
-    step = compute_alignment(stripe)
+    step = compute_slice_alignment(stripe)
     try:
         extents = cut_slices(disk_size, pieces, step)
     except UserError:
@@ -168,21 +170,21 @@ def test_slices_are_aligned_and_do_not_overlap(
     assert all(
         extent.start % stripe == 0 and extent.start % MIB == 0 and extent.size % stripe == 0 for extent in extents
     )
-    assert all(extent.end <= other.start for extent, other in pairwise(extents))
+    assert all(extent.end_byte <= other.start for extent, other in pairwise(extents))
     assert extents[0].start >= MIB
-    assert extents[-1].end <= disk_size - MIB
+    assert extents[-1].end_byte <= disk_size - MIB
     if with_remainder:  # nothing is lost but the label, its copy, and what is no whole step
         assert sum(extent.size for extent in extents) > disk_size - MIB - 2 * step
 
 
 @given(st.integers(20_000, 1 << 34), st.integers(1, 1024), st.integers(1, 24))
 def test_allocation_groups_cover_all_blocks_but_a_tail(blocks: int, unit: int, data: int) -> None:
-    groups = xfs.compute_modern_groups(blocks, unit, unit * data)
+    groups = xfs.compute_allocation_groups(blocks, unit, unit * data)
     assert groups.size % unit == 0
     assert groups.blocks <= groups.count * groups.size
     assert 0 <= blocks - groups.blocks < 4096
     assert groups.size * 4096 <= 1 << 40
-    old = xfs.compute_legacy_groups(blocks, unit)
+    old = xfs.compute_allocation_groups_of_2004(blocks, unit)
     assert (old.count - 1) * old.size < blocks <= old.count * old.size
 
 

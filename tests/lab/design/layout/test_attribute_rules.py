@@ -10,7 +10,7 @@ import pytest
 from sonde.design.layout.attribute_rules import RULES, AttributeRule, find_attribute_faults
 from sonde.design.layout.live.collector import make_collector
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
-from sonde.design.layout.live.saved_output import read_output
+from sonde.design.layout.live.saved_output import read_saved_output
 
 SOUND = {
     "features": "has_journal ext_attr resize_inode dir_index filetype extent 64bit flex_bg sparse_super",
@@ -57,7 +57,7 @@ def test_collector_prints_attribute_of_rule(rule: AttributeRule) -> None:
 
 def test_setting_of_dataset_is_named_with_dataset() -> None:
     text = "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n\ttank  ONLINE  0 0 0\n\n"
-    storage = read_output(f"{text}tank  sync  standard  default\ntank/db  sync  disabled  local\n", "zpool")
+    storage = read_saved_output(f"{text}tank  sync  standard  default\ntank/db  sync  disabled  local\n", "zpool")
     faults = [result for result in find_attribute_faults(storage.file_systems, []) if hasattr(result, "kind")]
     assert [(fault.kind, fault.location) for fault in faults] == [("synchronous writes are not", "tank/db")]
 
@@ -67,4 +67,4 @@ def test_harmless_status_of_pool_is_no_fault() -> None:
     text = (
         f"  pool: tank\n state: ONLINE\n{status}\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n\ttank  ONLINE  0 0 0\n"
     )
-    assert read_output(text, "zpool").file_systems[0].facts["status"].startswith("Some supported")
+    assert read_saved_output(text, "zpool").file_systems[0].facts["status"].startswith("Some supported")

@@ -22,7 +22,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, KIB, MIB
 from sonde.design.layout.live import inspection
 from sonde.design.layout.live.cray_x1_output import read_xfs_info
-from sonde.design.layout.live.extents import read_extents
+from sonde.design.layout.live.extents import read_file_extents
 from sonde.design.layout.live.inspection import inspect_storage
 from sonde.design.layout.live.observations import (
     FileExtents,
@@ -32,9 +32,9 @@ from sonde.design.layout.live.observations import (
     ObservedSlices,
     ObservedStorage,
 )
-from sonde.design.layout.live.saved_output import FORMS, read_files, read_output
+from sonde.design.layout.live.saved_output import FORMS, read_files, read_saved_output
 from sonde.design.layout.live.superblocks import read_superblock
-from sonde.design.layout.live.sysfs_disks import read_blocks
+from sonde.design.layout.live.sysfs_disks import read_block_device_tree
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, UserError
@@ -244,8 +244,8 @@ def test_published_file_system_is_parsed() -> None:
         261_632,
     )
     assert file_system.log == 16 * MIB
-    assert file_system.size == 291_481_059_328
-    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("single")
+    assert file_system.size_bytes == 291_481_059_328
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).get_layout("single")
     assert kinds(ObservedStorage((file_system,)), plan) == {"log too small"}  # "not sufficient for > 300 MB/s"
     unset = read_xfs_info((DATA / "mkfs-4plus1.txt").read_text(encoding="utf-8").replace("=256", "=0"), "listing")
     assert "no stripe unit" in kinds(unset)  # mkfs with no options: "works, but not optimal"
@@ -256,14 +256,14 @@ def test_published_volume_equals_the_plan() -> None:
     volume = storage.disks["xlv0.data.0.0"]
     assert volume.size == 6_831_611_904 * 512 == sum(volume.member_sizes)
     assert volume.unit == 2 * MIB
-    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("large")
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).get_layout("large")
     assert kinds(storage, plan) == set()
 
 
 def test_alignment_of_1_mib_is_a_fault_for_13_and_1(tmp_path: Path) -> None:
     text = (DATA / "option-RG11D.cf").read_text(encoding="utf-8")
-    assert kinds(read_output(text, "option-RG11D.cf")) == set()
-    (fault,) = check_layout(read_output(text.replace("modulo 13M\n", ""), "option-RG11D.cf")).faults
+    assert kinds(read_saved_output(text, "option-RG11D.cf")) == set()
+    (fault,) = check_layout(read_saved_output(text.replace("modulo 13M\n", ""), "option-RG11D.cf")).faults
     assert fault.kind == "slice is not aligned"
     assert "modulo 13M" in fault.remedy
 
@@ -290,7 +290,7 @@ def test_recorded_outputs_are_parsed(file: str, names: set[str]) -> None:
 
 def test_recorded_outputs_have_the_expected_values() -> None:
     storage = read_files([DATA / name for name in ("lsblk.json", "mdadm-export.txt", "mdadm-detail.txt", "lvs.json")])
-    assert storage.disks["md5"].stripe == 1536 * KIB
+    assert storage.disks["md5"].full_stripe_bytes == 1536 * KIB
     assert (storage.disks["md6"].geometry, storage.disks["md6"].unit) == ("8+2", 128 * KIB)
     assert storage.disks["fast-scratch"].members == ("md5", "md6")
     (home,) = read_files([DATA / "dumpe2fs.txt"]).file_systems
@@ -315,7 +315,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "tunefs.lustre --dryrun": "Lustre FS:  fs1\n", "lfs df": "UUID 1K-blocks Used\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:
-        read_output(heads[form], "saved.txt")
+        read_saved_output(heads[form], "saved.txt")
     assert "saved.txt" in str(reason.value)
 
 
@@ -329,7 +329,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
 )
 def test_unknown_output_is_one_sentence(text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        read_output(text, "saved.txt")
+        read_saved_output(text, "saved.txt")
 
 
 # ---- sysfs, mounts, extents
@@ -380,17 +380,17 @@ def test_md_and_device_mapper_are_read_from_sysfs(tmp_path: Path) -> None:
         (root / block / "dm-3" / "slaves" / path / "stat").write_text(
             f"1 0 {moved} 0 1 0 {moved} 0 0 0 0", encoding="utf-8"
         )
-    storage = read_blocks("dm-1", root)
+    storage = read_block_device_tree("dm-1", root)
     assert (storage.disks["dm-1"].unit, storage.disks["dm-1"].data, storage.disks["dm-1"].level) == (MIB, 2, "raid0")
-    assert (storage.disks["md5"].geometry, storage.disks["md5"].stripe) == ("8+2", MIB)
-    assert (storage.disks["md10"].geometry, storage.disks["md10"].stripe) == ("4x2", 2 * MIB)
+    assert (storage.disks["md5"].geometry, storage.disks["md5"].full_stripe_bytes) == ("8+2", MIB)
+    assert (storage.disks["md10"].geometry, storage.disks["md10"].full_stripe_bytes) == ("4x2", 2 * MIB)
     assert kinds(storage) == {
         "unequal members of a stripe", "stripe cache too small", "requests are cut", "read-ahead too short",
         "unit does not fit the stripe",
     }  # fmt: skip
-    paths = read_blocks("dm-3", root).disks["dm-3"].paths
+    paths = read_block_device_tree("dm-3", root).disks["dm-3"].paths
     assert [(path.name, path.active, path.blocks_read) for path in paths] == [("sdc", True, 866_071), ("sde", False, 0)]
-    assert read_blocks("sdq", root).unknown == ("sdq, which sysfs does not have",)
+    assert read_block_device_tree("sdq", root).unknown == ("sdq, which sysfs does not have",)
 
 
 def test_mount_of_a_path_is_its_longest_prefix() -> None:
@@ -460,12 +460,12 @@ def test_extents_cover_the_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * (3 * MIB))
     try:
-        extents = read_extents(str(path))
+        extents = read_file_extents(str(path))
     except MachineError as reason:
         pytest.skip(str(reason))
     assert sum(length for _, _, length in extents.pieces) >= 3 * MIB
     with pytest.raises(MachineError, match="its extents cannot be read"):
-        read_extents(str(tmp_path / "none"))
+        read_file_extents(str(tmp_path / "none"))
 
 
 # ---- a plan, made exactly, has no fault
@@ -477,9 +477,9 @@ def as_made(layout: FileSystemLayout) -> ObservedStorage:
     for store in (*layout.devices, *([layout.log] if layout.log is not None else [])):
         _add(store, disks)
     groups = layout.groups if layout.table.kind == "xfs" else None
-    blocks = groups.blocks if groups is not None else (layout.capacity or 0) // layout.block
+    blocks = groups.blocks if groups is not None else (layout.capacity or 0) // layout.block_bytes
     file_system = ObservedFileSystem(
-        f"/{layout.id}", layout.table.kind, f"/dev/{layout.device.id}", layout.block, blocks, layout.unit, layout.width,
+        f"/{layout.id}", layout.table.kind, f"/dev/{layout.first_device.id}", layout.block_bytes, blocks, layout.unit, layout.width,
         groups.count if groups else None, groups.size if groups else None, layout.log_size,
         f"/dev/{layout.log.id}" if layout.log is not None else "internal",
     )  # fmt: skip
@@ -491,16 +491,16 @@ def _add(store: BlockDevice, disks: dict[str, ObservedDisk]) -> None:
     sizes = tuple(member.capacity or 0 for member in store.members)
     common = {"size": store.capacity, "state": "optimal"}
     if isinstance(table, RaidGroup):
-        geometry = store.geometry
+        geometry = store.raid_geometry
         striped = geometry is not None and geometry.data > 1
         disks[store.id] = ObservedDisk(store.id, "md", geometry=str(geometry), data=geometry.data if geometry else None,
-                                   unit=store.unit if striped else None, level=f"raid{table.level}",
+                                   unit=store.stripe_unit_bytes if striped else None, level=f"raid{table.level}",
                                    member_sizes=sizes, **common)  # type: ignore[arg-type]  # fmt: skip
     elif store.kind == "slices":
         disks[store.id] = ObservedDisk(store.id, "part", start=store.start, on=members[0], **common)  # type: ignore[arg-type]
     elif isinstance(table, Volume):
         disks[store.id] = ObservedDisk(
-            store.id, "lvm", members=members, member_sizes=sizes, level="raid0", unit=store.unit, data=len(members),
+            store.id, "lvm", members=members, member_sizes=sizes, level="raid0", unit=store.stripe_unit_bytes, data=len(members),
             **common,  # type: ignore[arg-type]
         )  # fmt: skip
     else:
@@ -514,7 +514,7 @@ def clean(plan: LayoutPlan) -> None:
     for layout in plan.file_systems:
         if layout.table.kind in ("xfs", "ext4") and layout.devices:
             # what was right in 2004 is called old: groups of 1 GiB, a log of 16 MiB
-            old = {"too many allocation groups", "log too small"} if layout.device.legacy else set()
+            old = {"too many allocation groups", "log too small"} if layout.first_device.is_cray_x1 else set()
             assert [fault for fault in check_layout(as_made(layout), layout).faults if fault.kind not in old] == [], (
                 layout.id
             )
@@ -541,7 +541,7 @@ def test_any_planned_layout_has_no_faults(requirements_drawn: list[tuple[str, st
 
 
 def test_differences_from_a_plan_are_reported() -> None:
-    layout = plan_layout(read_system(find_system_file("nvme-enclosure"))).of("scratch")
+    layout = plan_layout(read_system(find_system_file("nvme-enclosure"))).get_layout("scratch")
     storage = as_made(layout)
     (file_system,) = storage.file_systems
     assert file_system.blocks is not None
@@ -553,6 +553,6 @@ def test_differences_from_a_plan_are_reported() -> None:
     ):  # fmt: skip
         changed = replace(file_system, **change)
         assert "not as planned" in kinds(replace(storage, file_systems=(changed,)), layout), change
-    volume = storage.disks[layout.device.id]
-    fewer = {**storage.disks, layout.device.id: replace(volume, members=(*volume.members, "more"))}
+    volume = storage.disks[layout.first_device.id]
+    fewer = {**storage.disks, layout.first_device.id: replace(volume, members=(*volume.members, "more"))}
     assert "not as planned" in kinds(replace(storage, disks=fewer), layout)

@@ -135,7 +135,7 @@ def test_pool_sets_no_queue_of_an_array() -> None:
     for group in document["raid_groups"]:
         group.pop("controller")
     layout = plan_layout(make_system(document, "made.toml"))
-    pool = layout.of("tank")
+    pool = layout.get_layout("tank")
     names = DeviceNames(layout.system)
     settings = [setting for base in pool.devices for _, setting in list_queue_settings(pool, base, names)]
     assert settings
@@ -158,7 +158,7 @@ def test_groups_have_spares_of_their_own_while_drives_are_free(free_drives: int)
                     "rate": "200 MB/s"}],
         "file_systems": [make_requirement("fs", "scratch", "xfs", capacity="60 TB")],
     }  # fmt: skip
-    plan = plan_layout(make_system(document, "made.toml"), parse_geometry("8+1"), members=2)
+    plan = plan_layout(make_system(document, "made.toml"), parse_geometry("8+1"), member_count=2)
     (script,) = make_layout_scripts(plan).values()
     assert len(find_commands(script, "mdadm --create /dev/md/fs-g")) == 2
     assert script.count("--spare-devices=1") == free_drives

@@ -47,36 +47,36 @@ def test_small_file_systems_share_a_mirror_large_ones_get_luns() -> None:
         make_requirement("home", "home", capacity="500 MB"), make_requirement("root", "root", capacity="300 MB"),
         make_requirement("scratch", "scratch", capacity="20 GB"),
     )  # fmt: skip
-    home, root, scratch = (plan.of(name) for name in ("home", "root", "scratch"))
-    assert str(home.device.geometry) == "4x2"
-    assert home.device.members == root.device.members
-    assert [str(member.geometry) for member in scratch.device.members] == ["8+1"] * 3
+    home, root, scratch = (plan.get_layout(name) for name in ("home", "root", "scratch"))
+    assert str(home.first_device.raid_geometry) == "4x2"
+    assert home.first_device.members == root.first_device.members
+    assert [str(member.raid_geometry) for member in scratch.first_device.members] == ["8+1"] * 3
     assert scratch.capacity is not None
     assert scratch.capacity >= 20e9
 
 
 def test_stripe_members_alternate_over_controllers_and_enclosures() -> None:
     plan = planned(make_requirement("scratch", "scratch", capacity="28 GB"))
-    groups = [member.groups()[0].id for member in plan.of("scratch").device.members]
+    groups = [member.list_raid_groups()[0].id for member in plan.get_layout("scratch").first_device.members]
     owners = [plan.system.find_first_reference(group, "controller") for group in groups]
     assert sorted(map(str, owners)) == ["ca", "ca", "cb", "cb"]
     assert all(owner != other for owner, other in pairwise(owners))
 
 
 def test_fast_striped_file_system_has_its_log_on_a_mirror() -> None:
-    scratch = planned(make_requirement("scratch", "scratch", capacity="20 GB")).of("scratch")
+    scratch = planned(make_requirement("scratch", "scratch", capacity="20 GB")).get_layout("scratch")
     assert scratch.log is not None
-    assert str(scratch.log.geometry) == "4x2"
-    data = {device.id for device in scratch.device.walk() if device.kind == "drives"}
-    assert not data & {device.id for device in scratch.log.walk() if device.kind == "drives"}
+    assert str(scratch.log.raid_geometry) == "4x2"
+    data = {device.id for device in scratch.first_device.iterate_top_down() if device.kind == "drives"}
+    assert not data & {device.id for device in scratch.log.iterate_top_down() if device.kind == "drives"}
     assert scratch.log_size == 128 * MIB
 
 
 def test_member_count_follows_from_the_required_bandwidth() -> None:
-    single = planned(make_requirement("scratch", "scratch", write="1100 MB/s")).of("scratch")
-    assert single.device.kind == "slices"
-    two = planned(make_requirement("scratch", "scratch", write="1300 MB/s")).of("scratch")
-    assert len(two.device.members) == 2
+    single = planned(make_requirement("scratch", "scratch", write="1100 MB/s")).get_layout("scratch")
+    assert single.first_device.kind == "slices"
+    two = planned(make_requirement("scratch", "scratch", write="1300 MB/s")).get_layout("scratch")
+    assert len(two.first_device.members) == 2
     assert two.rates.write == pytest.approx(2 * 8 * 150e6)
 
 
@@ -85,26 +85,26 @@ def test_unmet_requirement_is_reported_with_the_limit() -> None:
     (sentence,) = plan.unmet
     assert "scratch wants to write 9.00 GB/s" in sentence
     assert "the limit is links" in sentence  # two of 800 MB/s to each of two controllers
-    assert plan.of("scratch").rates.write == pytest.approx(4 * 800e6)
+    assert plan.get_layout("scratch").rates.write == pytest.approx(4 * 800e6)
     (space,) = planned(make_requirement("bulk", "archive", capacity="1 TB")).unmet
     assert "bulk requires 931 GiB" in space
 
 
 def test_slices_on_13_and_1_are_aligned_to_13_mib() -> None:
     plan = shipped_plan("cray-x1-requirements")
-    archive = plan.of("archive")
-    assert archive.alignment == archive.device.start == 13 * MIB
+    archive = plan.get_layout("archive")
+    assert archive.alignment == archive.first_device.start == 13 * MIB
     assert archive.unit == 1664 * 1024
-    assert str(archive.device.geometry) == "13+1"
+    assert str(archive.first_device.raid_geometry) == "13+1"
 
 
 def test_published_volume_is_computed_exactly() -> None:
-    large = shipped_plan("cray-x1").of("large")
+    large = shipped_plan("cray-x1").get_layout("large")
     assert (large.unit, large.width) == (4096 * 512, 6 * 4096 * 512)
     assert large.groups is not None
     assert (large.groups.count, large.groups.size, large.groups.blocks) == (3258, 262_144, 853_951_488)
     assert large.log_size == 262_144 * 512
-    single = shipped_plan("cray-x1").of("single")
+    single = shipped_plan("cray-x1").get_layout("single")
     assert single.groups is not None
     assert (single.groups.count, single.groups.size, single.unit // 4096) == (272, 261_632, 256)
 
@@ -149,10 +149,10 @@ def test_required_lustre_gets_targets_on_servers() -> None:
                 "drives": [{"id": "d[0-59]", "kind": "hdd", "capacity": "8 TB", "rate": "200 MB/s", "server": "oss1"}],
                 "file_systems": [make_requirement("fs", "scratch", "lustre", capacity="250 TB")]}  # fmt: skip
     plan = plan_layout(make_system(document, "made"))
-    layout = plan.of("fs")
+    layout = plan.get_layout("fs")
     assert len(layout.targets) == 4
     assert [plan.system.find_first_reference(target, "server") for target in layout.targets] == ["oss1", "oss2"] * 2
-    assert {str(device.geometry) for device in layout.devices} == {"8+2"}
+    assert {str(device.raid_geometry) for device in layout.devices} == {"8+2"}
     assert layout.rates.write == pytest.approx(4 * 8 * 200e6)
 
 
@@ -162,10 +162,10 @@ def test_required_lustre_gets_targets_on_servers() -> None:
 def capacity_of_drives(plan: LayoutPlan, layout: FileSystemLayout) -> int:
     """Bytes of data drives beneath, less what parity and copies take."""
     total = 0
-    for group in {group.id: group for store in layout.devices for group in store.groups()}.values():
-        drives = [device.capacity or 0 for device in group.walk() if device.kind == "drives"]
-        geometry = group.geometry
-        total += sum(drives) * geometry.data // geometry.drives if geometry is not None else sum(drives)
+    for group in {group.id: group for store in layout.devices for group in store.list_raid_groups()}.values():
+        drives = [device.capacity or 0 for device in group.iterate_top_down() if device.kind == "drives"]
+        geometry = group.raid_geometry
+        total += sum(drives) * geometry.data // geometry.drive_count if geometry is not None else sum(drives)
     return total
 
 
@@ -189,9 +189,9 @@ def sound(plan: LayoutPlan) -> None:
         for store in (*layout.devices, *([layout.log] if layout.log is not None else [])):
             assert owners.setdefault(store.id, layout.id) == layout.id, f"{store.id} is used twice"
         assert layout.capacity is None or layout.capacity <= capacity_of_drives(plan, layout) or layout.table.capacity
-        for group in (group for store in layout.devices for group in store.groups()):
-            if group.stripe and group.geometry and group.geometry.data > 1:
-                assert layout.alignment % group.stripe == 0
+        for group in (group for store in layout.devices for group in store.list_raid_groups()):
+            if group.full_stripe_bytes and group.raid_geometry and group.raid_geometry.data > 1:
+                assert layout.alignment % group.full_stripe_bytes == 0
         for direction in ("read", "write"):
             total = getattr(layout.rates, direction)
             stages = [
@@ -239,7 +239,7 @@ def test_any_requirements_on_luns_give_sound_plans(requirements_drawn: list[tupl
             raise
         return
     sound(plan)
-    for requirement, layout in ((entry, plan.of(entry["id"])) for entry in requirements):
+    for requirement, layout in ((entry, plan.get_layout(entry["id"])) for entry in requirements):
         capacity = int(requirement["requirement"]["capacity"].split()[0]) * 10**6
         is_reported = any(requirement["id"] in sentence for sentence in plan.unmet)
         assert is_reported or (layout.capacity or 0) >= 0.98 * capacity
@@ -292,7 +292,7 @@ def test_narrow_groups_lose_capacity_split_volumes_halve_rates() -> None:
 
 def test_failure_of_each_kind_of_part_has_a_cost() -> None:
     plan = shipped_plan("cray-x1")
-    large = plan.of("large")
+    large = plan.get_layout("large")
     effects = {effect.kind: effect for effect in list_failure_effects(plan.system, "large", large.devices)}
     assert effects["link"].write == pytest.approx(500e6)
     assert effects["controller"].write == pytest.approx(800e6)

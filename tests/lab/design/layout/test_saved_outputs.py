@@ -15,7 +15,7 @@ from storage_builders import build_lun_system
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_system import check_described_storage
 from sonde.design.layout.live.collector import make_collector
-from sonde.design.layout.live.saved_output import read_files, read_output
+from sonde.design.layout.live.saved_output import read_files, read_saved_output
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import make_system, read_system
 
@@ -54,7 +54,7 @@ LVS = """  LV      VG   Attr       LSize  #Str Stripe Devices
 
 
 def test_mdstat_has_level_chunk_spares_and_bitmap() -> None:
-    disks = read_output(MDSTAT, "mdstat").disks
+    disks = read_saved_output(MDSTAT, "mdstat").disks
     assert (disks["md5"].geometry, disks["md5"].unit, disks["md5"].members) == (
         "2+2",
         256 * 1024,
@@ -68,26 +68,26 @@ def test_mdstat_has_level_chunk_spares_and_bitmap() -> None:
 
 
 def test_partition_tables_have_exact_starts() -> None:
-    (parted,) = read_output(PARTED, "parted").disks.values()
+    (parted,) = read_saved_output(PARTED, "parted").disks.values()
     assert (parted.name, parted.start, parted.on) == ("sdb1", 63 * 512, "sdb")
-    (sfdisk,) = read_output(json.dumps(SFDISK), "sfdisk").disks.values()
+    (sfdisk,) = read_saved_output(json.dumps(SFDISK), "sfdisk").disks.values()
     assert (sfdisk.name, sfdisk.start) == ("nvme0n1p1", 2**20)
-    rounded = read_output(PARTED.replace("63s ", "32.3kB").replace("632s ", "10.0TB"), "parted")
+    rounded = read_saved_output(PARTED.replace("63s ", "32.3kB").replace("632s ", "10.0TB"), "parted")
     assert next(iter(rounded.disks.values())).start is None
     assert any("is rounded" in line for line in rounded.unread)
 
 
 def test_plain_tables_are_read() -> None:
-    disks = read_output(LSBLK, "lsblk").disks
+    disks = read_saved_output(LSBLK, "lsblk").disks
     assert disks["md5"].members == ("sda1", "sdb1")
     assert disks["sda1"].on == "sda"
     assert disks["sda"].size == int(1.8 * 2**40)
-    (volume,) = read_output(LVS, "lvs").disks.values()
+    (volume,) = read_saved_output(LVS, "lvs").disks.values()
     assert (volume.name, volume.data, volume.unit, volume.members) == ("fast-scratch", 2, 2**20, ("md5", "md6"))
-    (pool,) = read_output(
+    (pool,) = read_saved_output(
         "NAME   SIZE  ALLOC   FREE  CAP  HEALTH\ntank  10T  9T 1T 90% DEGRADED\n", "list"
     ).file_systems
-    assert {fault.kind for fault in check_layout(read_output(
+    assert {fault.kind for fault in check_layout(read_saved_output(
         "NAME   SIZE  ALLOC   FREE  CAP  HEALTH\ntank  10T  9T 1T 90% DEGRADED\n", "list")).faults} == {
         "degraded", "too full"}  # fmt: skip
     assert pool.location == "tank"
@@ -95,13 +95,13 @@ def test_plain_tables_are_read() -> None:
 
 def test_lsblk_without_bytes_is_read() -> None:
     document = {"blockdevices": [{"name": "sda", "type": "disk", "size": "1.8T"}]}
-    (disk,) = read_output(json.dumps(document), "lsblk").disks.values()
+    (disk,) = read_saved_output(json.dumps(document), "lsblk").disks.values()
     assert disk.size == int(1.8 * 2**40)
 
 
 def test_striped_xfs_info_is_understood() -> None:
     outputs = make_server_outputs()
-    storage = read_output(outputs["xfs_info"], "xfs_info")
+    storage = read_saved_output(outputs["xfs_info"], "xfs_info")
     assert storage.unread == ()
     assert storage.file_systems[0].width == 2 * 2**20
 

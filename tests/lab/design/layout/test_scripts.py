@@ -47,7 +47,7 @@ def planned_machine(loops: Callable[[int], str], tmp_path: Path) -> tuple[Layout
     document["drives"] = [drive for drive in document["drives"] if drive["id"].partition("d[")[0] in groups]
     document["mounts"] = [{"id": f"on-{name}", "file_system": name, "path": str(tmp_path / name), "on": "host"}
                           for name in ("home", "scratch")]  # fmt: skip
-    plan = plan_layout(make_system(document, "made"), members=1)
+    plan = plan_layout(make_system(document, "made"), member_count=1)
     (script,) = make_layout_scripts(plan).values()
     path = tmp_path / "layout.sh"
     path.write_text(script, encoding="utf-8")
@@ -64,7 +64,7 @@ def test_script_creates_the_plan_and_runs_once(
     done = run_script(script, "go")
     assert done.returncode == 0, done.stderr
     info = subprocess.run(["xfs_info", str(tmp_path / "scratch")], capture_output=True, text=True, env=ENV, check=True)
-    scratch = plan.of("scratch")
+    scratch = plan.get_layout("scratch")
     assert scratch.groups is not None
     assert scratch.log_size is not None
     assert f"agcount={scratch.groups.count}, agsize={scratch.groups.size} blks" in info.stdout
@@ -73,7 +73,7 @@ def test_script_creates_the_plan_and_runs_once(
     log = re.search(r"log +=(.+?) +bsize=4096 +blocks=(\d+)", info.stdout)
     assert log is not None
     assert int(log[2]) * 4096 == scratch.log_size
-    home = plan.of("home")
+    home = plan.get_layout("home")
     device = f"{disks['b1g1-lun']}p1"
     output = subprocess.run(["dumpe2fs", "-h", device], capture_output=True, text=True, env=ENV, check=True).stdout
     assert re.search(rf"RAID stride: +{home.unit // 4096}$", output, re.MULTILINE)
@@ -102,7 +102,7 @@ def test_faults_of_default_mkfs_are_found(loops: Callable[[int], str], tmp_path:
                    capture_output=True)  # fmt: skip
     subprocess.run(["partx", "--update", disk], env=ENV, check=True)
     subprocess.run(["mkfs.xfs", "-q", f"{disk}p1"], env=ENV, check=True)
-    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("single")
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).get_layout("single")
     storage = inspect_storage(f"{disk}p1")
     kinds = {fault.kind for fault in check_layout(storage, plan).faults}
     assert {"no stripe unit", "slice is not aligned", "not as planned"} <= kinds

@@ -15,9 +15,9 @@ from sonde.design.layout.stripe_measurement import (
     CASES,
     StripeGeometry,
     choose_stripe_geometry,
-    evaluate_measurement,
-    make_plan_document,
-    read_case_rates,
+    evaluate_stripe_measurement,
+    make_stripe_plan_document,
+    read_rates_by_case,
 )
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
@@ -33,12 +33,12 @@ def spread_around(rate: float, spread: float = 0.02) -> tuple[float, ...]:
 
 
 def verdicts(stripe: StripeGeometry, **rates: tuple[float, ...]) -> dict[str, str]:
-    return {check.question: check.verdict for check in evaluate_measurement(rates, stripe).answers}
+    return {check.question: check.verdict for check in evaluate_stripe_measurement(rates, stripe).answers}
 
 
 def test_published_rates_match_parity() -> None:
     """271 against 136 MB/s at another offset, 362 against 847 MB/s with one unit and all six."""
-    measurement = evaluate_measurement(
+    measurement = evaluate_stripe_measurement(
         {
             "aligned": spread_around(271),
             "misaligned": spread_around(136),
@@ -83,17 +83,17 @@ def test_rate_above_all_members_fails_and_noise_is_undecided() -> None:
 
 
 def test_rate_above_the_estimate_reports_a_wrong_system_file() -> None:
-    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("large")
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).get_layout("large")
     rates = {
         "aligned": spread_around(271),
         "misaligned": spread_around(136),
         "unit": spread_around(362),
         "width": spread_around(847),
     }
-    last = evaluate_measurement(rates, TALK, plan).answers[-1]
+    last = evaluate_stripe_measurement(rates, TALK, plan).answers[-1]
     assert last.verdict == "holds"
     assert "measured were 85 %" in last.why
-    wrong = evaluate_measurement(rates | {"width": spread_around(2000)}, TALK, plan).answers[-1]
+    wrong = evaluate_stripe_measurement(rates | {"width": spread_around(2000)}, TALK, plan).answers[-1]
     assert wrong.verdict == "fails"
 
 
@@ -105,13 +105,13 @@ def test_measurement_is_compared_with_a_simulated_record() -> None:
         "width": spread_around(847),
     }
     same = {name: tuple(value * 3 for value in values) for name, values in rates.items()}
-    assert evaluate_measurement(rates, TALK, simulated=same).holds
+    assert evaluate_stripe_measurement(rates, TALK, simulated_rates=same).holds
     flat = rates | {"misaligned": spread_around(271)}
-    assert not evaluate_measurement(rates, TALK, simulated=flat).holds
+    assert not evaluate_stripe_measurement(rates, TALK, simulated_rates=flat).holds
 
 
 def test_stripe_comes_from_user_plan_or_disks() -> None:
-    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("large")
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).get_layout("large")
     assert choose_stripe_geometry(ObservedStorage(), plan) == StripeGeometry(
         256 * KIB, 2 * MIB, 2 * MIB, 12 * MIB, True, "the plan of large"
     )
@@ -130,7 +130,7 @@ def test_stripe_comes_from_user_plan_or_disks() -> None:
 
 
 def test_measurement_plan_alternates_cases_at_their_offsets() -> None:
-    document = make_plan_document("/scratch", TALK, repeats=2)
+    document = make_stripe_plan_document("/scratch", TALK, repeat_count=2)
     plan = Plan.from_document(document, "made")
     assert [phase["id"] for phase in plan.phases] == [
         *(f"{name}-1" for name in CASES),
@@ -141,19 +141,19 @@ def test_measurement_plan_alternates_cases_at_their_offsets() -> None:
     assert access["misaligned-1"]["offset"] == "256KiB"
     assert access["width-1"]["transfer"] == "12MiB"
     single = StripeGeometry(MIB, MIB, MIB, MIB, False, "made")
-    inside = make_plan_document("/scratch", single, repeats=1)["phases"][1]["access"]
+    inside = make_stripe_plan_document("/scratch", single, repeat_count=1)["phases"][1]["access"]
     assert inside["offset"] == "512KiB"
 
 
 def test_record_without_the_cases_is_one_sentence() -> None:
     with pytest.raises(UserError, match="is not one of sonde layout verify"):
-        read_case_rates(RecordReader())
+        read_rates_by_case(RecordReader())
 
 
 @pytest.mark.engine
 def test_known_rates_are_measured_exactly(engine: object, sonde: object, target: Path, tmp_path: Path) -> None:
     """The plan of a verification on a schedule instead of storage: 1 GB/s, whatever offset and transfer are."""
-    document = make_plan_document(str(target), TALK, 16 * MIB, repeats=5, direct=False)
+    document = make_stripe_plan_document(str(target), TALK, 16 * MIB, repeat_count=5, uses_direct_io=False)
     document["data"] |= {"backend": "paced", "io": {},
                          "paced": {"virtual_clock": True, "schedule": [{"at": "0s", "rate": "1GB/s"}]}}  # fmt: skip
     path = tmp_path / "plan.json"
@@ -167,7 +167,7 @@ def test_known_rates_are_measured_exactly(engine: object, sonde: object, target:
     for values in by_case.values():
         assert values == pytest.approx([1e9] * 5, rel=1e-3)
     same = StripeGeometry(256 * KIB, 2 * MIB, 2 * MIB, 12 * MIB, False, "made")
-    answers = evaluate_measurement({name: tuple(values) for name, values in by_case.items()}, same).answers
+    answers = evaluate_stripe_measurement({name: tuple(values) for name, values in by_case.items()}, same).answers
     assert [check.verdict for check in answers] == ["holds", "holds"]
     assert answers[0].measured == pytest.approx(1, rel=1e-3)
 

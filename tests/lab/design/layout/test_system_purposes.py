@@ -42,7 +42,7 @@ def test_small_purposes_share_a_mirror_and_root_copies_do_not(tmp_path: Path) ->
         tmp_path, describe_requirement("root[1-2]", "root", "20 GB"), describe_requirement("var", "var", "20 GB"),
         describe_requirement("opt", "opt", "10 GB"), describe_requirement("swap0", "swap", "30 GB", "swap"),
     )  # fmt: skip
-    groups = {layout.id: {inner.id for inner in layout.device.walk() if inner.kind == "raid_groups"}
+    groups = {layout.id: {inner.id for inner in layout.first_device.iterate_top_down() if inner.kind == "raid_groups"}
               for layout in plan.file_systems}  # fmt: skip
     assert not groups["root1"] & groups["root2"], "one lost array must leave a copy of root"
     assert groups["var"] | groups["opt"] | groups["swap0"] <= groups["root1"] | groups["root2"]

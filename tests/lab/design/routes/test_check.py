@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fabric_builders import build_fabric, find_direction_faults
 
-from sonde.design.routes.check import check_host
+from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.json_tables import parse_json_tables
@@ -28,7 +28,7 @@ LISTINGS = Path(__file__).resolve().parents[3] / "data" / "routes"
 
 def count_faults(fabric: Fabric, name: str, *files: str) -> dict[str, int]:
     """Kinds of fault in files of the listings, with their number."""
-    faults = check_host([fabric], name, read_host_tables([LISTINGS / file for file in files])).faults
+    faults = check_host_routes([fabric], name, read_host_tables([LISTINGS / file for file in files])).faults
     return {kind: sum(fault.kind == kind for fault in faults) for kind in dict.fromkeys(fault.kind for fault in faults)}
 
 
@@ -133,8 +133,8 @@ def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
     else:
         edited = edit(lines)
     assert edited != lines
-    assert check_host([fabric], "clients", parse_host_tables("\n".join(lines), "good")).faults == ()
-    faults = check_host([fabric], "clients", parse_host_tables("\n".join(edited), "bad")).faults
+    assert check_host_routes([fabric], "clients", parse_host_tables("\n".join(lines), "good")).faults == ()
+    faults = check_host_routes([fabric], "clients", parse_host_tables("\n".join(edited), "bad")).faults
     assert kind in {fault.kind for fault in faults}
     assert all(fault.location and fault.problem and fault.remedy for fault in faults)
 
@@ -151,7 +151,7 @@ def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
     ],
 )
 def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None:
-    assert kind in {fault.kind for fault in check_host([build_fabric(3)], "clients", host_tables).faults}
+    assert kind in {fault.kind for fault in check_host_routes([build_fabric(3)], "clients", host_tables).faults}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None
     ],
 )
 def test_wrong_router_setting_is_found(kind: str, host_tables: HostTables) -> None:
-    assert [fault.kind for fault in check_host([build_fabric(3)], "routers", host_tables).faults] == [kind]
+    assert [fault.kind for fault in check_host_routes([build_fabric(3)], "routers", host_tables).faults] == [kind]
 
 
 def test_different_routers_of_both_directions_are_found() -> None:
@@ -196,7 +196,7 @@ def swap_first_hops(line: str) -> str:
 
 
 def test_empty_tables_are_reported_as_unknown() -> None:
-    verdict = check_host([build_fabric(2)], "clients", HostTables())
+    verdict = check_host_routes([build_fabric(2)], "clients", HostTables())
     assert verdict.faults == ()
     assert verdict.comparisons == ()
     assert verdict.unknown == ("routes", "rules", "addresses", "neighbors", "settings (sysctl)", "kernel options")
@@ -238,7 +238,7 @@ def test_unknown_file_kind_is_refused(text: str, message: str) -> None:
 
 def test_unknown_class_name_gets_suggestion() -> None:
     with pytest.raises(UserError, match="Did you mean"):
-        check_host([build_fabric(2)], "client", HostTables())
+        check_host_routes([build_fabric(2)], "client", HostTables())
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -267,7 +267,9 @@ IPOIB_TEXT = """2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq stat
 def test_ipoib_mode_is_checked_against_the_planned_mtu(mode: str, mtu: int, is_found: bool) -> None:
     fabric = build_fabric(3)
     fabric = replace(fabric, near=replace(fabric.near, mtu=mtu))
-    checked = check_host([fabric], "clients", HostTables(addresses=("10.1.0.200/16",), transport_modes={"eth0": mode}))
+    checked = check_host_routes(
+        [fabric], "clients", HostTables(addresses=("10.1.0.200/16",), transport_modes={"eth0": mode})
+    )
     assert ("datagram mode" in {fault.kind for fault in checked.faults}) is is_found
 
 

@@ -102,7 +102,7 @@ def test_rates_equal_arithmetic_of_two_routers() -> None:
     """Two routers of 1 GB/s; clients have 1 GB/s, servers 2: two clients cannot exceed what the routers carry."""
     fabric = build_fabric(2, clients=50, servers=2)
     clients, servers = (list(side.classes[0].addresses) for side in (fabric.near, fabric.far))
-    traffic = simulate_flows(fabric, clients, servers, connections=4, layer=4, seed=HASH_SEED)
+    traffic = simulate_flows(fabric, clients, servers, connections_per_pair=4, hash_layer=4, seed=HASH_SEED)
     assert traffic.all_up.flows == 400
     assert traffic.all_up.total == pytest.approx(2e9, rel=1e-6)
     assert traffic.all_up.bottleneck == "every router is full"
@@ -112,16 +112,24 @@ def test_rates_equal_arithmetic_of_two_routers() -> None:
 
 def test_two_hosts_hashed_by_address_use_one_router() -> None:
     fabric = build_fabric(6, clients=1, servers=1)
-    traffic = simulate_flows(fabric, ["10.1.0.100"], ["10.2.0.100"], connections=24, layer=3, seed=HASH_SEED)
+    traffic = simulate_flows(
+        fabric, ["10.1.0.100"], ["10.2.0.100"], connections_per_pair=24, hash_layer=3, seed=HASH_SEED
+    )
     assert sorted(traffic.all_up.shares) == [0, 0, 0, 0, 0, 1.0]
-    spread = simulate_flows(fabric, ["10.1.0.100"], ["10.2.0.100"], connections=24, layer=4, seed=HASH_SEED)
+    spread = simulate_flows(
+        fabric, ["10.1.0.100"], ["10.2.0.100"], connections_per_pair=24, hash_layer=4, seed=HASH_SEED
+    )
     assert sum(share > 0 for share in spread.all_up.shares) >= 5
 
 
 def test_flow_labels_spread_connections_over_ipv6_only() -> None:
     """With policy 0 two hosts use one router over IPv4, but the label of each connection counts over IPv6."""
-    old = simulate_flows(build_fabric(6, 1, 1), ["10.1.0.100"], ["10.2.0.100"], connections=60, layer=3, seed=1)
-    new = simulate_flows(build_fabric(6, 1, 1, version=6), ["fd01::64"], ["fd02::64"], connections=60, layer=3, seed=1)
+    old = simulate_flows(
+        build_fabric(6, 1, 1), ["10.1.0.100"], ["10.2.0.100"], connections_per_pair=60, hash_layer=3, seed=1
+    )
+    new = simulate_flows(
+        build_fabric(6, 1, 1, version=6), ["fd01::64"], ["fd02::64"], connections_per_pair=60, hash_layer=3, seed=1
+    )
     assert max(old.all_up.shares) == 1.0
     assert max(new.all_up.shares) < 0.5
 

@@ -29,7 +29,7 @@ from sonde.design.routes.health import (
 )
 from sonde.design.routes.plan import HASH_SEED, PlannedIpRoute, plan_routes
 from sonde.design.routes.topology import Topology
-from sonde.design.routes.verify import verify_plan
+from sonde.design.routes.verify import verify_route_plan
 from sonde.model.errors import MachineError
 from sonde.model.system import read_system
 
@@ -105,7 +105,7 @@ def test_missing_interface_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatc
             raise MachineError("There is no interface eth0 on this host.")
 
     timing = HealthCheckTiming(0.001, down=1, up=1)
-    health_check.watch_routers(watched, timing, replace_route, reports.append, rounds=6)
+    health_check.watch_routers(watched, timing, replace_route, reports.append, most_rounds=6)
     assert len(attempts) == 4, "three in vain, and none after it worked"
     assert [hop.via for hop in attempts[-1].hops] == ["10.1.0.1"]
     assert sum("no interface eth0" in report for report in reports) == 1
@@ -128,8 +128,8 @@ def list_namespaces() -> list[str]:
 def test_cumulus_topology_survives_lost_routers() -> None:
     path = ROOT / "systems" / "cumulus.toml"
     (fabric,) = find_fabrics(read_system(path))
-    result = verify_plan(fabric, str(path), losses=2, timing=HealthCheckTiming(0.3, 3, 4))
-    assert result.spread.holds, result.spread
+    result = verify_route_plan(fabric, str(path), loss_count=2, timing=HealthCheckTiming(0.3, 3, 4))
+    assert result.spread.is_as_predicted, result.spread
     assert sum(share > 0 for share in result.spread.counted) == 6
     assert [loss.broken for loss in result.losses] == [0, 0]
     assert result.clean
@@ -144,10 +144,10 @@ def test_cumulus_topology_survives_lost_routers() -> None:
 @pytest.mark.parametrize(("routers", "version", "layer"), [(3, 6, 4), (5, 4, 3), (4, 6, 3)])
 def test_counted_spread_of_versions_and_policies_is_predicted(routers: int, version: int, layer: int) -> None:
     """Flows between several clients and servers, so that addresses alone spread them too."""
-    result = verify_plan(
-        build_fabric(routers, clients=4, servers=4, version=version), "", flows=32, losses=0, layer=layer
+    result = verify_route_plan(
+        build_fabric(routers, clients=4, servers=4, version=version), "", flow_count=32, loss_count=0, hash_layer=layer
     )
-    assert result.spread.holds, result.spread
+    assert result.spread.is_as_predicted, result.spread
     assert sum(share > 0 for share in result.spread.predicted) >= 2
     assert result.clean
     assert list_namespaces() == []

@@ -94,7 +94,7 @@ def test_lookup_equals_ip_route_get(version: int, form: str) -> None:
     options = ["-j"] if form == "json" else []
     rules = run_ip(*options, f"-{version}", "rule").stdout
     routes = run_ip(*options, f"-{version}", "route", "show", "table", "all").stdout
-    tables = parse_host_tables(rules, "rules").merge(parse_host_tables(routes, "routes"))
+    tables = parse_host_tables(rules, "rules").merge_tables(parse_host_tables(routes, "routes"))
     compared = 0
     for probe in PROBES[version]:
         address = ipaddress.ip_address(probe)
@@ -103,7 +103,7 @@ def test_lookup_equals_ip_route_get(version: int, form: str) -> None:
                 arguments = ["get", probe, *(["from", source] if source else []), "mark", hex(mark)]
                 answer = run_ip("-j", f"-{version}", "route", *arguments)
                 lookup = find_kernel_route(
-                    tables, address, mark=mark, source=ipaddress.ip_address(source) if source else None
+                    tables, address, packet_mark=mark, source_address=ipaddress.ip_address(source) if source else None
                 )
                 compared += 1
                 if answer.returncode:

@@ -22,7 +22,7 @@ from sonde.design.routes.mount_throughput import (
     list_compared_mounts,
 )
 from sonde.design.routes.queueing import StationGroup, solve_queueing_network
-from sonde.design.routes.route_text import describe_leading_mounts, describe_unknown, make_comparison_rows
+from sonde.design.routes.route_text import describe_leading_mounts, describe_unknown_parameters, make_comparison_rows
 from sonde.model.system import System, read_system
 from sonde.model.system.changes import apply_changes
 
@@ -76,7 +76,10 @@ def test_rate_never_exceeds_station_or_unqueued_rate(
     ]
     solution = solve_queueing_network(station_groups, clients, jobs, delay_s)
     unqueued_rate = clients * jobs / (delay_s + sum(group.seconds for group in station_groups))
-    max_rate = min(group.max_rate if group.shares else group.max_rate * clients for group in station_groups)
+    max_rate = min(
+        group.most_operations_per_s if group.shares else group.most_operations_per_s * clients
+        for group in station_groups
+    )
     assert 0 < solution.rate <= min(unqueued_rate, max_rate) * (1 + 1e-6)
     assert solution.seconds * solution.rate == pytest.approx(clients * jobs), "Little's law"
 
@@ -183,11 +186,11 @@ def test_slow_forwarders_limit_streaming(system: System) -> None:
 
 def test_missing_description_is_listed_and_takes_no_time(system: System, cumulus: Fabric) -> None:
     compared = compare_mounts(system, cumulus, EVEN, clients=4, tasks=1)
-    assert "client_read_rate of wolf-dvs" not in describe_unknown(compared)
+    assert "client_read_rate of wolf-dvs" not in describe_unknown_parameters(compared)
     bare = apply_changes(system, {"mounts.wolf-dvs.model": {}})
     (fabric,) = find_fabrics(bare)
     compared = compare_mounts(bare, fabric, EVEN, clients=4, tasks=1)
-    assert "forward_cost of wolf-dvs" in describe_unknown(compared)
+    assert "forward_cost of wolf-dvs" in describe_unknown_parameters(compared)
 
 
 def test_rate_of_many_clients_never_falls(system: System, cumulus: Fabric) -> None:

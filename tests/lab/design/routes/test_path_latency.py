@@ -125,7 +125,7 @@ def test_host_of_another_network_is_refused(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.slow
 def test_throttled_router_is_named_in_namespaces(cumulus: Fabric) -> None:
     """Of the six routers of the worked example one sends few packets a second, and later another one is down."""
-    slow, dead, sound = (router.name for router in cumulus.active[:3])
+    slow, dead, sound = (router.name for router in cumulus.active_routers[:3])
     near, far = cumulus.near.classes[0], cumulus.far.classes[0]
     arguments = ["-m", "sonde", "route", "latency", "cumulus", "--as", near.name, "--probes", "40"]
     with Topology(plan_routes(cumulus), near.addresses[:1], far.addresses[:1]) as topology:
@@ -133,7 +133,7 @@ def test_throttled_router_is_named_in_namespaces(cumulus: Fabric) -> None:
         code, output = finish(topology.start_python("near", *arguments))
         assert code == 0, output
         assert "no router is slower" in output
-        router = next(router for router in cumulus.active if router.name == slow)
+        router = next(router for router in cumulus.active_routers if router.name == slow)
         # 28 ms for each answer of the router itself
         topology.run_program(slow, "tc", "qdisc", "replace", "dev", router.near_device, "root", "tbf",
                              "rate", "12kbit", "burst", "64", "latency", "400ms")  # fmt: skip

@@ -15,7 +15,7 @@ from fabric_builders import build_fabric, find_direction_faults
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.design.routes.check import check_host
+from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.configurations import (
     make_ansible_files,
     make_keyfile_files,
@@ -98,7 +98,7 @@ def test_server_files_equal_correct_part_of_listing(cumulus: Fabric) -> None:
 def test_cumulus_plan_has_no_fault(cumulus: Fabric) -> None:
     plan = plan_routes(cumulus)
     for host in plan.host_plans:
-        assert check_host([cumulus], host.name, make_planned_tables(host)).faults == ()
+        assert check_host_routes([cumulus], host.name, make_planned_tables(host)).faults == ()
     assert (
         find_direction_faults(
             cumulus,
@@ -124,7 +124,7 @@ def test_every_host_reaches_other_side_by_every_router(routers: int, clients: in
             for rule, gateway in zip(host.rules, gateways, strict=True):
                 onward = [route for route in host.routes if route.table == rule.table and route.hops]
                 assert [(route.destination, route.hops[0].via) for route in onward] == [(other_side.ranges[0], gateway)]
-            assert check_host([fabric], host_class.name, make_planned_tables(host)).faults == ()
+            assert check_host_routes([fabric], host_class.name, make_planned_tables(host)).faults == ()
     assert (
         find_direction_faults(
             fabric,
@@ -268,7 +268,7 @@ def test_slingshot_site_plans_ipv4_ipv6_and_lnet() -> None:
     ]
     for fabric in both:
         for host in plan_routes(fabric).host_plans:
-            assert check_host([fabric], host.name, make_planned_tables(host)).faults == ()
+            assert check_host_routes([fabric], host.name, make_planned_tables(host)).faults == ()
     (near, far) = (yaml.safe_load(text)["route"] for text in make_lnet_files(site).values())
     assert [route["gateway"] for route in near] == [f"10.150.254.{k}@kfi" for k in range(1, 17)]
     assert {route["net"] for route in far} == {"kfi"}

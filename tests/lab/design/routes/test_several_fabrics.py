@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fabric_builders import build_fabric
 
-from sonde.design.checked_items import split_results
-from sonde.design.routes.check import check_host
+from sonde.design.checked_items import split_faults_and_comparisons
+from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_lnet import check_lnet_routes
 from sonde.design.routes.configurations import make_lnet_files
 from sonde.design.routes.fabric import find_fabrics
@@ -96,16 +96,16 @@ def test_check_reads_plan_of_several_fabrics(file_format: str) -> None:
         files = make_plan_files(plan_all_routes(fabrics), file_format, name)
         tables = HostTables()
         for path, text in files.items():
-            tables = tables.merge(parse_host_tables(text, path))
-        verdict = check_host(fabrics, name, tables)
+            tables = tables.merge_tables(parse_host_tables(text, path))
+        verdict = check_host_routes(fabrics, name, tables)
         assert verdict.faults == ()
         assert len([item for item in verdict.comparisons if item.subject == "the way to the other side"]) >= 2
     without_second = {path: text for path, text in files.items() if "fd02" not in text and "10.2." not in text}
     tables = HostTables()
     for path, text in without_second.items():
-        tables = tables.merge(parse_host_tables(text, path))
+        tables = tables.merge_tables(parse_host_tables(text, path))
     if without_second and tables.routes:
-        assert "no route" in {fault.kind for fault in check_host(fabrics, "stores", tables).faults}
+        assert "no route" in {fault.kind for fault in check_host_routes(fabrics, "stores", tables).faults}
 
 
 @pytest.mark.parametrize("system", sorted(path.stem for path in SYSTEMS.glob("*.toml")))
@@ -117,7 +117,7 @@ def test_check_reads_all_files_of_a_plan(system: str, file_format: str) -> None:
             for path, text in make_lnet_files(machine).items():
                 network = path.removeprefix("lnet-").removesuffix(".yaml")
                 routes = parse_host_tables(text, path).lnet_routes
-                faults, comparisons = split_results(check_lnet_routes(machine, network, routes or ()))
+                faults, comparisons = split_faults_and_comparisons(check_lnet_routes(machine, network, routes or ()))
                 assert faults == ()
                 assert comparisons
             return
@@ -130,8 +130,8 @@ def test_check_reads_all_files_of_a_plan(system: str, file_format: str) -> None:
         tables = HostTables()
         for path, text in make_plan_files(plans, file_format, None if file_format == "ansible" else name).items():
             if file_format != "ansible" or path == "routes.yml":
-                tables = tables.merge(parse_host_tables(text, path))
-        verdict = check_host(fabrics, name, tables)
+                tables = tables.merge_tables(parse_host_tables(text, path))
+        verdict = check_host_routes(fabrics, name, tables)
         harmless = {"setting risky"}  # what the system file itself asks for
         assert {fault.kind for fault in verdict.faults} <= harmless
         assert bool(verdict.comparisons) == (file_format != "ansible")
@@ -164,5 +164,5 @@ def test_lnet_routes_that_differ_are_named() -> None:
         for number, route in enumerate(routes[1:])
     )
     observed = parse_host_tables(lines + "net o2ib99 hops 1 gw 10.99.0.1@o2ib up pri 0\n", "route_list").lnet_routes
-    faults, _ = split_results(check_lnet_routes(machine, network, observed or ()))
+    faults, _ = split_faults_and_comparisons(check_lnet_routes(machine, network, observed or ()))
     assert {fault.kind for fault in faults} == {"LNet route missing", "LNet router down", "unknown LNet route"}

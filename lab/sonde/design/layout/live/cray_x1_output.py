@@ -22,10 +22,10 @@ from sonde.model.errors import UserError
 _WORD = re.compile(r"([a-z_-]+)=([^\s,]+)")
 
 
-def read_xfs_info(text: str, origin: str) -> ObservedStorage:
+def read_xfs_info(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses mkfs.xfs, xfs_growfs -n or xfs_info. All of them state sunit and swidth in file-system blocks."""
     section, sections, unread = "", dict[str, dict[str, str]](), list[str]()
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         head = re.match(r"\s*(meta-data|data|naming|log|realtime)\s*=", line)
         section = head[1] if head else section
         if not section or line.lstrip().startswith(("#", "$")) or "# " in line.split("=")[0]:
@@ -39,24 +39,24 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
         # the log has a unit and no width
         expected = {"sunit"} if section == "log" else {"sunit", "swidth"}
         if re.search(r"sun|swid|uni t", pairs_text) and not expected <= lines.keys():
-            unread.append(f"{origin}: {line.strip()}")
+            unread.append(f"{output_origin}: {line.strip()}")
     if "data" not in sections:
-        raise UserError(f"{origin} has no line that begins with data; it should be what xfs_info prints.")
+        raise UserError(f"{output_origin} has no line that begins with data; it should be what xfs_info prints.")
     meta, data, naming, log = (
         sections.get(section_name, {}) for section_name in ("meta-data", "data", "naming", "log")
     )
-    block = _parse_number(data, "bsize")
-    name = meta.get("name", "") or origin
-    log_block = _parse_number(log, "bsize") or block
-    log_blocks = _parse_number(log, "blocks")
-    unit, width = (_multiply_known(_parse_number(data, member), block) for member in ("sunit", "swidth"))
+    block = _parse_member_number(data, "bsize")
+    name = meta.get("name", "") or output_origin
+    log_block = _parse_member_number(log, "bsize") or block
+    log_blocks = _parse_member_number(log, "blocks")
+    unit, width = (_multiply_if_known(_parse_member_number(data, member), block) for member in ("sunit", "swidth"))
     file_system = ObservedFileSystem(
-        name, "xfs", name if name.startswith("/dev") else "", block, _parse_number(data, "blocks"), unit, width,
-        _parse_number(meta, "agcount"),
-        _parse_number(meta, "agsize"),
-        _multiply_known(log_blocks, log_block),
+        name, "xfs", name if name.startswith("/dev") else "", block, _parse_member_number(data, "blocks"), unit, width,
+        _parse_member_number(meta, "agcount"),
+        _parse_member_number(meta, "agsize"),
+        _multiply_if_known(log_blocks, log_block),
         log.get("name") or None,
-        origin=origin, facts=_read_xfs_facts(meta, naming, log),
+        origin=output_origin, facts=_read_xfs_facts(meta, naming, log),
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
 
@@ -68,13 +68,13 @@ def _read_xfs_facts(meta: dict[str, str], naming: dict[str, str], log: dict[str,
     return {name: value for name, value in values.items() if value.isdigit()}
 
 
-def _parse_number(members: dict[str, str], name: str) -> int | None:
-    match = re.match(r"\d+", members.get(name, ""))
+def _parse_member_number(members_by_name: dict[str, str], member_name: str) -> int | None:
+    match = re.match(r"\d+", members_by_name.get(member_name, ""))
     return int(match[0]) if match else None
 
 
-def _multiply_known(count: int | None, block: int | None) -> int | None:
-    return None if count is None or block is None else count * block
+def _multiply_if_known(block_count: int | None, block_bytes: int | None) -> int | None:
+    return None if block_count is None or block_bytes is None else block_count * block_bytes
 
 
 # ---- csmreport
@@ -85,22 +85,22 @@ _LUN = re.compile(
 )
 
 
-def read_csmreport(text: str, origin: str) -> ObservedStorage:
+def read_csmreport(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses LUNs with geometry, segment, size (powers of 1000) and state, and the states of controllers and
     channels."""
     disks: dict[str, ObservedDisk] = {}
     unread = []
     controller, sick = "", list[ObservedDisk]()
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         stripped = line.strip()
         head = re.match(r"(CTLR-\w+)\s+\(?(\w*)\)?\s*(\S+)?\s+(\w+)\s+(\w+)$", stripped)
         if head:
             controller = head[1]
-            sick.append(ObservedDisk(controller, "controller", state=f"{head[4]} {head[5]}", origin=origin))
+            sick.append(ObservedDisk(controller, "controller", state=f"{head[4]} {head[5]}", origin=output_origin))
             continue
         channel = re.search(r"alpa:\s*\S+\s+(\w+)\s+Label:\s*(\S+)", stripped)
         if channel:
-            sick.append(ObservedDisk(channel[2], "channel", state=channel[1], origin=origin))
+            sick.append(ObservedDisk(channel[2], "channel", state=channel[1], origin=output_origin))
             continue
         lun = _LUN.match(stripped)
         if lun:
@@ -108,13 +108,13 @@ def read_csmreport(text: str, origin: str) -> ObservedStorage:
             data = int(re.split("[+x]", geometry)[0])
             disks[label] = ObservedDisk(
                 label, "lun", parse_csm_size(size), level=f"raid{level}", geometry=geometry, data=data,
-                unit=parse_csm_size(segment, binary=True), state=state, origin=f"{origin}, LUN {number}",
+                unit=parse_csm_size(segment, in_powers_of_1024=True), state=state, origin=f"{output_origin}, LUN {number}",
                 settings={"number": number, "controller": controller},
             )  # fmt: skip
         elif "RAID-" in stripped or (re.match(r"LUN", stripped, re.IGNORECASE) and "UTM" not in stripped):
-            unread.append(f"{origin}: {stripped}")
+            unread.append(f"{output_origin}: {stripped}")
     if not disks:
-        raise UserError(f'{origin} has no line like "LUN: 10 01d04_A2_L10 Optimal RAID-5/8+1/256KB 583GB".')
+        raise UserError(f'{output_origin} has no line like "LUN: 10 01d04_A2_L10 Optimal RAID-5/8+1/256KB 583GB".')
     return ObservedStorage(disks=disks | {component.name: component for component in sick}, unread=tuple(unread))
 
 
@@ -123,12 +123,12 @@ def read_csmreport(text: str, origin: str) -> ObservedStorage:
 _PATH = re.compile(r"(fc\w+)\s+(pri|alt)\s+(act\w*|st\w*by|standby|fail\w*)\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
 
 
-def read_pm(text: str, origin: str) -> ObservedStorage:
+def read_path_manager_output(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses the paths of each device: preferred or alternate, active or standby, blocks read and written, errors."""
     paths_by_device: dict[str, list[ObservedPath]] = {}
     facts: dict[str, dict[str, str]] = {}
     device, unread, columns = "", list[str](), list[str]()
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         stripped = line.strip()
         head = re.match(r"(pm\w+)(?:\s+(%rd.*))?$", stripped)
         if head:
@@ -146,16 +146,16 @@ def read_pm(text: str, origin: str) -> ObservedStorage:
         elif columns and re.fullmatch(r"[0-9. ]+", stripped) and len(stripped.split()) == len(columns):
             facts[device] = dict(zip(columns, stripped.split(), strict=True))
         elif stripped.startswith("fc"):
-            unread.append(f"{origin}: {stripped}")
+            unread.append(f"{output_origin}: {stripped}")
     if not any(paths_by_device.values()):
-        raise UserError(f'{origin} has no path like "fc2d0L0 pri active 866071 812707 0".')
+        raise UserError(f'{output_origin} has no path like "fc2d0L0 pri active 866071 812707 0".')
     disks = {}
     for name, paths in paths_by_device.items():
         settings = facts.get(name, {})
         size = round(float(settings["sz/GBs"]) * 1e9) if "sz/GBs" in settings else None
         depth = int(settings["maxor"]) if settings.get("maxor", "").isdigit() else None
         disks[name] = ObservedDisk(
-            name, "multipath", size, paths=tuple(paths), queue_depth=depth, settings=settings, origin=origin
+            name, "multipath", size, paths=tuple(paths), queue_depth=depth, settings=settings, origin=output_origin
         )
     return ObservedStorage(disks=disks, unread=tuple(unread))
 
@@ -166,11 +166,11 @@ _PART = re.compile(r"part\s+(\d+)\s+(?:-t\s+(\w+)\s+)?(\d+(?:\.\d+)?)\s*(%|[KMGT
 _FACTOR = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def read_parts(text: str, origin: str) -> ObservedStorage:
+def read_parts_file(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses a configuration file of parts, and the disk if the file includes the command."""
     rows: list[tuple[int, float | None, int | None, str]] = []
     step, disk, unread = None, "", list[str]()
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         stripped = line.strip()
         alignment = re.match(r"modulo\s+(\d+)\s*([KMG])", stripped, re.IGNORECASE)
         part = _PART.match(stripped)
@@ -185,11 +185,11 @@ def read_parts(text: str, origin: str) -> ObservedStorage:
         elif command:
             disk = command[1]
         elif stripped and not stripped.startswith("#"):
-            unread.append(f"{origin}: {stripped}")
+            unread.append(f"{output_origin}: {stripped}")
     if not rows:
-        raise UserError(f'{origin} has no line like "part 11 100%".')
+        raise UserError(f'{output_origin} has no line like "part 11 100%".')
     return ObservedStorage(
-        slices=(ObservedSlices(disk or origin, tuple(rows), step, disk, origin),), unread=tuple(unread)
+        slices=(ObservedSlices(disk or output_origin, tuple(rows), step, disk, output_origin),), unread=tuple(unread)
     )
 
 
@@ -200,24 +200,24 @@ _SPAN = re.compile(r"start=(\d+),\s*end=(\d+),\s*\((\w+)\)\s*grp size=(\w+)(?:,\
 _MEMBER = re.compile(r"(/hw/disk/\S+)\s+\((\d+) blks\)")
 
 
-def read_xlv(text: str, origin: str) -> ObservedStorage:
+def read_xlv_output(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses volumes: each volume element is a disk with members, in blocks of 512 B."""
     disks: dict[str, ObservedDisk] = {}
-    for name, state, start, end, kind, unit, members in _iterate_elements(text):
+    for name, state, start, end, kind, unit, members in _iterate_volume_elements(output_text):
         sizes = tuple(size * 512 for _, size in members)
         disks[name] = ObservedDisk(
             name, "xlv", (end - start + 1) * 512, members=tuple(member for member, _ in members), member_sizes=sizes,
             level="raid0" if kind == "stripe" else "linear", unit=unit * 512 if unit else None,
-            data=len(members) if kind == "stripe" else None, state=state, origin=origin,
+            data=len(members) if kind == "stripe" else None, state=state, origin=output_origin,
         )  # fmt: skip
-        disks |= {member: ObservedDisk(member, "slice", size * 512, origin=origin) for member, size in members}
+        disks |= {member: ObservedDisk(member, "slice", size * 512, origin=output_origin) for member, size in members}
     if not disks:
-        raise UserError(f'{origin} has no volume element like "VE xlv0.data.0.0 [active]".')
+        raise UserError(f'{output_origin} has no volume element like "VE xlv0.data.0.0 [active]".')
     return ObservedStorage(disks=disks)
 
 
-def _iterate_elements(text: str) -> Iterator[tuple[str, str, int, int, str, int, list[tuple[str, int]]]]:
-    parts = _VE.split(text)
+def _iterate_volume_elements(output_text: str) -> Iterator[tuple[str, str, int, int, str, int, list[tuple[str, int]]]]:
+    parts = _VE.split(output_text)
     for name, state, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         span = _SPAN.search(body)
         if span:

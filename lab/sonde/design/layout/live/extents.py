@@ -17,21 +17,21 @@ _HEAD, _EXTENT = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
 _AT_ONCE = 512
 
 
-def read_extents(path: str) -> FileExtents:
+def read_file_extents(file_path: str) -> FileExtents:
     """All extents of a file. Raises MachineError when the file system does not report them."""
     try:
-        with open(path, "rb") as file:
-            return FileExtents(path, tuple(_iterate_pieces(file.fileno())), "FIEMAP")
+        with open(file_path, "rb") as file:
+            return FileExtents(file_path, tuple(_iterate_raw_extents(file.fileno())), "FIEMAP")
     except OSError as reason:
-        raise MachineError(f"{path}: its extents cannot be read: {reason.strerror}.") from None
+        raise MachineError(f"{file_path}: its extents cannot be read: {reason.strerror}.") from None
 
 
-def _iterate_pieces(handle: int) -> Iterator[tuple[int, int, int]]:
+def _iterate_raw_extents(file_descriptor: int) -> Iterator[tuple[int, int, int]]:
     begin = 0
     while True:
         buffer = array.array("B", _HEAD.pack(begin, 2**64 - 1 - begin, _SYNC, 0, _AT_ONCE, 0))
         buffer.extend(bytes(_EXTENT.size * _AT_ONCE))
-        fcntl.ioctl(handle, _FIEMAP, buffer)
+        fcntl.ioctl(file_descriptor, _FIEMAP, buffer)
         count = _HEAD.unpack_from(buffer)[3]
         for index in range(count):
             logical, physical, length, _, _, flags, *_ = _EXTENT.unpack_from(buffer, _HEAD.size + index * _EXTENT.size)

@@ -9,12 +9,12 @@ import stat
 import subprocess
 from dataclasses import replace
 
-from sonde.design.layout.live.extents import read_extents
-from sonde.design.layout.live.linux_tool_output import read_getstripe, read_multipath
+from sonde.design.layout.live.extents import read_file_extents
+from sonde.design.layout.live.linux_tool_output import read_lfs_getstripe, read_multipathd_json
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedPath, ObservedStorage, merge_observations
 from sonde.design.layout.live.superblocks import query_xfs_geometry, read_superblock
-from sonde.design.layout.live.sysfs_disks import SYS, read_blocks
-from sonde.design.layout.live.zpool_output import read_zpool
+from sonde.design.layout.live.sysfs_disks import SYS, read_block_device_tree
+from sonde.design.layout.live.zpool_output import read_zpool_status
 from sonde.model.errors import MachineError, UserError
 from sonde.model.mounts import find_mount_of_path
 
@@ -22,35 +22,46 @@ _TIMEOUT_S = 20
 _KNOWN = ("xfs", "ext2", "ext3", "ext4")
 
 
-def inspect_storage(location: str) -> ObservedStorage:
+def inspect_storage(path_or_device: str) -> ObservedStorage:
     """Observes a mount point, a directory or file in one, or a block device. Raises UserError, MachineError."""
     try:
-        kind = os.stat(location).st_mode
+        kind = os.stat(path_or_device).st_mode
     except OSError as reason:
-        raise UserError(f"{location} cannot be looked at: {reason.strerror}; name a mount point or a device.") from None
+        raise UserError(
+            f"{path_or_device} cannot be looked at: {reason.strerror}; name a mount point or a device."
+        ) from None
     if stat.S_ISBLK(kind):
-        return _inspect_device(location)
-    mount = find_mount_of_path(location)
+        return _inspect_device(path_or_device)
+    mount = find_mount_of_path(path_or_device)
     if mount is None:
-        raise MachineError(f"{location} is on no mount that /proc/self/mountinfo names.")
+        raise MachineError(f"{path_or_device} is on no mount that /proc/self/mountinfo names.")
     storage = ObservedStorage()
     if stat.S_ISREG(kind):
-        storage = ObservedStorage(files=(read_extents(location),))
+        storage = ObservedStorage(files=(read_file_extents(path_or_device),))
     if mount.kind == "lustre":
         return merge_observations(
             storage,
-            _run_tool(("lfs", "getstripe", "-d" if os.path.isdir(location) else "-q", location), read_getstripe),
+            _run_tool(
+                ("lfs", "getstripe", "-d" if os.path.isdir(path_or_device) else "-q", path_or_device),
+                read_lfs_getstripe,
+            ),
         )
     if mount.kind == "zfs":
-        return merge_observations(storage, _run_tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool))
+        return merge_observations(
+            storage, _run_tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool_status)
+        )
     if not mount.device.startswith("/dev/"):
         return merge_observations(
             storage, ObservedStorage(unknown=(f"{mount.kind} at {mount.location}, which has no block device",))
         )
-    return merge_observations(storage, _inspect_mounted(mount.location, mount.device, mount.kind, mount.options))
+    return merge_observations(
+        storage, _inspect_mounted_file_system(mount.location, mount.device, mount.kind, mount.options)
+    )
 
 
-def _inspect_mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...]) -> ObservedStorage:
+def _inspect_mounted_file_system(
+    mount_point: str, device: str, file_system_type: str, mount_options: tuple[str, ...]
+) -> ObservedStorage:
     file_system: ObservedFileSystem | None = None
     unknown = []
     try:
@@ -59,19 +70,25 @@ def _inspect_mounted(mount_point: str, device: str, kind: str, options: tuple[st
         unknown.append(
             f"the superblock of {device} ({reason.strerror}{'' if os.geteuid() == 0 else '; it needs root'})"
         )
-    if file_system is None and kind == "xfs":
+    if file_system is None and file_system_type == "xfs":
         file_system = query_xfs_geometry(mount_point)
-    if file_system is None and kind not in _KNOWN:
-        unknown.append(f"the geometry of {kind}")
+    if file_system is None and file_system_type not in _KNOWN:
+        unknown.append(f"the geometry of {file_system_type}")
     storage = ObservedStorage(unknown=tuple(unknown))
     if file_system is None:
         # its kind and its options are known
-        file_system = ObservedFileSystem(mount_point, kind, device, options=options, origin="mountinfo")
+        file_system = ObservedFileSystem(
+            mount_point, file_system_type, device, options=mount_options, origin="mountinfo"
+        )
         storage = merge_observations(storage, ObservedStorage((file_system,)))
     else:
-        log = next((option.partition("=")[2] for option in options if option.startswith("logdev=")), "")
+        log = next((option.partition("=")[2] for option in mount_options if option.startswith("logdev=")), "")
         file_system = replace(
-            file_system, location=mount_point, device=device, options=options, log_device=log or file_system.log_device
+            file_system,
+            location=mount_point,
+            device=device,
+            options=mount_options,
+            log_device=log or file_system.log_device,
         )
         storage = merge_observations(storage, ObservedStorage((file_system,)))
     return merge_observations(storage, _inspect_block_devices(device))
@@ -97,23 +114,23 @@ def _inspect_block_devices(device: str) -> ObservedStorage:
     folder = SYS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
     if not folder.exists():
         return ObservedStorage(unknown=(f"{device}, which sysfs does not have",))
-    storage = read_blocks(folder.resolve().name)
+    storage = read_block_device_tree(folder.resolve().name)
     if any(disk.kind == "multipath" for disk in storage.disks.values()):
-        multipath = _run_tool(("multipathd", "show", "maps", "json"), read_multipath)
+        multipath = _run_tool(("multipathd", "show", "maps", "json"), read_multipathd_json)
         disks = dict(storage.disks)
         for name, disk in multipath.disks.items():
             if name in disks:
-                disks[name] = replace(disks[name], paths=_combine_paths(disk.paths, disks[name].paths))
+                disks[name] = replace(disks[name], paths=_combine_paths_of_sources(disk.paths, disks[name].paths))
         storage = replace(storage, disks=disks)
         storage = replace(storage, unknown=storage.unknown + multipath.unknown)
     return storage
 
 
-def _combine_paths(
-    from_multipathd: tuple[ObservedPath, ...], counted: tuple[ObservedPath, ...]
+def _combine_paths_of_sources(
+    from_multipathd: tuple[ObservedPath, ...], from_sysfs: tuple[ObservedPath, ...]
 ) -> tuple[ObservedPath, ...]:
     """Combines paths: groups and faults from multipathd, counters from sysfs."""
-    moved = {path.name: path for path in counted}
+    moved = {path.name: path for path in from_sysfs}
     return tuple(
         replace(path, blocks_read=moved[path.name].blocks_read, blocks_written=moved[path.name].blocks_written)
         if path.name in moved else path

@@ -51,10 +51,10 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
             settings={**disk.settings, **({"name": disk.name} if name != disk.name else {})},
         )  # fmt: skip
         joined[name] = merge_disks(joined[name], renamed) if name in joined else renamed
-    return {name: _leave_out_spares(disk, joined) for name, disk in joined.items()}
+    return {name: _remove_spares_from_members(disk, joined) for name, disk in joined.items()}
 
 
-def _leave_out_spares(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> ObservedDisk:
+def _remove_spares_from_members(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> ObservedDisk:
     """lsblk lists a spare as a member of its array; mdadm tells them apart."""
     spares = set(disk.settings.get("spare_devices", "").split()) & set(disk.members)
     if not spares:

@@ -18,27 +18,27 @@ _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "l
 _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
-def _parse_json(text: str, origin: str) -> Any:
+def _parse_json(json_text: str, output_origin: str) -> Any:
     try:
-        return parse_json(text)
+        return parse_json(json_text)
     except ValueError as reason:
-        raise UserError(f"{origin} is not valid JSON: {reason}.") from None
+        raise UserError(f"{output_origin} is not valid JSON: {reason}.") from None
 
 
-def read_lsblk(text: str, origin: str) -> ObservedStorage:
+def read_lsblk_json(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lsblk --json --bytes --output-all: disks, what is on them, queue settings."""
     disks: dict[str, ObservedDisk] = {}
-    for entry in _parse_json(text, origin).get("blockdevices", []):
-        for disk in _parse_lsblk_entry(entry, "", origin):
+    for entry in _parse_json(output_text, output_origin).get("blockdevices", []):
+        for disk in _parse_lsblk_entry(entry, "", output_origin):
             previous = disks.get(disk.name)
             members = tuple(dict.fromkeys((previous.members if previous else ()) + disk.members))
-            disks[disk.name] = disk if previous is None else _with_members(disk, members, disks)
+            disks[disk.name] = disk if previous is None else _replace_members(disk, members, disks)
     if not disks:
-        raise UserError(f"{origin} names no block device; write it with lsblk --json --bytes --output-all.")
+        raise UserError(f"{output_origin} names no block device; write it with lsblk --json --bytes --output-all.")
     return ObservedStorage(disks=disks)
 
 
-def _with_members(disk: ObservedDisk, members: tuple[str, ...], disks: dict[str, ObservedDisk]) -> ObservedDisk:
+def _replace_members(disk: ObservedDisk, members: tuple[str, ...], disks: dict[str, ObservedDisk]) -> ObservedDisk:
     sizes = tuple(size for member in members if member in disks and (size := disks[member].size) is not None)
     return replace(disk, members=members, member_sizes=sizes)
 
@@ -78,28 +78,33 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterat
         yield from _parse_lsblk_entry(child, name, origin)
 
 
-def read_mdadm(text: str, origin: str) -> ObservedStorage:
+def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses mdadm --detail, also with --export."""
-    exported = dict(re.findall(r"^(MD_\w+)=(.*)$", text, re.MULTILINE))
+    exported = dict(re.findall(r"^(MD_\w+)=(.*)$", output_text, re.MULTILINE))
     printed = {
-        name.strip(): value.strip() for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", text, re.MULTILINE)
+        name.strip(): value.strip()
+        for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", output_text, re.MULTILINE)
     }
     level = exported.get("MD_LEVEL") or printed.get("Raid Level", "")
     disks = int(exported.get("MD_DEVICES") or printed.get("Raid Devices", "0") or 0)
     if not level or not disks:
-        raise UserError(f"{origin} names no RAID level and devices; it should be what mdadm --detail --export prints.")
+        raise UserError(
+            f"{output_origin} names no RAID level and devices; it should be what mdadm --detail --export prints."
+        )
     chunk = re.match(r"(\d+)K", printed.get("Chunk Size", "") or exported.get("MD_CHUNK_SIZE", ""))
     data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
     copies = re.match(r"near=(\d+)", printed.get("Layout", ""))
     if level == "raid10":
         data = disks // (int(copies[1]) if copies else 2)
-    head = re.match(r"(/dev/\S+):", text)
-    name = (exported.get("MD_DEVNAME") or exported.get("MD_NAME") or (head[1] if head else origin)).rsplit("/", 1)[-1]
-    devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", text, re.MULTILINE)
-    devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", text, re.MULTILINE)
+    head = re.match(r"(/dev/\S+):", output_text)
+    name = (exported.get("MD_DEVNAME") or exported.get("MD_NAME") or (head[1] if head else output_origin)).rsplit(
+        "/", 1
+    )[-1]
+    devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", output_text, re.MULTILINE)
+    devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", output_text, re.MULTILINE)
     devices = sorted(devices)
     state = printed.get("State", "")
-    settings = {"level": level, "degraded": str(_count_missing(printed, disks) or int("degraded" in state))}
+    settings = {"level": level, "degraded": str(_count_missing_disks(printed, disks) or int("degraded" in state))}
     for member, title in (("spares", "Spare Devices"), ("failed", "Failed Devices")):
         if printed.get(title, "").isdigit():
             settings[member] = printed[title]
@@ -107,7 +112,7 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     settings |= {"layout": layout} if layout else {}
     settings |= {"metadata": printed["Version"]} if "Version" in printed else {}
     settings |= {"used_bytes": str(int(part[0]) * _KIB)} if part else {}
-    spares = re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+-\s+\S.*?/dev/(?:\S+/)?(\S+)$", text, re.MULTILINE)
+    spares = re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+-\s+\S.*?/dev/(?:\S+/)?(\S+)$", output_text, re.MULTILINE)
     settings |= {"spare_devices": " ".join(spares)} if spares else {}
     if printed and level not in ("raid0", "linear"):
         policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
@@ -117,19 +122,19 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     return ObservedStorage(disks={name: ObservedDisk(
         name, "md", members=tuple(device.rsplit("/", 1)[-1] for device in devices), level=level,
         geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else f"{data}x2" if data else "",
-        data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings, state=state, origin=origin,
+        data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings, state=state, origin=output_origin,
     )})  # fmt: skip
 
 
-def _count_missing(fields: dict[str, str], disks: int) -> int:
-    active = fields.get("Active Devices", "")
-    return max(0, disks - int(active)) if active.isdigit() else 0
+def _count_missing_disks(detail_fields: dict[str, str], listed_count: int) -> int:
+    active = detail_fields.get("Active Devices", "")
+    return max(0, listed_count - int(active)) if active.isdigit() else 0
 
 
-def read_lvs(text: str, origin: str) -> ObservedStorage:
+def read_lvs_json(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size."""
     disks: dict[str, ObservedDisk] = {}
-    for report in _parse_json(text, origin).get("report", []):
+    for report in _parse_json(output_text, output_origin).get("report", []):
         for segment in report.get("seg", report.get("lv", [])):
             stripes, unit = (
                 int(segment.get("stripes") or segment.get("#Str") or 1),
@@ -145,11 +150,11 @@ def read_lvs(text: str, origin: str) -> ObservedStorage:
             size = int(segment.get("lv_size") or segment.get("seg_size") or 0) or None
             disks[name] = ObservedDisk(
                 name, "lvm", size, members=members, level="raid0" if stripes > 1 else "linear",
-                data=stripes if stripes > 1 else None, unit=unit or None, origin=origin,
-                settings={member: text for member, text in settings.items() if text},
+                data=stripes if stripes > 1 else None, unit=unit or None, origin=output_origin,
+                settings={member: output_text for member, output_text in settings.items() if output_text},
             )  # fmt: skip
     if not disks:
-        raise UserError(f"{origin} names no logical volume; write it with lvs --segments --reportformat json.")
+        raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
     return ObservedStorage(disks=disks)
 
 
@@ -157,49 +162,52 @@ def _list_repeated(names: tuple[str, ...]) -> str:
     return " ".join(dict.fromkeys(name for name in names if names.count(name) > 1))
 
 
-def read_multipath(text: str, origin: str) -> ObservedStorage:
+def read_multipathd_json(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses multipathd show maps json."""
     disks: dict[str, ObservedDisk] = {}
-    for entry in _parse_json(text, origin).get("maps", []):
+    for entry in _parse_json(output_text, output_origin).get("maps", []):
         groups = entry.get("path_groups", [])
         best = max((int(group.get("pri", 0)) for group in groups), default=0)
         paths = [
-            _parse_path(path, group, best, number)
+            _parse_multipath_path(path, group, best, number)
             for number, group in enumerate(groups)
             for path in group.get("paths", [])
         ]
         selectors = [str(group["selector"]) for group in groups if "selector" in group]
         name = str(entry.get("sysfs") or entry.get("name"))
         disks[name] = ObservedDisk(
-            name, "multipath", paths=tuple(paths), origin=origin,
+            name, "multipath", paths=tuple(paths), origin=output_origin,
             settings={"name": str(entry.get("name", ""))} | ({"policy": selectors[0]} if selectors else {}),
         )  # fmt: skip
     if not disks:
-        raise UserError(f"{origin} names no map; write it with multipathd show maps json.")
+        raise UserError(f"{output_origin} names no map; write it with multipathd show maps json.")
     return ObservedStorage(disks=disks)
 
 
-def _parse_path(path: dict[str, Any], group: dict[str, Any], best: int, number: int) -> ObservedPath:
-    active = group.get("dm_st") == "active" and path.get("dm_st") == "active"
+def _parse_multipath_path(
+    path_entry: dict[str, Any], group_entry: dict[str, Any], best_priority: int, group_number: int
+) -> ObservedPath:
+    active = group_entry.get("dm_st") == "active" and path_entry.get("dm_st") == "active"
     return ObservedPath(
-        str(path.get("dev")), int(group.get("pri", 0)) == best, active, errors=int(path.get("path_faults", 0) or 0),
-        state=f"{path.get('dm_st', '')} {path.get('chk_st', '')}".strip(), group=number,
-        priority=int(group.get("pri", 0)),
+        str(path_entry.get("dev")), int(group_entry.get("pri", 0)) == best_priority, active, errors=int(path_entry.get("path_faults", 0) or 0),
+        state=f"{path_entry.get('dm_st', '')} {path_entry.get('chk_st', '')}".strip(), group=group_number,
+        priority=int(group_entry.get("pri", 0)),
     )  # fmt: skip
 
 
-def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
+def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses dumpe2fs -h."""
     members = {
-        name.strip(): value.strip() for name, value in re.findall(r"^([A-Z][\w /]+?):\s+(.*)$", text, re.MULTILINE)
+        name.strip(): value.strip()
+        for name, value in re.findall(r"^([A-Z][\w /]+?):\s+(.*)$", output_text, re.MULTILINE)
     }
     if "Block size" not in members or "Block count" not in members:
-        raise UserError(f"{origin} names no block size and count; it should be what dumpe2fs -h prints.")
+        raise UserError(f"{output_origin} names no block size and count; it should be what dumpe2fs -h prints.")
     block, blocks = int(members["Block size"]), int(members["Block count"])
     journal = re.match(r"(\d+)([kM])", members.get("Total journal size") or members.get("Journal size", ""))
     per_group = int(members.get("Blocks per group", 0)) or None
     external = "Journal device" in members
-    name = members.get("Last mounted on") or members.get("Filesystem volume name") or origin
+    name = members.get("Last mounted on") or members.get("Filesystem volume name") or output_origin
     log = int(journal[1]) * {"k": _KIB, "M": _KIB * _KIB}[journal[2]] if journal else None
     features = members.get("Filesystem features", "")
     facts = {"journal": "yes" if "has_journal" in features else "no"} if features else {}
@@ -210,26 +218,27 @@ def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
         number = re.match(r"-?\d+", members.get(title, ""))
         facts |= {fact: number[0]} if number else {}
     return ObservedStorage((ObservedFileSystem(
-        origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
+        output_origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
         int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,
         -(-blocks // per_group) if per_group else None, per_group, log,
-        members.get("Journal device") if external else "internal", facts=facts, origin=origin,
+        members.get("Journal device") if external else "internal", facts=facts, origin=output_origin,
         uuid=members.get("Filesystem UUID", ""),
     ),))  # fmt: skip
 
 
-def read_getstripe(text: str, origin: str) -> ObservedStorage:
+def read_lfs_getstripe(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lfs getstripe of files or directories: stripe count, size, and the targets of the objects of each
     component."""
-    starts = [match.start() for match in re.finditer(r"^/\S+.*$", text, re.MULTILINE)] or [0]
+    starts = [match.start() for match in re.finditer(r"^/\S+.*$", output_text, re.MULTILINE)] or [0]
     files = [
-        _read_striped_file(text[begin:end], origin) for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)
+        _read_striped_file(output_text[begin:end], output_origin)
+        for begin, end in zip(starts, [*starts[1:], len(output_text)], strict=True)
     ]
     return ObservedStorage(tuple(files))
 
 
-def _read_striped_file(text: str, origin: str) -> ObservedFileSystem:
-    components = re.split(r"^(?=\s*(?:-\s+)?lcme_id:)", text, flags=re.MULTILINE)
+def _read_striped_file(file_text: str, origin: str) -> ObservedFileSystem:
+    components = re.split(r"^(?=\s*(?:-\s+)?lcme_id:)", file_text, flags=re.MULTILINE)
     components = components[1:] if len(components) > 1 else components
     members: list[dict[str, str]] = []
     targets: list[list[str]] = []
@@ -251,8 +260,8 @@ def _read_striped_file(text: str, origin: str) -> ObservedFileSystem:
         "components": " / ".join(" ".join(indexes) for indexes in targets) if len(targets) > 1 else "",
     }
     # of directories lfs prints the layout of new files without the prefix lmm_: its offset is where they begin
-    default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", text)
+    default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", file_text)
     facts |= {"default_offset": default[0]} if default else {}
-    path = next((line.strip() for line in text.splitlines() if line.startswith("/")), origin)
+    path = next((line.strip() for line in file_text.splitlines() if line.startswith("/")), origin)
     unit = int(last["stripe_size"]) if last["stripe_size"].isdigit() else None
     return ObservedFileSystem(path, "lustre", unit=unit, facts=facts, origin=origin)

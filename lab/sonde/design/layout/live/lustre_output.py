@@ -17,19 +17,21 @@ _ROW = re.compile(r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)
 _LOST = re.compile(r"^(\S+?)(?:_UUID)? +: (inactive device|\S.*)$", re.MULTILINE)
 
 
-def read_tunefs(text: str, origin: str) -> ObservedStorage:
+def read_tunefs_lustre(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses tunefs.lustre --dryrun: the name, index, flags and parameters of one target; the last values count."""
     values = dict(
-        re.findall(r"^(Target|Index|Lustre FS|Mount type|Persistent mount opts|Parameters): *(.*)$", text, re.MULTILINE)
+        re.findall(
+            r"^(Target|Index|Lustre FS|Mount type|Persistent mount opts|Parameters): *(.*)$", output_text, re.MULTILINE
+        )
     )
     if not values.get("Target"):
-        raise UserError(f"{origin} names no target; it should be what tunefs.lustre --dryrun prints.")
+        raise UserError(f"{output_origin} names no target; it should be what tunefs.lustre --dryrun prints.")
     parameters: dict[str, list[str]] = {}
     for name, value in re.findall(r"(\S+?)=(\S+)", values.get("Parameters", "")):
         parameters.setdefault(name, []).append(value)
-    flags = re.findall(r"^\s+\(([\w ]+)\)$", text, re.MULTILINE)
+    flags = re.findall(r"^\s+\(([\w ]+)\)$", output_text, re.MULTILINE)
     facts = {
-        "label_origin": origin,
+        "label_origin": output_origin,
         "file_system": values.get("Lustre FS", ""),
         "backend": values.get("Mount type", ""),
         "flags": flags[-1].strip() if flags else "",
@@ -41,20 +43,20 @@ def read_tunefs(text: str, origin: str) -> ObservedStorage:
             sorted(f"{name}={value}" for name, all_values in parameters.items() for value in all_values
                    if name not in _ADDRESSES)),
     }  # fmt: skip
-    return ObservedStorage((ObservedFileSystem(values["Target"].strip(), "lustre", facts=facts, origin=origin),))
+    return ObservedStorage((ObservedFileSystem(values["Target"].strip(), "lustre", facts=facts, origin=output_origin),))
 
 
-def read_lfs_df(text: str, origin: str) -> ObservedStorage:
+def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lfs df: how full every target is, and targets that are not there."""
-    used = "used_inodes_percent" if re.search(r"^UUID +Inodes\b", text, re.MULTILINE) else "used_percent"
+    used = "used_inodes_percent" if re.search(r"^UUID +Inodes\b", output_text, re.MULTILINE) else "used_percent"
     targets = [
-        ObservedFileSystem(name, "lustre", facts={used: percent}, origin=origin)
-        for name, _, _, _, percent, _ in _ROW.findall(text)
+        ObservedFileSystem(name, "lustre", facts={used: percent}, origin=output_origin)
+        for name, _, _, _, percent, _ in _ROW.findall(output_text)
     ]
     targets += [
-        ObservedFileSystem(name, "lustre", facts={"unreachable": state}, origin=origin)
-        for name, state in _LOST.findall(text)
+        ObservedFileSystem(name, "lustre", facts={"unreachable": state}, origin=output_origin)
+        for name, state in _LOST.findall(output_text)
     ]
     if not targets:
-        raise UserError(f"{origin} names no target; it should be what lfs df prints.")
+        raise UserError(f"{output_origin} names no target; it should be what lfs df prints.")
     return ObservedStorage(tuple(targets))

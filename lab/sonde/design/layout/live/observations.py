@@ -65,7 +65,7 @@ class ObservedDisk:
     origin: str = ""
 
     @property
-    def stripe(self) -> int | None:
+    def full_stripe_bytes(self) -> int | None:
         """Bytes that use every data member once, or None."""
         return self.unit * self.data if self.unit and self.data else None
 
@@ -92,7 +92,7 @@ class ObservedFileSystem:
     origin: str = ""
 
     @property
-    def size(self) -> int | None:
+    def size_bytes(self) -> int | None:
         """Bytes of its data blocks."""
         return self.block * self.blocks if self.block and self.blocks else None
 
@@ -128,9 +128,9 @@ class ObservedStorage:
     unread: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
-    def walk_below(self, name: str) -> Iterator[ObservedDisk]:
+    def iterate_disks_below(self, top_disk: str) -> Iterator[ObservedDisk]:
         """The disk of that name and everything that it consists of, top down, each once."""
-        pending, done = [name], set[str]()
+        pending, done = [top_disk], set[str]()
         while pending:
             disk_name = pending.pop(0)
             if disk_name in done or disk_name not in self.disks:

@@ -24,64 +24,64 @@ Reader = Callable[[str, str], ObservedStorage]
 
 # Name of the output -> pattern that identifies it, and its parser. The first match counts.
 FORMS: Mapping[str, tuple[str, Reader]] = {
-    "lsblk --json --bytes --output-all": (r'^[ \t]*\{\s*"blockdevices"', linux_tool_output.read_lsblk),
-    "multipathd show maps json": (r'"path_groups"|"maps"\s*:', linux_tool_output.read_multipath),
-    "sfdisk --json": (r'"partitiontable"\s*:', partition_output.read_sfdisk),
+    "lsblk --json --bytes --output-all": (r'^[ \t]*\{\s*"blockdevices"', linux_tool_output.read_lsblk_json),
+    "multipathd show maps json": (r'"path_groups"|"maps"\s*:', linux_tool_output.read_multipathd_json),
+    "sfdisk --json": (r'"partitiontable"\s*:', partition_output.read_sfdisk_json),
     "findmnt": (r'^[ \t]*\{\s*"filesystems"|^TARGET\s+SOURCE\s+FSTYPE', text_output.read_findmnt),
-    "lvs --segments --reportformat json": (r'^[ \t]*\{\s*"report"', linux_tool_output.read_lvs),
+    "lvs --segments --reportformat json": (r'^[ \t]*\{\s*"report"', linux_tool_output.read_lvs_json),
     "xfs_info, mkfs.xfs or xfs_growfs -n": (r"meta-data=", cray_x1_output.read_xfs_info),
-    "mdadm --detail": (r"^MD_LEVEL=|^[ \t]*Raid Level :", linux_tool_output.read_mdadm),
+    "mdadm --detail": (r"^MD_LEVEL=|^[ \t]*Raid Level :", linux_tool_output.read_mdadm_detail),
     "dumpe2fs -h": (r"^Filesystem magic number:|^Block count:", linux_tool_output.read_dumpe2fs),
-    "tunefs.lustre --dryrun": (lustre_output.TUNEFS_FORM, lustre_output.read_tunefs),
+    "tunefs.lustre --dryrun": (lustre_output.TUNEFS_FORM, lustre_output.read_tunefs_lustre),
     "lfs df": (lustre_output.DF_FORM, lustre_output.read_lfs_df),
-    "lfs getstripe": (r"^[ \t]*(- )?lmm_stripe_count:|^[ \t]*stripe_count:", linux_tool_output.read_getstripe),
-    "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool),
+    "lfs getstripe": (r"^[ \t]*(- )?lmm_stripe_count:|^[ \t]*stripe_count:", linux_tool_output.read_lfs_getstripe),
+    "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool_status),
     "zpool list": (r"^NAME\s+SIZE\s+ALLOC\s+FREE", zpool_output.read_zpool_list),
     "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", text_output.read_mdstat),
     "multipath -ll": (r"^\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
-    "parted": (r"^Number\s+Start\s+End\s+Size", partition_output.read_parted),
-    "sgdisk --print": (r"^Number\s+Start \(sector\)", partition_output.read_sgdisk),
-    "lsblk": (r"^NAME\s+MAJ:MIN", text_output.read_plain_lsblk),
-    "lvs": (r"^[ \t]*LV\s+VG\s+Attr", text_output.read_plain_lvs),
+    "parted": (r"^Number\s+Start\s+End\s+Size", partition_output.read_parted_print),
+    "sgdisk --print": (r"^Number\s+Start \(sector\)", partition_output.read_sgdisk_print),
+    "lsblk": (r"^NAME\s+MAJ:MIN", text_output.read_lsblk_tree),
+    "lvs": (r"^[ \t]*LV\s+VG\s+Attr", text_output.read_lvs_table),
     "blkid": (r'^/dev/\S+: .*\b(UUID|TYPE)="', text_output.read_blkid),
     'grep -H "" /sys/block/*/queue/*': (r"^/sys/(class/)?block/", text_output.read_sysfs_lines),
-    "lctl get_param, lctl dl": (text_output.LCTL_FORM, text_output.read_lctl),
+    "lctl get_param, lctl dl": (text_output.LCTL_FORM, text_output.read_lctl_parameters),
     "csmreport": (r"RAID-\d+/|^RS200 ", cray_x1_output.read_csmreport),
-    "xlv_mgr show -long": (r"^[ \t]*VE \S+ \[", cray_x1_output.read_xlv),
-    "pm": (r"^pm\d\w*L\d+|^fc\w+\s+(pri|alt)", cray_x1_output.read_pm),
-    "parts": (r"^[ \t]*part\s+\d+\s", cray_x1_output.read_parts),
+    "xlv_mgr show -long": (r"^[ \t]*VE \S+ \[", cray_x1_output.read_xlv_output),
+    "pm": (r"^pm\d\w*L\d+|^fc\w+\s+(pri|alt)", cray_x1_output.read_path_manager_output),
+    "parts": (r"^[ \t]*part\s+\d+\s", cray_x1_output.read_parts_file),
 }
 
 
-def read_output(text: str, origin: str) -> ObservedStorage:
+def read_saved_output(output_text: str, output_origin: str) -> ObservedStorage:
     """The observations in saved output. Raises UserError for unknown output."""
     for name, (pattern, reader) in FORMS.items():
-        if re.search(pattern, text, re.MULTILINE):
+        if re.search(pattern, output_text, re.MULTILINE):
             try:
-                return reader(text, origin)
+                return reader(output_text, output_origin)
             except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
                 raise UserError(
-                    f"{origin} looks like output of {name}, but holds a value that cannot be read"
+                    f"{output_origin} looks like output of {name}, but holds a value that cannot be read"
                     f" ({type(reason).__name__}: {reason}); save that output as it is."
                 ) from None
-    raise UserError(f"{origin} is no output that is known; it may be of {', '.join(FORMS)}.")
+    raise UserError(f"{output_origin} is no output that is known; it may be of {', '.join(FORMS)}.")
 
 
 # The line before each part of the output of the collector, with the command that printed it.
 _PART = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
 
 
-def read_collected(text: str, origin: str) -> ObservedStorage:
+def read_collector_output(output_text: str, output_origin: str) -> ObservedStorage:
     """The observations in the output of the collector: each part by its own form. A part of no known form is named."""
     storage = ObservedStorage()
-    marks = list(_PART.finditer(text))
+    marks = list(_PART.finditer(output_text))
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        part = text[mark.end() : following.start() if following else len(text)].strip("\n")
+        part = output_text[mark.end() : following.start() if following else len(output_text)].strip("\n")
         if not part.strip():
             storage = merge_observations(storage, ObservedStorage(unknown=(f"what {mark[1]} would say",)))
             continue
         try:
-            storage = merge_observations(storage, read_output(part, f"{origin}, {mark[1]}"))
+            storage = merge_observations(storage, read_saved_output(part, f"{output_origin}, {mark[1]}"))
         except UserError:
             storage = merge_observations(
                 storage, ObservedStorage(unknown=(f"what {mark[1]} says; it has no known form",))
@@ -99,6 +99,6 @@ def read_files(paths: Iterable[Path]) -> ObservedStorage:
             raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
         except OSError as reason:
             raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
-        reader = read_collected if _PART.search(text) else read_output
+        reader = read_collector_output if _PART.search(text) else read_saved_output
         storage = merge_observations(storage, reader(text, str(path)))
     return join_observations(storage)

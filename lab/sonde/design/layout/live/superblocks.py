@@ -25,43 +25,45 @@ def read_superblock(device: str) -> ObservedFileSystem | None:
     return parse_xfs_superblock(head, device) or parse_ext4_superblock(head[_EXT4_AT : _EXT4_AT + _EXT4_SIZE], device)
 
 
-def parse_xfs_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
+def parse_xfs_superblock(first_block: bytes, device: str) -> ObservedFileSystem | None:
     """Parses the first block of an XFS."""
-    if len(head) < 264 or head[:4] != b"XFSB":
+    if len(first_block) < 264 or first_block[:4] != b"XFSB":
         return None
-    block, data_blocks = struct.unpack_from(">IQ", head, 4)
-    (log_start,) = struct.unpack_from(">Q", head, 48)
-    group, count = struct.unpack_from(">II", head, 84)
-    (log_blocks,) = struct.unpack_from(">I", head, 96)
-    unit, width = struct.unpack_from(">II", head, 184)
-    (log_unit,) = struct.unpack_from(">I", head, 196)
+    block, data_blocks = struct.unpack_from(">IQ", first_block, 4)
+    (log_start,) = struct.unpack_from(">Q", first_block, 48)
+    group, count = struct.unpack_from(">II", first_block, 84)
+    (log_blocks,) = struct.unpack_from(">I", first_block, 96)
+    unit, width = struct.unpack_from(">II", first_block, 184)
+    (log_unit,) = struct.unpack_from(">I", first_block, 196)
     return ObservedFileSystem(
         device, "xfs", device, block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
         "internal" if log_start else "external", facts={"log_unit": str(log_unit)}, origin="superblock",
     )  # fmt: skip
 
 
-def parse_ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
+def parse_ext4_superblock(superblock: bytes, device: str) -> ObservedFileSystem | None:
     """Parses the superblock of an ext2, ext3 or ext4."""
-    if len(head) < 512 or head[56:58] != b"\x53\xef":
+    if len(superblock) < 512 or superblock[56:58] != b"\x53\xef":
         return None
-    (low,) = struct.unpack_from("<I", head, 4)
-    (shift,) = struct.unpack_from("<I", head, 24)
+    (low,) = struct.unpack_from("<I", superblock, 4)
+    (shift,) = struct.unpack_from("<I", superblock, 24)
     if shift > 6:  # blocks of more than 64 KiB: this is no ext4
         return None
-    (per_group,) = struct.unpack_from("<I", head, 32)
-    compatible, incompatible = struct.unpack_from("<II", head, 92)
-    (stride,) = struct.unpack_from("<H", head, 0x164)
-    (width,) = struct.unpack_from("<I", head, 0x170)
-    (high,) = struct.unpack_from("<I", head, 0x150)
+    (per_group,) = struct.unpack_from("<I", superblock, 32)
+    compatible, incompatible = struct.unpack_from("<II", superblock, 92)
+    (stride,) = struct.unpack_from("<H", superblock, 0x164)
+    (width,) = struct.unpack_from("<I", superblock, 0x170)
+    (high,) = struct.unpack_from("<I", superblock, 0x150)
     block = 1024 << shift
     blocks = low | (high << 32 if incompatible & 0x80 else 0)
     # s_jnl_blocks holds a copy of the journal's inode; its last two words are the size (kind 1)
-    journal, kind = None, head[0xFD]
+    journal, kind = None, superblock[0xFD]
     if compatible & 0x4 and kind == 1:
-        size_high, size_low = struct.unpack_from("<II", head, 0x10C + 15 * 4)
+        size_high, size_low = struct.unpack_from("<II", superblock, 0x10C + 15 * 4)
         journal = size_low | size_high << 32
-    log_device = None if not compatible & 0x4 else "external" if struct.unpack_from("<I", head, 0xE4)[0] else "internal"
+    log_device = (
+        None if not compatible & 0x4 else "external" if struct.unpack_from("<I", superblock, 0xE4)[0] else "internal"
+    )
     groups = -(-blocks // per_group) if per_group else None
     name = "ext4" if incompatible & 0x40 else "ext3" if compatible & 0x4 else "ext2"
     return ObservedFileSystem(
@@ -70,9 +72,9 @@ def parse_ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None
     )  # fmt: skip
 
 
-def query_xfs_geometry(path: str) -> ObservedFileSystem | None:
+def query_xfs_geometry(mount_path: str) -> ObservedFileSystem | None:
     """A mounted XFS by ioctl, which needs no access to its device; None when the path is on another file system."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(mount_path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         buffer = bytearray(_XFS_GEOMETRY_SIZE)
         fcntl.ioctl(handle, _XFS_GEOMETRY, buffer)
@@ -80,16 +82,16 @@ def query_xfs_geometry(path: str) -> ObservedFileSystem | None:
         return None
     finally:
         os.close(handle)
-    return parse_xfs_geometry(bytes(buffer), path)
+    return parse_xfs_geometry(bytes(buffer), mount_path)
 
 
-def parse_xfs_geometry(buffer: bytes, path: str) -> ObservedFileSystem:
+def parse_xfs_geometry(buffer: bytes, mount_path: str) -> ObservedFileSystem:
     """Parses the answer of XFS_IOC_FSGEOMETRY_V1."""
     block, _, group, count, log_blocks = struct.unpack_from("=IIIII", buffer, 0)
     (data_blocks,) = struct.unpack_from("=Q", buffer, 32)
     (log_start,) = struct.unpack_from("=Q", buffer, 56)
     unit, width = struct.unpack_from("=II", buffer, 80)
     return ObservedFileSystem(
-        path, "xfs", "", block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
+        mount_path, "xfs", "", block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
         "internal" if log_start else "external", origin="ioctl XFS_IOC_FSGEOMETRY",
     )  # fmt: skip

@@ -23,11 +23,11 @@ _MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_c
 _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
-def read_blocks(name: str, root: Path = SYS) -> ObservedStorage:
+def read_block_device_tree(device_name: str, root: Path = SYS) -> ObservedStorage:
     """The device of that name (sdb1, md0, dm-3) and everything below it."""
     disks: dict[str, ObservedDisk] = {}
     unknown: list[str] = []
-    pending = [name]
+    pending = [device_name]
     while pending:
         disk_name = pending.pop()
         if disk_name in disks:
@@ -42,34 +42,36 @@ def read_blocks(name: str, root: Path = SYS) -> ObservedStorage:
     return ObservedStorage(disks=disks, unknown=tuple(unknown))
 
 
-def _read_disk(name: str, folder: Path) -> ObservedDisk:
-    size, start = _read_number(folder / "size"), _read_number(folder / "start")
-    queue = {setting: text for setting in _QUEUE if (text := _read_text(folder / "queue" / setting))}
-    disk = ObservedDisk(name, size=None if size is None else size * _SECTOR, queue=queue, origin=str(folder))
-    if (folder / "partition").exists():
-        return replace(disk, kind="part", on=folder.parent.name, start=None if start is None else start * _SECTOR)
-    slaves = folder / "slaves"
+def _read_disk(device_name: str, sysfs_folder: Path) -> ObservedDisk:
+    size, start = _read_sysfs_number(sysfs_folder / "size"), _read_sysfs_number(sysfs_folder / "start")
+    queue = {setting: text for setting in _QUEUE if (text := _read_sysfs_text(sysfs_folder / "queue" / setting))}
+    disk = ObservedDisk(
+        device_name, size=None if size is None else size * _SECTOR, queue=queue, origin=str(sysfs_folder)
+    )
+    if (sysfs_folder / "partition").exists():
+        return replace(disk, kind="part", on=sysfs_folder.parent.name, start=None if start is None else start * _SECTOR)
+    slaves = sysfs_folder / "slaves"
     disk = replace(disk, members=tuple(sorted(path.name for path in slaves.iterdir())) if slaves.is_dir() else ())
-    if (folder / "md").is_dir():
-        return _read_array(disk, folder)
-    if (folder / "dm").is_dir():
-        return _read_mapped_device(disk, folder)
-    settings = {"alignment": _read_text(folder / "alignment_offset")}
-    settings |= {"read_only": "1"} if _read_text(folder / "ro") == "1" else {}
+    if (sysfs_folder / "md").is_dir():
+        return _read_md_array(disk, sysfs_folder)
+    if (sysfs_folder / "dm").is_dir():
+        return _read_mapped_device(disk, sysfs_folder)
+    settings = {"alignment": _read_sysfs_text(sysfs_folder / "alignment_offset")}
+    settings |= {"read_only": "1"} if _read_sysfs_text(sysfs_folder / "ro") == "1" else {}
     return replace(
         disk, settings={setting: text for setting, text in settings.items() if text},
-        kind="loop" if name.startswith("loop") else "disk", state=_read_text(folder / "device" / "state"),
+        kind="loop" if device_name.startswith("loop") else "disk", state=_read_sysfs_text(sysfs_folder / "device" / "state"),
         flash=queue["rotational"] == "0" if "rotational" in queue else None,
-        queue_depth=_read_number(folder / "device" / "queue_depth"),
+        queue_depth=_read_sysfs_number(sysfs_folder / "device" / "queue_depth"),
     )  # fmt: skip
 
 
-def _read_array(disk: ObservedDisk, folder: Path) -> ObservedDisk:
-    settings = {setting: text for setting in _MD if (text := _read_text(folder / "md" / setting))}
+def _read_md_array(disk: ObservedDisk, sysfs_folder: Path) -> ObservedDisk:
+    settings = {setting: text for setting in _MD if (text := _read_sysfs_text(sysfs_folder / "md" / setting))}
     level, disks = settings.get("level", ""), int(settings.get("raid_disks", "0") or 0)
     data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
     geometry = f"{data}+{_PARITY.get(level, 0)}" if data else ""
-    layout = _read_text(folder / "md" / "layout")
+    layout = _read_sysfs_text(sysfs_folder / "md" / "layout")
     if level == "raid10" and layout.isdigit():
         # near copies in the lowest byte, far copies in the next one
         copies = (int(layout) & 255) * (int(layout) >> 8 & 255) or 2
@@ -77,7 +79,9 @@ def _read_array(disk: ObservedDisk, folder: Path) -> ObservedDisk:
     if level == "raid1":
         geometry = f"1x{disks}"
     sizes = tuple(
-        size * _SECTOR for member in disk.members if (size := _read_number(folder / "slaves" / member / "size"))
+        size * _SECTOR
+        for member in disk.members
+        if (size := _read_sysfs_number(sysfs_folder / "slaves" / member / "size"))
     )
     sick = settings.get("degraded", "0") not in ("0", "")
     return replace(
@@ -86,17 +90,17 @@ def _read_array(disk: ObservedDisk, folder: Path) -> ObservedDisk:
     )  # fmt: skip
 
 
-def _read_mapped_device(disk: ObservedDisk, folder: Path) -> ObservedDisk:
+def _read_mapped_device(disk: ObservedDisk, sysfs_folder: Path) -> ObservedDisk:
     """Reads a device-mapper device: its uuid states the kind, and its I/O sizes a stripe."""
-    uuid = _read_text(folder / "dm" / "uuid")
-    disk = replace(disk, settings={"name": _read_text(folder / "dm" / "name"), "uuid": uuid})
+    uuid = _read_sysfs_text(sysfs_folder / "dm" / "uuid")
+    disk = replace(disk, settings={"name": _read_sysfs_text(sysfs_folder / "dm" / "name"), "uuid": uuid})
     if uuid.startswith("mpath-"):
         paths = tuple(
             ObservedPath(
                 member,
                 None,
-                _read_text(folder / "slaves" / member / "device" / "state") in ("running", "live"),
-                *_read_sectors(folder / "slaves" / member),
+                _read_sysfs_text(sysfs_folder / "slaves" / member / "device" / "state") in ("running", "live"),
+                *_read_transferred_sectors(sysfs_folder / "slaves" / member),
             )
             for member in disk.members
         )  # fmt: skip
@@ -105,7 +109,9 @@ def _read_mapped_device(disk: ObservedDisk, folder: Path) -> ObservedDisk:
     count = len(disk.members)
     unit = least if best and count > 1 and best == least * count else None
     sizes = tuple(
-        size * _SECTOR for member in disk.members if (size := _read_number(folder / "slaves" / member / "size"))
+        size * _SECTOR
+        for member in disk.members
+        if (size := _read_sysfs_number(sysfs_folder / "slaves" / member / "size"))
     )
     return replace(
         disk, kind="lvm" if uuid.startswith("LVM-") else "other", unit=unit, data=count if unit else None,
@@ -113,19 +119,19 @@ def _read_mapped_device(disk: ObservedDisk, folder: Path) -> ObservedDisk:
     )  # fmt: skip
 
 
-def _read_sectors(folder: Path) -> tuple[int | None, int | None]:
+def _read_transferred_sectors(sysfs_folder: Path) -> tuple[int | None, int | None]:
     """Sectors read and written since the start, from `stat` (Documentation/block/stat)."""
-    columns = _read_text(folder / "stat").split()
+    columns = _read_sysfs_text(sysfs_folder / "stat").split()
     return (int(columns[2]), int(columns[6])) if len(columns) > 6 else (None, None)
 
 
-def _read_text(path: Path) -> str:
+def _read_sysfs_text(sysfs_file: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
+        return sysfs_file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
 
-def _read_number(path: Path) -> int | None:
-    text = _read_text(path)
+def _read_sysfs_number(sysfs_file: Path) -> int | None:
+    text = _read_sysfs_text(sysfs_file)
     return int(text) if text.isdigit() else None

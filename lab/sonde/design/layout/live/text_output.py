@@ -18,16 +18,16 @@ _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
 
 
-def parse_rounded_size(text: object) -> int | None:
+def parse_rounded_size(size_text: object) -> int | None:
     """A size as lsblk and lvs print it for people, rounded: 1.8T, <7.28t, 512M. None for other texts."""
-    match = re.fullmatch(r"<?([\d.]+)([BKMGTP]?)(?:i?B)?", str(text).strip(), re.IGNORECASE)
+    match = re.fullmatch(r"<?([\d.]+)([BKMGTP]?)(?:i?B)?", str(size_text).strip(), re.IGNORECASE)
     return int(float(match[1]) * 1024 ** _POWERS[match[2].upper()]) if match else None
 
 
-def read_mdstat(text: str, origin: str) -> ObservedStorage:
+def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses /proc/mdstat: level, chunk, members, spares, failed members, bitmap, rebuilds."""
     disks = {}
-    for part in re.split(r"^(?=md\S* : )", text, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^(?=md\S* : )", output_text, flags=re.MULTILINE)[1:]:
         head = re.match(r"(md\S*) : (active|inactive)(?: \([\w-]+\))? ?(raid\d+|linear)? ?(.*)", part)
         if head is None or not head[3]:
             continue
@@ -55,16 +55,16 @@ def read_mdstat(text: str, origin: str) -> ObservedStorage:
             members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
             level=level, geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else
             f"{data}x2" if data else "", data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
-            state="degraded" if missing else "active", origin=origin,
+            state="degraded" if missing else "active", origin=output_origin,
         )  # fmt: skip
     if not disks:
-        raise UserError(f"{origin} names no array; it should be /proc/mdstat of a machine with md.")
+        raise UserError(f"{output_origin} names no array; it should be /proc/mdstat of a machine with md.")
     return ObservedStorage(disks=disks)
 
 
-def read_plain_lsblk(text: str, origin: str) -> ObservedStorage:
+def read_lsblk_tree(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses the tree of lsblk without --json: names, sizes (rounded), kinds and mount points."""
-    lines = text.splitlines()
+    lines = output_text.splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith("NAME"))
     disks: dict[str, ObservedDisk] = {}
     parents: list[tuple[int, str]] = []
@@ -85,20 +85,20 @@ def read_plain_lsblk(text: str, origin: str) -> ObservedStorage:
         disks[name] = ObservedDisk(
             name, "md" if raid else _KINDS.get(kind, "other"), parse_rounded_size(size),
             on=above if kind == "part" else "", members=(above,) if above and kind != "part" else (),
-            level=kind if raid else "", settings=settings, origin=origin,
+            level=kind if raid else "", settings=settings, origin=output_origin,
         )  # fmt: skip
     if not disks:
-        raise UserError(f"{origin} names no block device; write it with lsblk --json --bytes --output-all.")
+        raise UserError(f"{output_origin} names no block device; write it with lsblk --json --bytes --output-all.")
     return ObservedStorage(disks=disks)
 
 
-def _add_member(disk: ObservedDisk, member: str) -> ObservedDisk:
-    return replace(disk, members=tuple(dict.fromkeys((*disk.members, member))) if member else disk.members)
+def _add_member(disk: ObservedDisk, member_name: str) -> ObservedDisk:
+    return replace(disk, members=tuple(dict.fromkeys((*disk.members, member_name))) if member_name else disk.members)
 
 
-def read_plain_lvs(text: str, origin: str) -> ObservedStorage:
+def read_lvs_table(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses the table of lvs: names and sizes, and the stripes where its columns show them."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in output_text.splitlines() if line.strip()]
     start = next(index for index, line in enumerate(lines) if re.match(r"\s*LV\s+VG\s+Attr", line))
     names = lines[start].split()
     disks = {}
@@ -113,21 +113,25 @@ def read_plain_lvs(text: str, origin: str) -> ObservedStorage:
         name = f"{row['VG']}-{row['LV']}"
         disks[name] = ObservedDisk(
             name, "lvm", parse_rounded_size(row["LSize"]), members=members, data=stripes,
-            level="raid0" if stripes and stripes > 1 else "linear" if stripes else "", unit=unit or None, origin=origin,
+            level="raid0" if stripes and stripes > 1 else "linear" if stripes else "", unit=unit or None, origin=output_origin,
         )  # fmt: skip
     if not disks:
-        raise UserError(f"{origin} names no logical volume; write it with lvs --segments --reportformat json.")
-    unread = () if "#Str" in names else (f"{origin}: its columns show no stripes; add -o +stripes,stripe_size,devices",)
+        raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
+    unread = (
+        ()
+        if "#Str" in names
+        else (f"{output_origin}: its columns show no stripes; add -o +stripes,stripe_size,devices",)
+    )
     return ObservedStorage(disks=disks, unread=unread)
 
 
 _PATH_ROW = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)
 
 
-def read_multipath_list(text: str, origin: str) -> ObservedStorage:
+def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses multipath -ll: path groups with their policy and priority, and the state of every path."""
     disks = {}
-    for part in re.split(r"^(?=\S+ (?:\(\S+\) )?dm-\d+)", text, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^(?=\S+ (?:\(\S+\) )?dm-\d+)", output_text, flags=re.MULTILINE)[1:]:
         head = re.match(r"(\S+) (?:\((\S+)\) )?(dm-\d+)", part)
         if head is None or "size=" not in part:
             continue
@@ -150,22 +154,28 @@ def read_multipath_list(text: str, origin: str) -> ObservedStorage:
         settings |= {"protection": protection[1]} if (protection := re.search(r"\bwp=(\w+)", part)) else {}
         handler = re.search(r"hwhandler='([^']*)'", part)
         settings |= {"handler": handler[1]} if handler else {}
-        disks[head[3]] = ObservedDisk(head[3], "multipath", paths=tuple(paths), settings=settings, origin=origin)
+        disks[head[3]] = ObservedDisk(head[3], "multipath", paths=tuple(paths), settings=settings, origin=output_origin)
     if not disks:
-        raise UserError(f"{origin} names no map; it should be what multipath -ll prints.")
+        raise UserError(f"{output_origin} names no map; it should be what multipath -ll prints.")
     return ObservedStorage(disks=disks)
 
 
-def read_findmnt(text: str, origin: str) -> ObservedStorage:
+def read_findmnt(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses findmnt, as a table or with --json: where what is mounted, with its options."""
-    rows = list(_read_findmnt_json(parse_json(text))) if text.lstrip().startswith("{") else _read_findmnt_table(text)
+    rows = (
+        list(_read_findmnt_json(parse_json(output_text)))
+        if output_text.lstrip().startswith("{")
+        else _read_findmnt_table(output_text)
+    )
     mounts = tuple(
-        ObservedFileSystem(target, kind, source.partition("[")[0], options=tuple(options.split(",")), origin=origin)
+        ObservedFileSystem(
+            target, kind, source.partition("[")[0], options=tuple(options.split(",")), origin=output_origin
+        )
         for target, source, kind, options in rows
         if kind in ("xfs", "ext2", "ext3", "ext4", "lustre", "zfs", "btrfs")
     )
     if not rows:
-        raise UserError(f"{origin} names no mount; it should be what findmnt --json prints.")
+        raise UserError(f"{output_origin} names no mount; it should be what findmnt --json prints.")
     return ObservedStorage(mounts)
 
 
@@ -175,38 +185,38 @@ def _read_findmnt_json(document: Any) -> Iterator[tuple[str, str, str, str]]:
         yield from _read_findmnt_json({"filesystems": entry.get("children", [])})
 
 
-def _read_findmnt_table(text: str) -> list[tuple[str, str, str, str]]:
+def _read_findmnt_table(output_text: str) -> list[tuple[str, str, str, str]]:
     rows = []
-    for line in text.splitlines():
+    for line in output_text.splitlines():
         columns = re.sub(r"^[ │|`├└─-]+", "", line).split()
         if len(columns) >= 4 and columns[0].startswith("/"):
             rows.append((columns[0], columns[1], columns[2], columns[3]))
     return rows
 
 
-def read_blkid(text: str, origin: str) -> ObservedStorage:
+def read_blkid(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses blkid: the UUID and kind of what is on each device."""
     disks = {}
-    for device, members in re.findall(r"^(/dev/\S+): (.*)$", text, re.MULTILINE):
+    for device, members in re.findall(r"^(/dev/\S+): (.*)$", output_text, re.MULTILINE):
         values = dict(re.findall(r'(\w+)="([^"]*)"', members))
         name = device.rsplit("/", 1)[-1]
         settings = {"fs_uuid": values.get("UUID", ""), "fs_kind": values.get("TYPE", "")}
-        disks[name] = ObservedDisk(name, settings=settings, origin=origin)
+        disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
     if not disks:
-        raise UserError(f"{origin} names no device; it should be what blkid prints.")
+        raise UserError(f"{output_origin} names no device; it should be what blkid prints.")
     return ObservedStorage(disks=disks)
 
 
 _SYSFS = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(queue|md|device)/([\w/-]+):(.*)$", re.MULTILINE)
 
 
-def read_sysfs_lines(text: str, origin: str) -> ObservedStorage:
+def read_sysfs_lines(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses grep -H "" of files below /sys/block: the settings of queues and arrays."""
     queues: dict[str, dict[str, str]] = {}
     settings: dict[str, dict[str, str]] = {}
     depths: dict[str, int] = {}
     states: dict[str, str] = {}
-    for name, folder, setting, value in _SYSFS.findall(text):
+    for name, folder, setting, value in _SYSFS.findall(output_text):
         if folder == "queue":
             queues.setdefault(name, {})[setting] = value.strip()
         elif folder == "md":
@@ -219,19 +229,21 @@ def read_sysfs_lines(text: str, origin: str) -> ObservedStorage:
             settings.setdefault(name, {})["timeout"] = value.strip()
     disks = {
         name: ObservedDisk(
-            name, _guess_kind(name), queue=queues.get(name, {}), settings=settings.get(name, {}), origin=origin,
+            name, _guess_device_kind(name), queue=queues.get(name, {}), settings=settings.get(name, {}), origin=output_origin,
             flash={"0": True, "1": False}.get(queues.get(name, {}).get("rotational", "")), queue_depth=depths.get(name),
             state=states.get(name, ""),
         )
         for name in dict.fromkeys((*queues, *settings, *depths, *states))
     }  # fmt: skip
     if not disks:
-        raise UserError(f"{origin} names no setting; it should be lines like /sys/block/sda/queue/nr_requests:256.")
+        raise UserError(
+            f"{output_origin} names no setting; it should be lines like /sys/block/sda/queue/nr_requests:256."
+        )
     return ObservedStorage(disks=disks)
 
 
-def _guess_kind(name: str) -> str:
-    return "md" if name.startswith("md") else "disk"
+def _guess_device_kind(device_name: str) -> str:
+    return "md" if device_name.startswith("md") else "disk"
 
 
 _LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
@@ -244,19 +256,21 @@ LCTL_FORM = (
 _LCTL_DEVICE = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
 
 
-def read_lctl(text: str, origin: str) -> ObservedStorage:
+def read_lctl_parameters(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lctl get_param and lctl dl: parameters of targets and clients, and devices that are not up."""
     systems: dict[str, dict[str, str]] = {}
-    for _, name, parameter, value in _LCTL.findall(text):
+    for _, name, parameter, value in _LCTL.findall(output_text):
         if value.strip():
             systems.setdefault(name, {})[parameter] = value.strip()
-    if node := {parameter: value.strip() for parameter, value in _LCTL_NODE.findall(text) if value.strip()}:
+    if node := {parameter: value.strip() for parameter, value in _LCTL_NODE.findall(output_text) if value.strip()}:
         systems["parameters of the node"] = node
-    for state, kind, name in _LCTL_DEVICE.findall(text):
+    for state, kind, name in _LCTL_DEVICE.findall(output_text):
         if kind in ("osc", "mdc", "obdfilter", "mdt", "mgs", "osp"):
             systems.setdefault(name, {})["device_state"] = state
     if not systems:
-        raise UserError(f"{origin} names no parameter and no device; it should be what lctl get_param or dl prints.")
+        raise UserError(
+            f"{output_origin} names no parameter and no device; it should be what lctl get_param or dl prints."
+        )
     return ObservedStorage(
-        tuple(ObservedFileSystem(name, "lustre", facts=facts, origin=origin) for name, facts in systems.items())
+        tuple(ObservedFileSystem(name, "lustre", facts=facts, origin=output_origin) for name, facts in systems.items())
     )

@@ -14,32 +14,33 @@ _CLASSES = ("logs", "cache", "spares", "special", "dedup")
 _LIST_HEAD = re.compile(r"^NAME\s+SIZE\s+ALLOC\s+FREE\b.*$", re.MULTILINE)
 
 
-def read_zpool(text: str, origin: str) -> ObservedStorage:
+def read_zpool_status(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses zpool status, optionally followed by zpool get or zfs get of ashift, recordsize and capacity."""
-    starts = [match.start() for match in re.finditer(r"^[ \t]*pool:", text, re.MULTILINE)]
+    starts = [match.start() for match in re.finditer(r"^[ \t]*pool:", output_text, re.MULTILINE)]
     if not starts:
-        raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
+        raise UserError(f"{output_origin} names no pool; it should be what zpool status prints.")
     pools = [
-        _read_pool(text[begin:end], text, origin) for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)
+        _read_pool(output_text[begin:end], output_text, output_origin)
+        for begin, end in zip(starts, [*starts[1:], len(output_text)], strict=True)
     ]
     return ObservedStorage(tuple(pools))
 
 
-def _read_pool(text: str, all_text: str, origin: str) -> ObservedFileSystem:
-    pool, state = (re.search(rf"^[ \t]*{member}:[ \t]+(\S+)", text, re.MULTILINE) for member in ("pool", "state"))
+def _read_pool(pool_text: str, all_text: str, origin: str) -> ObservedFileSystem:
+    pool, state = (re.search(rf"^[ \t]*{member}:[ \t]+(\S+)", pool_text, re.MULTILINE) for member in ("pool", "state"))
     if pool is None:
         raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
     name = pool[1]
-    vdevs = tuple(_read_vdevs(text, name))
+    vdevs = tuple(_iterate_vdevs(pool_text, name))
     facts = _read_properties(all_text, name)
     data = [vdev for vdev in vdevs if not vdev.use and not vdev.parent]
-    if lost := re.search(r"^[ \t]*errors: (\d+) data errors", text, re.MULTILINE):
+    if lost := re.search(r"^[ \t]*errors: (\d+) data errors", pool_text, re.MULTILINE):
         facts["data_errors"] = lost[1]
-    if busy := re.search(r"^[ \t]*scan: (\w+) in progress", text, re.MULTILINE):
+    if busy := re.search(r"^[ \t]*scan: (\w+) in progress", pool_text, re.MULTILINE):
         facts["scan"] = busy[1]
-    if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", text, re.MULTILINE):
+    if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", pool_text, re.MULTILINE):
         facts["status"] = " ".join(status[1].split())
-    if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", text, re.MULTILINE):
+    if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", pool_text, re.MULTILINE):
         facts["scrub_errors"] = scrub[1]
     facts |= {
         "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name for child in vdevs) or 1}" for vdev in data),
@@ -59,21 +60,21 @@ def _read_properties(text: str, pool: str) -> dict[str, str]:
     }
 
 
-def _read_vdevs(text: str, pool: str) -> Iterator[ObservedVdev]:
+def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:
     """The rows of the table after NAME STATE READ WRITE CKSUM, which ends at an empty line or "errors:"."""
-    head = re.search(r"^[ \t]*NAME[ \t]+STATE.*\n", text, re.MULTILINE)
+    head = re.search(r"^[ \t]*NAME[ \t]+STATE.*\n", pool_text, re.MULTILINE)
     use, parent, parent_depth = "", "", 0
-    for line in text[head.end() :].splitlines() if head else ():
+    for line in pool_text[head.end() :].splitlines() if head else ():
         columns = line.split()
         if not columns or columns[0].startswith("errors:"):
             break
         depth = len(line.expandtabs()) - len(line.expandtabs().lstrip())
-        if columns[0] == pool:
+        if columns[0] == pool_name:
             continue
         if columns[0] in _CLASSES and len(columns) < 5:
             use, parent = columns[0], ""
             continue
-        counts = [_parse_count(column) for column in columns[2:5]]
+        counts = [_parse_error_count(column) for column in columns[2:5]]
         is_child = bool(parent) and depth > parent_depth
         if not is_child:
             parent = columns[0] if _GROUP.match(columns[0]) else ""
@@ -85,29 +86,29 @@ def _read_vdevs(text: str, pool: str) -> Iterator[ObservedVdev]:
         )  # fmt: skip
 
 
-def _parse_count(text: str) -> int:
+def _parse_error_count(count_text: str) -> int:
     """A number of errors as zpool shortens it: 12, 1.5K."""
-    match = re.fullmatch(r"([\d.]+)([KMG]?)", text)
+    match = re.fullmatch(r"([\d.]+)([KMG]?)", count_text)
     return int(float(match[1]) * {"": 1, "K": 1000, "M": 10**6, "G": 10**9}[match[2]]) if match else 0
 
 
-def is_zpool_list(text: str) -> bool:
+def is_zpool_list(output_text: str) -> bool:
     """Whether a text is the table of zpool list."""
-    return bool(_LIST_HEAD.search(text))
+    return bool(_LIST_HEAD.search(output_text))
 
 
-def read_zpool_list(text: str, origin: str) -> ObservedStorage:
+def read_zpool_list(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses zpool list: how full and how healthy each pool is."""
-    head = _LIST_HEAD.search(text)
+    head = _LIST_HEAD.search(output_text)
     assert head is not None
     names = head[0].split()
     pools = []
-    for line in text[head.end() :].splitlines():
+    for line in output_text[head.end() :].splitlines():
         row = dict(zip(names, line.split(), strict=False))
         if not line.strip() or line.startswith((" ", "\t")):
             continue
         facts = {"capacity": row.get("CAP", ""), "state": row.get("HEALTH", ""), "fragmentation": row.get("FRAG", "")}
-        pools.append(ObservedFileSystem(row["NAME"], "zfs", facts=facts, origin=origin))
+        pools.append(ObservedFileSystem(row["NAME"], "zfs", facts=facts, origin=output_origin))
     if not pools:
-        raise UserError(f"{origin} names no pool; it should be what zpool list prints.")
+        raise UserError(f"{output_origin} names no pool; it should be what zpool list prints.")
     return ObservedStorage(tuple(pools))

@@ -144,7 +144,7 @@ class GainBench:
         seconds: list[list[float]] = [[], []]
         for block in range(self.blocks):
             for side in (0, 1) if block % 2 else (1, 0):
-                record = self.runner.run(replays[side].plan, "bench", {"role": "bench"}).record
+                record = self.runner.run_replay(replays[side].plan, "bench", {"role": "bench"}).record
                 seconds[side].append(read_replayed_io_seconds(record))
         before, after = (statistics.median(side) for side in seconds)
         prediction = predict_gain_from_costs(costs, case.before, ReplayChange(case.change, "", case.after, None))
@@ -155,7 +155,7 @@ class GainBench:
         phases = make_calibration(log)
         plan = make_calibration_plan(phases, self.runner.folder, request)
         count = CALIBRATIONS if self.runner.launcher is None else 1  # a model repeats a calibration exactly
-        runs = [self.runner.run(plan, "costs", {"role": "bench"}) for _ in range(count)]
+        runs = [self.runner.run_replay(plan, "costs", {"role": "bench"}) for _ in range(count)]
         return [read_call_costs(run.record, phases) for run in runs]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 
-from sonde.cli.experiment_runs import describe_effect
+from sonde.cli.experiment_runs import describe_variant_effect
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.claims.samples import MissingError
@@ -261,7 +261,7 @@ def kept_of(
         "experiment": results.experiment.id, "profile": results.profile, "date": day(results), "runs": runs.run_count(),
         "machine": on, "conditions": conditions, "figures": figures_of(runs),
         "tables": [table(table_description, runs) for table_description in results.experiment.file.tables],
-        "effects": [describe_effect(effect) for effect in compute_effects(compute_medians(results))],
+        "effects": [describe_variant_effect(effect) for effect in compute_effects(compute_medians(results))],
         "published": [printed(comparison) for comparison in compare_published(runs)],
         "claims": claims(judged),
     }  # fmt: skip

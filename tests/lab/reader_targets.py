@@ -28,15 +28,15 @@ from sonde.advise.dftracer_trace import read_dftracer_job
 from sonde.design.layout.live.saved_output import read_files
 from sonde.design.layout.live.superblocks import read_superblock
 from sonde.design.routes.table_reader import read_host_tables
-from sonde.dialects.io500.ini import DEFAULTS, read_ini
-from sonde.dialects.io500.verify import verify_result
+from sonde.dialects.io500.ini import DEFAULTS, read_ini_file
+from sonde.dialects.io500.verify import verify_result_hashes
 from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.elf import read_elf_header
 from sonde.launch.sites import read_sites
 from sonde.logs.log_follow import LogState, follow_log
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, scan_logs
-from sonde.logs.sec_rules import read_sec_file
+from sonde.logs.sec_rules import read_sec_rule_file
 from sonde.model.errors import RecordError, UserError
 from sonde.model.event import read_events_file
 from sonde.model.experiment import read_experiment
@@ -47,8 +47,8 @@ from sonde.model.system import read_system
 from sonde.model.trace import read_trace
 from sonde.sources.column_guesses import guess_column_map
 from sonde.sources.columns import read_column_map
-from sonde.sources.csv_rows import read_header, read_rows
-from sonde.sources.formats import read_results
+from sonde.sources.csv_rows import read_csv_header, read_csv_runs
+from sonde.sources.formats import read_result_file
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.columns import read_table_columns
 from sonde.store.index import RUNS, WRITING
@@ -107,14 +107,14 @@ def _read_summary(path: Path) -> None:
 
 
 def _read_csv(path: Path) -> None:
-    guess_column_map(read_header(path))
+    guess_column_map(read_csv_header(path))
     columns = read_column_map(None, ["time=start", "rate=rate GiB/s", "tasks=tasks", "op=op", "phase=phase"])
-    for run in read_rows(path, columns, lambda sentence: None):
+    for run in read_csv_runs(path, columns, lambda sentence: None):
         run.make_run_id()
 
 
 def _read_results(path: Path) -> None:
-    for run in read_results(path, ImportDefaults()):
+    for run in read_result_file(path, ImportDefaults()):
         run.make_run_id()
         run.make_shared_key()
 
@@ -344,11 +344,11 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget("tool output", "output.txt", lambda path: read_files([path]), _files("tests/data/layout/*")),
     ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _routes),
     ReaderTarget("superblock", "device", lambda path: read_superblock(str(path)), _superblocks, (UserError, OSError)),
-    ReaderTarget("ini of IO500", "config.ini", read_ini, _files("tests/data/io500/*.ini")),
+    ReaderTarget("ini of IO500", "config.ini", read_ini_file, _files("tests/data/io500/*.ini")),
     ReaderTarget(
         "result of IO500",
         "result.txt",
-        lambda path: verify_result(DEFAULTS, path),
+        lambda path: verify_result_hashes(DEFAULTS, path),
         _files("tests/data/results/io500*", "tests/data/io500/*"),
     ),
     ReaderTarget(
@@ -378,7 +378,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
         mutations=30,
     ),
     ReaderTarget("rules of logs", "rules.toml", lambda path: compile_rules([path]), _files("lab/sonde/logs/rules/ce*")),
-    ReaderTarget("rules of SEC", "rules.sec", read_sec_file, _sec_rules),
+    ReaderTarget("rules of SEC", "rules.sec", read_sec_rule_file, _sec_rules),
     ReaderTarget(
         "watch file",
         "watch.toml",

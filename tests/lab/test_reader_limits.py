@@ -27,7 +27,7 @@ from sonde.model.record import RecordReader, read_record
 from sonde.model.trace import read_trace
 from sonde.sources import csv_rows
 from sonde.sources.columns import read_column_map
-from sonde.sources.formats import read_results
+from sonde.sources.formats import read_result_file
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store import packs
 from sonde.store.packs import PackLimitError, iterate_pack_members
@@ -115,7 +115,7 @@ def test_large_json_file_in_an_archive_is_ignored(tmp_path: Path) -> None:
         (lambda path: read_sites([path]), file_text.MAX_CONFIGURATION_BYTES),
         (lambda path: read_column_map(path, []), file_text.MAX_CONFIGURATION_BYTES),
         (lambda path: read_files([path]), file_text.MAX_OUTPUT_BYTES),
-        (lambda path: read_results(path, ImportDefaults()), file_text.MAX_OUTPUT_BYTES),
+        (lambda path: read_result_file(path, ImportDefaults()), file_text.MAX_OUTPUT_BYTES),
     ],
     ids=["sites", "columns", "output", "results"],
 )

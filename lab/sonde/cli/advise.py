@@ -144,19 +144,21 @@ def _read_rates(storage: str | None) -> StorageRates | None:
     return read_storage_rates(Path(storage if storage.endswith(".json") else find_system_file(storage)))
 
 
-def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str | None, as_json: bool) -> int:
+def _survey_fleet(
+    logs_folder: Path, table_folder: Path | None, part_text: str | None, storage_file: str | None, as_json: bool
+) -> int:
     """Reads what the table of the fleet lacks, and ranks the jobs unless only a part was asked for."""
     from sonde.advise.fleet import build_fleet_document, rank_fleet_losses
     from sonde.advise.fleet_text import print_fleet
     from sonde.advise.log_table import FleetPart, extract_logs_to_table
 
-    rates = _read_rates(storage)
-    folder = table or Path(f"{logs.resolve().name}-jobs")
+    rates = _read_rates(storage_file)
+    folder = table_folder or Path(f"{logs_folder.resolve().name}-jobs")
     with get_messages_console().status("looking for logs", spinner="dots") as status:
         count = extract_logs_to_table(
-            logs,
+            logs_folder,
             folder,
-            FleetPart.parse(part) if part else FleetPart(),
+            FleetPart.parse(part_text) if part_text else FleetPart(),
             rates,
             on_progress=lambda done, total: status.update(f"read {done:,} of {total:,} logs"),
         )
@@ -164,7 +166,7 @@ def _survey_fleet(logs: Path, table: Path | None, part: str | None, storage: str
         f"{folder}: {count.all_logs:,} logs, {count.added:,} read now, {count.refused:,} of them refused.",
         soft_wrap=True,
     )
-    if part is None:
+    if part_text is None:
         survey = rank_fleet_losses(folder)
         if as_json:
             print_json(build_fleet_document(survey))

@@ -57,25 +57,27 @@ class ProofRequest:
     as_json: bool
 
 
-def prove_advice(advice: JobAdvice, log: Path, request: ProofRequest, archive: Archive) -> int:
+def prove_advice(advice: JobAdvice, log_file: Path, proof_request: ProofRequest, archive: Archive) -> int:
     """Proves the advised changes that a replay can express, prints them and stores them with the last run."""
     with ExitStack() as stack:
-        runner = open_replay_runner(stack, request.directory, request.system, request.mount, archive, request.as_json)
-        with get_messages_console().status(f"reading {log}", spinner="dots"):
-            calls = read_call_log(log, request.below)
-            changes = list_changes(advice, calls, has_stripes=request.system is not None)
+        runner = open_replay_runner(
+            stack, proof_request.directory, proof_request.system, proof_request.mount, archive, proof_request.as_json
+        )
+        with get_messages_console().status(f"reading {log_file}", spinner="dots"):
+            calls = read_call_log(log_file, proof_request.below)
+            changes = list_changes(advice, calls, has_stripes=proof_request.system is not None)
         group = make_run_id("prove")
-        rule = SearchRule(max_blocks=request.blocks)
+        rule = SearchRule(max_blocks=proof_request.blocks)
         runner.expected = _CALIBRATIONS + len(changes) * estimate_runs(1, rule)[1]
-        prover = _Prover(runner, calls, request.is_cold, group)
+        prover = _AdviceProver(runner, calls, proof_request.is_cold, group)
         if changes:
             prover.measure_call_costs()
-        proofs = [prover.prove(advice, change, rule) for change in changes]
-        storage = request.system or runner.target
+        proofs = [prover.prove_change(advice, change, rule) for change in changes]
+        storage = proof_request.system or runner.target
         document = build_proof_document(advice, storage, group, proofs)
         if prover.last_run is not None:
             write_file(prover.last_run / PROOF_FILE, json.dumps(document, indent=1) + "\n")
-    if request.as_json:
+    if proof_request.as_json:
         print_json(document)
     else:
         print_proofs(get_results_console(), advice, storage, proofs)
@@ -83,7 +85,7 @@ def prove_advice(advice: JobAdvice, log: Path, request: ProofRequest, archive: A
 
 
 @dataclass
-class _Prover:
+class _AdviceProver:
     """Replays of one job. The calls follow one another without pauses."""
 
     runner: ReplayRunner
@@ -99,30 +101,30 @@ class _Prover:
         plan = make_calibration_plan(phases, self.runner.folder, ReplayRequest(self.runner.target, False, self.is_cold))
         facts = {"role": "prove", "group": self.group, "replay": {"log": self.calls.source, "change": "", "side": ""}}
         for _ in range(_CALIBRATIONS if self.runner.launcher is None else _CALIBRATIONS_OF_MODEL):
-            self.costs.append(read_call_costs(self.runner.run(plan, "prove-costs", facts).record, phases))
+            self.costs.append(read_call_costs(self.runner.run_replay(plan, "prove-costs", facts).record, phases))
 
-    def prove(self, advice: JobAdvice, change: ReplayChange, rule: SearchRule) -> Proof:
+    def prove_change(self, advice: JobAdvice, change: ReplayChange, search_rule: SearchRule) -> Proof:
         """Replays before and after one change until the interval of the gain is narrow enough."""
-        before = self._make(self.calls, None, f"{change.name}-before")
-        after = self._make(change.after, change.stripes, f"{change.name}-after")
+        before = self._make_replay(self.calls, None, f"{change.name}-before")
+        after = self._make_replay(change.after, change.stripes, f"{change.name}-after")
 
-        def measure(value: str | None) -> float:
-            return self._measure(after if value else before, change.name, "after" if value else "before")
+        def measure_variant(value: str | None) -> float:
+            return self._measure_replay(after if value else before, change.name, "after" if value else "before")
 
-        result = compare_with_present_value(change.name, measure, rule, seed=1)
-        return _to_proof(advice, change, predict_gain_from_costs(self.costs, self.calls, change), result)
+        result = compare_with_present_value(change.name, measure_variant, search_rule, seed=1)
+        return _make_proof(advice, change, predict_gain_from_costs(self.costs, self.calls, change), result)
 
-    def _make(self, calls: CallLog, stripes: int | None, name: str) -> Replay:
-        request = ReplayRequest(self.runner.target, False, self.is_cold, stripes)
-        return build_replay(calls, self.runner.folder, request, name)
+    def _make_replay(self, call_log: CallLog, stripe_count: int | None, replay_name: str) -> Replay:
+        request = ReplayRequest(self.runner.target, False, self.is_cold, stripe_count)
+        return build_replay(call_log, self.runner.folder, request, replay_name)
 
-    def _measure(self, replay: Replay, change: str, side: str) -> float:
+    def _measure_replay(self, replay: Replay, change_name: str, side_name: str) -> float:
         facts: Mapping[str, Any] = {
             "role": "prove",
             "group": self.group,
-            "replay": {"log": self.calls.source, "change": change, "side": side},
+            "replay": {"log": self.calls.source, "change": change_name, "side": side_name},
         }
-        run = self.runner.run(replay.plan, f"prove-{change}", facts)
+        run = self.runner.run_replay(replay.plan, f"prove-{change_name}", facts)
         self.last_run = run.folder
         seconds = read_replayed_io_seconds(run.record)
         if seconds <= 0:
@@ -130,17 +132,19 @@ class _Prover:
         return 1 / seconds
 
 
-def _to_proof(advice: JobAdvice, change: ReplayChange, predicted: GainShare | None, result: SearchResult) -> Proof:
-    ratio = result.ratio
+def _make_proof(
+    advice: JobAdvice, change: ReplayChange, predicted_gain: GainShare | None, search_result: SearchResult
+) -> Proof:
+    ratio = search_result.ratio
     return Proof(
         change.name,
         change.title,
-        predicted,
+        predicted_gain,
         predict_share(advice, change),
         change.predicted is not None and change.predicted.is_bound,
         convert_ratio_to_gain_share(ratio.value, ratio.low, ratio.high) if ratio is not None else None,
-        statistics.median(1 / rate for rate in result.present),
-        statistics.median(1 / rate for rate in result.changed),
-        len(result.present) + len(result.changed),
-        result.verdict,
+        statistics.median(1 / rate for rate in search_result.present),
+        statistics.median(1 / rate for rate in search_result.changed),
+        len(search_result.present) + len(search_result.changed),
+        search_result.verdict,
     )

@@ -144,38 +144,38 @@ def _require_one_origin(runs: Sequence[Summary]) -> None:
         )
 
 
-def _describe_unknown_baseline(name: str) -> str:
-    return f'There is no baseline "{name}"; `sonde baseline show` lists those there are.'
+def _describe_unknown_baseline(baseline_name: str) -> str:
+    return f'There is no baseline "{baseline_name}"; `sonde baseline show` lists those there are.'
 
 
-def _make_baseline_tag(name: str) -> str:
-    return name if name.startswith(BASELINE) else f"{BASELINE}{name}"
+def _make_baseline_tag(baseline_name: str) -> str:
+    return baseline_name if baseline_name.startswith(BASELINE) else f"{BASELINE}{baseline_name}"
 
 
-def _find_baseline_runs(archive: Archive, tag: str) -> list[Path]:
-    rows = Catalog(archive.root).read_run_table(["folder"], Selection(tags=(tag,))).to_pylist()
+def _find_baseline_runs(archive: Archive, baseline_tag: str) -> list[Path]:
+    rows = Catalog(archive.root).read_run_table(["folder"], Selection(tags=(baseline_tag,))).to_pylist()
     return [archive.root / row["folder"] for row in rows]
 
 
-def _compute_gate_limit(number: SideValues) -> float | None:
+def _compute_gate_limit(side_values: SideValues) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
-    values = number.select_judged().values
+    values = side_values.select_judged().values
     return compute_median_and_limit(values)[1] if len(values) >= LEAST else None
 
 
-def _explain_missing_limit(number: SideValues) -> str:
-    few = len(number.select_judged().values) == len(number.values)
-    return f"needs {LEAST} runs" if few else f"none: {number.classification_text}"
+def _explain_missing_limit(side_values: SideValues) -> str:
+    few = len(side_values.select_judged().values) == len(side_values.values)
+    return f"needs {LEAST} runs" if few else f"none: {side_values.classification_text}"
 
 
-def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
-    side = find_compared_side(archive, tag)
+def _print_baseline(archive: Archive, baseline_tag: str, as_json: bool) -> None:
+    side = find_compared_side(archive, baseline_tag)
     numbers = sorted(collect_numbers(side.runs), key=lambda number: number.key)
     keys = [number.key for number in numbers]
     if as_json:
         print_json(
             {
-                "name": tag.removeprefix(BASELINE),
+                "name": baseline_tag.removeprefix(BASELINE),
                 "runs": [run.id for run in side.runs],
                 "simulated": side.is_simulated,
                 "numbers": [
@@ -197,7 +197,8 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
     console = get_results_console()
     origin = ", simulated" if side.is_simulated else ""
     console.print(
-        f"{tag.removeprefix(BASELINE)}: {format_count_with_noun(len(side.runs), 'run')}{origin}", soft_wrap=True
+        f"{baseline_tag.removeprefix(BASELINE)}: {format_count_with_noun(len(side.runs), 'run')}{origin}",
+        soft_wrap=True,
     )
     table = make_plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):

@@ -66,84 +66,93 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
     archive.recover_unfinished_runs()
     try:
-        result = FileSystemCheck(target, setup, full, _make_observer(display, full)).measure_all_parts()
+        result = FileSystemCheck(target, setup, full, _make_check_observer(display, full)).measure_all_parts()
     finally:
         display.end_display()
-    page = _save_result(result, archive, report, quiet)
+    page = _store_result_and_report(result, archive, report, quiet)
     if as_json:
         print_json({**result.to_json(), "report": str(page) if page else None})
     else:
-        print_result(get_results_console(), result, page)
+        print_check_result(get_results_console(), result, page)
     if result.exit_code != EXIT_OK:
-        raise make_engine_failure(result.exit_code, _describe_failure(result))
+        raise make_engine_failure(result.exit_code, _describe_failed_check(result))
     return EXIT_OK
 
 
-def _make_observer(display: Display, full: bool) -> CheckObserver:
+def _make_check_observer(display: Display, full: bool) -> CheckObserver:
     ends: float | None = None
 
-    def part(title: str, number: int, count: int, plan: Plan) -> None:
-        if count:
-            display.set_run_position(number, count, max(0.0, ends - time.monotonic()) if ends is not None else None)
-        display.begin_run(title, number, count, plan)
+    def begin_part(part_title: str, part_number: int, part_count: int, plan: Plan) -> None:
+        if part_count:
+            display.set_run_position(
+                part_number, part_count, max(0.0, ends - time.monotonic()) if ends is not None else None
+            )
+        display.begin_run(part_title, part_number, part_count, plan)
 
-    def expected(seconds: float, space: int) -> None:
+    def print_expected_time_and_space(seconds: float, space_bytes: int) -> None:
         nonlocal ends
         ends = time.monotonic() + seconds
         wait = format_wait(round(seconds, -1) or seconds)
         display.print_message(
-            f"This takes about {wait} and up to {format_bytes(space)} of space{' (--full)' if full else ''}."
+            f"This takes about {wait} and up to {format_bytes(space_bytes)} of space{' (--full)' if full else ''}."
         )
 
-    return CheckObserver(on_part=part, on_line=display.show_record_line, on_expected=expected)
+    return CheckObserver(
+        on_part=begin_part, on_line=display.show_record_line, on_expected=print_expected_time_and_space
+    )
 
 
-def _save_result(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> Path | None:
-    reports = store_check_result(result, archive)
-    if not report:
+def _store_result_and_report(
+    check_result: CheckResult, archive: Archive, writes_report: bool, quiet: bool
+) -> Path | None:
+    reports = store_check_result(check_result, archive)
+    if not writes_report:
         return None
-    title = f"Check of {result.target.resolve()}"
-    return write_report_or_warn([run.folder for run in result.runs], reports / f"{result.group}.html", title, quiet)
+    title = f"Check of {check_result.target.resolve()}"
+    return write_report_or_warn(
+        [run.folder for run in check_result.runs], reports / f"{check_result.group}.html", title, quiet
+    )
 
 
-def _describe_failure(result: CheckResult) -> str:
-    if result.exit_code == EXIT_INTERRUPTED:
+def _describe_failed_check(check_result: CheckResult) -> str:
+    if check_result.exit_code == EXIT_INTERRUPTED:
         return "The check was interrupted; finished measurements are stored."
-    failed = [run for run in result.runs if run.exit_code != EXIT_OK]
+    failed = [run for run in check_result.runs if run.exit_code != EXIT_OK]
     more_failures = f" ({len(failed) - 1} more parts failed.)" if len(failed) > 1 else ""
     return f"{failed[0].text}{more_failures}" if failed else "A part of the check failed."
 
 
-def print_result(console: Console, result: CheckResult, page: Path | None) -> None:
+def print_check_result(console: Console, check_result: CheckResult, report_page: Path | None) -> None:
     """Prints the headline, a table of all figures, their caveats, and where the runs are stored."""
     console.print()
-    head = Text(f"{result.target}", style="bold")
-    head.append(f"  {result.machine.file_system}, {result.machine.cpus} cores", style="dim")
+    head = Text(f"{check_result.target}", style="bold")
+    head.append(f"  {check_result.machine.file_system}, {check_result.machine.cpus} cores", style="dim")
     console.print(head)
-    console.print(result.headline, soft_wrap=True)
+    console.print(check_result.headline, soft_wrap=True)
     console.print()
-    console.print(_make_figure_table(result.figures, console.width >= _LATENCY_COLUMN_WIDTH))
+    console.print(_make_figure_table(check_result.figures, console.width >= _LATENCY_COLUMN_WIDTH))
     console.print()
-    for caveat in _list_caveat_lines(result.figures):
+    for caveat in _list_caveat_lines(check_result.figures):
         console.print(Text(f"! {caveat}", style="yellow"), soft_wrap=True)
-    for note in result.notes:
+    for note in check_result.notes:
         console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
-    if any(figure.classification is Classification.BURST for figure in result.figures):
+    if any(figure.classification is Classification.BURST for figure in check_result.figures):
         text = (
             "A burst of seconds may have ended in a cache of disks or servers; `sonde check DIR --full` takes longer."
         )
         console.print(Text(text, style="dim"), soft_wrap=True)
     console.print(
-        Text(f"Stored as {result.group}; `sonde show {result.group}` prints every phase.", style="dim"), soft_wrap=True
+        Text(f"Stored as {check_result.group}; `sonde show {check_result.group}` prints every phase.", style="dim"),
+        soft_wrap=True,
     )
-    if page is not None:
-        console.print(f"Report  {page}", soft_wrap=True)
+    if report_page is not None:
+        console.print(f"Report  {report_page}", soft_wrap=True)
 
 
-def _list_caveat_lines(figures: list[CheckFigure]) -> list[str]:
+def _list_caveat_lines(check_figures: list[CheckFigure]) -> list[str]:
     """What speaks against figures: what was found of several is said once, in the words of the first."""
     kinds: dict[str, list[Finding]] = {}
-    for figure in figures:
+    for figure in check_figures:
         for caveat in figure.caveats:
             kinds.setdefault(caveat.id, []).append(caveat)
     lines = []
@@ -153,7 +162,7 @@ def _list_caveat_lines(figures: list[CheckFigure]) -> list[str]:
     return lines
 
 
-def _make_figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
+def _make_figure_table(check_figures: list[CheckFigure], is_wide: bool) -> Table:
     table = make_plain_table(show_header=False)
     table.add_column()
     table.add_column(justify="right", no_wrap=True)
@@ -161,7 +170,7 @@ def _make_figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
         table.add_column(no_wrap=True)
     table.add_column()
     section = ""
-    for figure in figures:
+    for figure in check_figures:
         if figure.section != section:
             if section:
                 table.add_row()
@@ -178,21 +187,21 @@ def _make_figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
                 text.append(f"\n{sentence_of_variation}", style="yellow")
         if latency and not is_wide:
             text.append(f"\n{latency}", style="dim")
-        cells = [Text(f"  {figure.label}"), Text(_format_value(figure), style="bold")]
+        cells = [Text(f"  {figure.label}"), Text(_format_figure(figure), style="bold")]
         table.add_row(*cells, *([Text(latency, style="dim")] if is_wide else []), text)
     return table
 
 
-def _format_latency(figure: CheckFigure) -> str:
-    if figure.p50_ns is None or figure.p99_ns is None:
+def _format_latency(check_figure: CheckFigure) -> str:
+    if check_figure.p50_ns is None or check_figure.p99_ns is None:
         return ""
-    prefix = "open " if figure.key.startswith(("create", "open")) else ""
-    return f"{prefix}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} p99"
+    prefix = "open " if check_figure.key.startswith(("create", "open")) else ""
+    return f"{prefix}{format_latency(check_figure.p50_ns)} median, {format_latency(check_figure.p99_ns)} p99"
 
 
-def _format_value(figure: CheckFigure) -> str:
-    if figure.value is None:
+def _format_figure(check_figure: CheckFigure) -> str:
+    if check_figure.value is None:
         return "-"
-    if figure.unit == "bytes_per_s":
-        return format_rate(figure.value)
-    return format_ops(figure.value).replace("op/s", "files/s" if figure.unit == "files_per_s" else "op/s")
+    if check_figure.unit == "bytes_per_s":
+        return format_rate(check_figure.value)
+    return format_ops(check_figure.value).replace("op/s", "files/s" if check_figure.unit == "files_per_s" else "op/s")

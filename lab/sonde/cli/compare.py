@@ -95,9 +95,13 @@ def command(
         result = compare_archive_sides(archive, before, after, hint, smallest_change, with_simulated, machine, step)
     comparison, environment, targets = result.numbers, list(result.environment), list(result.targets)
     # Written before anything is printed, so that a closed pipe does not prevent it.
-    page = _write_report(comparison, environment, targets, pieces, output, as_json) if output is not None else None
+    page = (
+        _write_comparison_page(comparison, environment, targets, pieces, output, as_json)
+        if output is not None
+        else None
+    )
     if as_json:
-        print_json(_comparison_to_json(comparison, environment, targets))
+        print_json(_convert_comparison_to_json(comparison, environment, targets))
     else:
         _print_comparison(comparison, environment, targets)
     if page is not None:
@@ -119,7 +123,7 @@ def _parse_units(units: tuple[str, ...]) -> dict[str, float]:
     return counts
 
 
-def _write_report(
+def _write_comparison_page(
     comparison: Comparison,
     environment: list[EnvironmentDifference],
     targets: list[TargetComparison],
@@ -128,10 +132,10 @@ def _write_report(
     quiet: bool,
 ) -> Path:
     from sonde.charts.study import write_study_page
-    from sonde.cli.report_writing import write_with_status
+    from sonde.cli.report_writing import write_page_with_status
     from sonde.trends.comparison_page import build_comparison_page
 
-    return write_with_status(
+    return write_page_with_status(
         lambda: write_study_page(build_comparison_page(comparison, environment, units, targets), output), output, quiet
     )
 
@@ -199,10 +203,10 @@ def _print_environment(environment: list[EnvironmentDifference]) -> None:
     console.print(table)
 
 
-def _format_scatter(number: NumberComparison) -> str:
+def _format_scatter(number_comparison: NumberComparison) -> str:
     percents = [
         f"{100 * variation.value:.0f}" if variation else "-"
-        for variation in (number.scatter_before, number.scatter_after)
+        for variation in (number_comparison.scatter_before, number_comparison.scatter_after)
     ]
     return f"{percents[0]} → {percents[1]} %"
 
@@ -214,29 +218,29 @@ def _describe_side(side: ComparedSide) -> str:
     return f"{side.name}: {format_count_with_noun(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")
 
 
-def _side_to_json(side: ComparedSide) -> dict[str, Any]:
+def _convert_side_to_json(compared_side: ComparedSide) -> dict[str, Any]:
     return {
-        "name": side.name,
-        "runs": [run.id for run in side.runs],
-        "simulated": side.is_simulated,
-        "simulated_left_out": side.left_out,
+        "name": compared_side.name,
+        "runs": [run.id for run in compared_side.runs],
+        "simulated": compared_side.is_simulated,
+        "simulated_left_out": compared_side.left_out,
     }
 
 
-def _variation_to_json(variation: CoefficientOfVariation | None) -> dict[str, Any] | None:
+def _convert_variation_to_json(variation: CoefficientOfVariation | None) -> dict[str, Any] | None:
     """Returns the JSON members; an unknown upper end is null, since JSON has no infinity."""
     if variation is None:
         return None
     return {**asdict(variation), "high": None if variation.high == float("inf") else variation.high}
 
 
-def _comparison_to_json(
+def _convert_comparison_to_json(
     comparison: Comparison, environment: list[EnvironmentDifference], targets: list[TargetComparison]
 ) -> dict[str, Any]:
     by_number = {id(item.number): item.as_json() for item in targets}
     return {
-        "before": _side_to_json(comparison.before),
-        "after": _side_to_json(comparison.after),
+        "before": _convert_side_to_json(comparison.before),
+        "after": _convert_side_to_json(comparison.after),
         "numbers": [
             {
                 "history": number.key.id,
@@ -253,8 +257,8 @@ def _comparison_to_json(
                 "about": number.classification_text,
                 "caveats": [item.as_json() for item in comparison.list_caveats_of_number(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), item, strict=True)) for item in number.differs_in],
-                "cov_before": _variation_to_json(number.scatter_before),
-                "cov_after": _variation_to_json(number.scatter_after),
+                "cov_before": _convert_variation_to_json(number.scatter_before),
+                "cov_after": _convert_variation_to_json(number.scatter_after),
                 **({"targets": by_number[id(number)]} if id(number) in by_number else {}),
             }
             for number in comparison.numbers

@@ -125,7 +125,7 @@ _SOURCES: Mapping[str, tuple[_Source, bool]] = {
 }
 
 
-def complete_names(command: click.Command) -> None:
+def enable_name_completion(command: click.Command) -> None:
     """Lets the shell complete the values of each parameter in `_SOURCES`."""
     for parameter in command.params:
         if parameter.name in _SOURCES and type(parameter.type) is click.types.StringParamType:

@@ -10,9 +10,9 @@ import click
 from sonde.charts.study import write_study_page
 from sonde.cli.diagnose_output import (
     add_evidence,
-    find_run,
-    open_session,
-    print_explanation,
+    find_run_folder,
+    open_session_with_progress,
+    print_evidence_for_hypothesis,
     print_library,
     print_next,
     print_second_cause,
@@ -157,7 +157,7 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
             f"{state_file} is about a real machine: do what `sonde diagnose next` says, and enter its result with"
             " `sonde diagnose answer`."
         )
-    session = open_session(state, archive)
+    session = open_session_with_progress(state, archive)
     done = 0
     while steps is None or done < steps:
         choice = session.choose_next(DiagnosisStopRule())
@@ -188,7 +188,7 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
       sonde diagnose next case.json
       sonde diagnose next case.json --plan next.json
     """
-    session = open_session(read_diagnosis_state(state_file), archive)
+    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     choice = session.choose_next(DiagnosisStopRule())
     if plan_file is not None:
         if choice.experiment is None:
@@ -237,12 +237,12 @@ def answer_command(
     description = find_experiment(experiment)
     if bool(changes) == bool(run_name):
         raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
-    session = open_session(state, archive)
+    session = open_session_with_progress(state, archive)
     if run_name:
         if not references:
             raise UserError("--run needs --reference: the same experiment when it was fast.")
         session.add_stored_run(
-            description, find_run(archive, run_name), [find_run(archive, name) for name in references]
+            description, find_run_folder(archive, run_name), [find_run_folder(archive, name) for name in references]
         )
     else:
         session.add_result(parse_hand_result(description, changes), "hand")
@@ -283,7 +283,7 @@ def evidence_command(
     """
     if bool(run_name) != bool(reference) or not (run_name or logs) or (has_joint_changes and not run_name):
         raise UserError("Give --run with --reference, or --log with the logs of all servers, or both.")
-    session = open_session(read_diagnosis_state(state_file), archive)
+    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     sentences = add_evidence(session, archive, run_name, reference, logs, has_joint_changes)
     write_diagnosis_state(state_file, session.state)
     if not as_json:
@@ -308,7 +308,7 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
     """
     if explain and asks_second:
         raise UserError("Give either --explain or --second.")
-    session = open_session(read_diagnosis_state(state_file), archive)
+    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     if asks_second:
         return print_second_cause(session, as_json)
     if not explain:
@@ -317,7 +317,7 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
     if as_json:
         print_json({"hypothesis": explain, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
     else:
-        print_explanation(session, explain, rows)
+        print_evidence_for_hypothesis(session, explain, rows)
     return EXIT_OK
 
 
@@ -336,7 +336,7 @@ def confirm_fix_command(state_file: Path, changes: tuple[str, ...], archive: Arc
       sonde diagnose confirm practice.json
       sonde diagnose confirm case.json write=-2% read=+1%
     """
-    session = open_session(read_diagnosis_state(state_file), archive)
+    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     confirmation = session.confirm_fix(changes)
     write_diagnosis_state(state_file, session.state)
     if as_json:
@@ -358,7 +358,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose report case.json --out case.html
       sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
-    session = open_session(read_diagnosis_state(state_file), archive)
+    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     get_results_console().print(str(write_study_page(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
     return EXIT_OK
 
@@ -377,7 +377,7 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose bundle case.json --out case.tar.gz
       sonde diagnose bundle case.json --out case.tar.gz --archive /project/archive
     """
-    session = open_session(read_diagnosis_state(state_file), archive)
+    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     try:
         names = build_vendor_bundle(session, archive, out)
     except OSError as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from sonde.cli.run_selection import open_catalog, open_progress_bar
+from sonde.cli.run_selection import open_catalog_with_progress, open_progress_bar
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.diagnosis_session import DiagnosisSession, NextChoice
 from sonde.diagnose.diagnosis_state import DiagnosisState
@@ -34,12 +34,12 @@ _MOST_ROWS = 8
 _CACHE = "diagnose"
 
 
-def find_run(archive: Archive, name: str) -> Path:
+def find_run_folder(archive: Archive, run_reference: str) -> Path:
     """The folder of the run of that name. Raises UserError."""
-    folders = archive.find_run_folders(name)
+    folders = archive.find_run_folders(run_reference)
     if len(folders) != 1:
         raise UserError(
-            f'"{name}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
+            f'"{run_reference}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
         )
     return folders[0]
 
@@ -55,7 +55,7 @@ def add_evidence(
     """Adds what needs no experiment, and returns it in sentences. Raises UserError."""
     sentences = []
     if run_name:
-        run, reference = find_run(archive, run_name), find_run(archive, reference_name)
+        run, reference = find_run_folder(archive, run_name), find_run_folder(archive, reference_name)
         sentences += session.add_archive_runs(run, reference)
         since, until = (find_run_interval(read_run(folder))[1] for folder in (reference, run))
         sentences += session.add_events(read_archive_events(archive.root), since, until)
@@ -64,7 +64,7 @@ def add_evidence(
             from sonde.trends.archive_survey import SurveyRequest, read_survey
 
             progress = partial(open_progress_bar, "watching histories")
-            survey = read_survey(open_catalog(archive.root), SurveyRequest(), progress)
+            survey = read_survey(open_catalog_with_progress(archive.root), SurveyRequest(), progress)
             since, until = (find_run_interval(read_recorded_run_folder(folder))[1] for folder in (reference, run))
             sentences.append(session.add_joint_change(survey, since, until))
     if logs:
@@ -72,7 +72,7 @@ def add_evidence(
     return sentences
 
 
-def open_session(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
+def open_session_with_progress(state: DiagnosisState, archive: Archive) -> DiagnosisSession:
     """Opens a diagnosis with progress on a terminal; simulations are cached next to the archive."""
     display = get_messages_console()
     if not display.is_terminal:
@@ -175,10 +175,12 @@ def print_next(session: DiagnosisSession, choice: NextChoice, state_file: Path) 
     out.print(table)
 
 
-def print_explanation(session: DiagnosisSession, name: str, rows: Sequence[EvidenceRow]) -> None:
+def print_evidence_for_hypothesis(
+    session: DiagnosisSession, hypothesis_name: str, evidence_rows: Sequence[EvidenceRow]
+) -> None:
     """Prints the evidence for and against one hypothesis."""
     out = get_results_console()
-    candidate = session.find_candidate(name)
+    candidate = session.find_candidate(hypothesis_name)
     probability = format_probability(candidate.probability)
     out.print(
         f"{describe_candidate(candidate)}: {probability} after {format_count_with_noun(len(session.state.results), 'experiment')}.",
@@ -187,6 +189,6 @@ def print_explanation(session: DiagnosisSession, name: str, rows: Sequence[Evide
     table = make_plain_table()
     for column in ("experiment", "measured", "predicted", "evidence"):
         table.add_column(column)
-    for row in rows:
+    for row in evidence_rows:
         table.add_row(row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})")
     out.print(table)

@@ -116,10 +116,12 @@ def command(
 def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> int:
     """Prints each setting with its value and where it is from, and the files that are read."""
     files = read_configuration_files()
-    rows = [("archive", str(archive.root), "command line" if is_stated else _find_source("archive", ARCHIVE, files))]
+    rows = [
+        ("archive", str(archive.root), "command line" if is_stated else _find_setting_source("archive", ARCHIVE, files))
+    ]
     rows += [
-        ("color", get_output_settings().color, _find_source("color", "NO_COLOR", files)),
-        ("quiet", str(get_output_settings().is_quiet).lower(), _find_source("quiet", "", files)),
+        ("color", get_output_settings().color, _find_setting_source("color", "NO_COLOR", files)),
+        ("quiet", str(get_output_settings().is_quiet).lower(), _find_setting_source("quiet", "", files)),
     ]
     winning: set[str] = set()
     for file in files:
@@ -151,15 +153,15 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
     return EXIT_OK
 
 
-def _find_source(name: str, variable: str, files: Sequence[ConfigurationFile]) -> str:
+def _find_setting_source(setting_name: str, variable: str, files: Sequence[ConfigurationFile]) -> str:
     if os.environ.get(variable):
         return f"${variable}"
-    return next((str(file.path) for file in files if name in file.values), "default")
+    return next((str(file.path) for file in files if setting_name in file.values), "default")
 
 
-def _flatten_tables(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_tables(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields (name, value) with names like run.launcher."""
-    for name, value in values.items():
+    for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _flatten_tables(value, f"{prefix}{name}.")
         else:

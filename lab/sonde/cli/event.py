@@ -13,7 +13,7 @@ import click
 from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
 from sonde.findings.log_clock import correct_clock
 from sonde.logs.event_scan import choose_rule_files, compile_toml_rules, scan_log_files
-from sonde.logs.message_kinds import KINDS_FILE, find_new_kinds, store_kinds
+from sonde.logs.message_kinds import KINDS_FILE, find_new_message_kinds, store_kind_templates
 from sonde.logs.scan import LogDefaults
 from sonde.model.event import Event, read_events_file
 from sonde.model.event.description import EVENT_FORMAT, EVENT_KINDS
@@ -94,7 +94,9 @@ def import_command(file: Path, archive: Archive, as_json: bool) -> int:
       sonde event import maintenance.toml
       sonde event import events.ndjson --json
     """
-    return _report_added(add_archive_events(archive.root, map(_to_document, read_events_file(file))), as_json)
+    return _report_added(
+        add_archive_events(archive.root, map(_convert_event_to_document, read_events_file(file))), as_json
+    )
 
 
 @command.command("list")
@@ -110,7 +112,7 @@ def list_command(archive: Archive, as_json: bool) -> int:
     """
     events = read_archive_events(archive.root)
     if as_json:
-        print_json([_to_document(event) for event in events])
+        print_json([_convert_event_to_document(event) for event in events])
         return 0
     if not events:
         get_results_console().print("The archive has no events; `sonde event add` enters one.")
@@ -181,10 +183,10 @@ def scan_command(
     kinds_sentence = ""
     if new_kinds:
         store = archive.root / KINDS_FILE
-        events, kinds_sentence, templates = find_new_kinds(logs, compile_toml_rules(files), defaults, store)
+        events, kinds_sentence, templates = find_new_message_kinds(logs, compile_toml_rules(files), defaults, store)
         documents += events
         if not dry_run:
-            store_kinds(store, templates)
+            store_kind_templates(store, templates)
     clock_sentence = ""
     if run_name:
         documents, clock_sentence = correct_clock(
@@ -220,13 +222,13 @@ def scan_command(
 
 def _report_added(events: list[Event], as_json: bool) -> int:
     if as_json:
-        print_json([_to_document(event) for event in events])
+        print_json([_convert_event_to_document(event) for event in events])
     for event in () if as_json else events:
         get_results_console().print(f"Added {event.id}: {event.title}", soft_wrap=True)
     return 0
 
 
-def _to_document(event: Event) -> dict[str, Any]:
+def _convert_event_to_document(event: Event) -> dict[str, Any]:
     """The event as a line of NDJSON."""
     members = asdict(event)
     first, last = members.pop("when")["first"], event.when.last

@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.forecast_output import forecasts_to_json, print_forecast
-from sonde.cli.report_writing import write_with_status
+from sonde.cli.forecast_output import convert_forecasts_to_json, print_forecast
+from sonde.cli.report_writing import write_page_with_status
 from sonde.cli.run_options import OutputOptions, RunRequest, make_output_display
 from sonde.conduct.run import make_engine_failure
 from sonde.experiments.caveats import describe_run_caveats
@@ -49,9 +49,9 @@ from sonde.store.archive import REPORT
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
-def run_experiment(source: str, run_request: RunRequest, output: OutputOptions) -> int:
+def run_experiment(experiment_source: str, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs the experiment in a file, or only its missing runs."""
-    experiment = read_experiment(source, find_plan=resolve_plan_source)
+    experiment = read_experiment(experiment_source, find_plan=resolve_plan_source)
     if run_request.has_additions:
         experiment = make_experiment(_apply_options(experiment.document, run_request), experiment.origin)
     request = create_request(
@@ -63,7 +63,7 @@ def run_experiment(source: str, run_request: RunRequest, output: OutputOptions) 
         run_request.tags,
         run_request.note,
     )
-    return run_and_print(resume_request(output.archive, request, run_request.resume), output)
+    return run_request_and_print(resume_request(output.archive, request, run_request.resume), output)
 
 
 def run_plan(plan: Plan, run_request: RunRequest, output: OutputOptions) -> int:
@@ -72,17 +72,17 @@ def run_plan(plan: Plan, run_request: RunRequest, output: OutputOptions) -> int:
     # The plan already has its settings and directory.
     locations = replace(run_request.locations, default="")
     request = create_request(experiment, "", (), locations, run_request.group, run_request.tags, run_request.note)
-    return run_and_print(resume_request(output.archive, request, run_request.resume), output)
+    return run_request_and_print(resume_request(output.archive, request, run_request.resume), output)
 
 
 def _apply_options(document: Mapping[str, Any], run_request: RunRequest) -> dict[str, Any]:
     return apply_command_line(document, run_request.repeat, run_request.warmup, run_request.prepare, run_request.sweeps)
 
 
-def run_and_print(request: Request, output: OutputOptions) -> int:
+def run_request_and_print(request: Request, output: OutputOptions) -> int:
     """Runs the experiment and prints the results. Raises the error that ends the command if it failed."""
     if output.dry_run:
-        return _print_forecast(request, output)
+        return _print_forecasts(request, output)
     experiment_run = run_request(request, output)
     if output.as_json:
         print_json(convert_results_to_json(experiment_run))
@@ -95,14 +95,14 @@ def run_and_print(request: Request, output: OutputOptions) -> int:
     return EXIT_OK
 
 
-def _print_forecast(request: Request, output: OutputOptions) -> int:
+def _print_forecasts(request: Request, output: OutputOptions) -> int:
     """Prints the forecast without running anything. The exit code is 2 or 3 if no cell can be run."""
     engine, repeat = find_engine(), request.repeat_rules
     forecaster = Forecaster(engine, output.rate, repeat.min + repeat.warmup, request.locations.launcher)
     cells = prepare_cells(request.experiment, request.locations.read_directories(), request.group)
     forecasts = [forecaster.forecast_cell(item) for item in cells]
     if output.as_json:
-        print_json(forecasts_to_json(request.experiment, forecasts))
+        print_json(convert_forecasts_to_json(request.experiment, forecasts))
     else:
         print_forecast(get_results_console(), request.experiment, forecasts)
     return (
@@ -118,19 +118,19 @@ def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
     experiment_run = run_experiment_request(request, output.archive, display, output.mpi_module, output.create_executor)
     if not output.report or not experiment_run.results.runs:
         return experiment_run
-    return replace(experiment_run, page=_write_page(experiment_run.results, experiment_run.system, output))
+    return replace(experiment_run, page=_write_page_or_warn(experiment_run.results, experiment_run.system, output))
 
 
-def _write_page(finished: Results, system: System | None, output: OutputOptions) -> Path | None:
+def _write_page_or_warn(results: Results, system: System | None, output: OutputOptions) -> Path | None:
     """Writes the page of the experiment. Prints a warning on failure, since the runs are stored anyway."""
-    page = finished.folder / REPORT
+    page = results.folder / REPORT
 
-    def write() -> Path:
-        write_experiment_page(finished, page, system)
+    def write_page() -> Path:
+        write_experiment_page(results, page, system)
         return page
 
     try:
-        return write_with_status(write, page, output.quiet)
+        return write_page_with_status(write_page, page, output.quiet)
     except UserError as reason:
         get_messages_console().print(f"sonde: no page was written: {reason}", soft_wrap=True)
         return None
@@ -152,7 +152,7 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
     for sentence in describe_ranking(experiment_run.medians):
         console.print(Text(sentence), soft_wrap=True)
     for effect in experiment_run.effects:
-        console.print(Text(describe_effect(effect)), soft_wrap=True)
+        console.print(Text(describe_variant_effect(effect)), soft_wrap=True)
     for line in list_verdict_lines(experiment_run.verdicts):
         console.print(Text(line, style="bold red" if line.startswith(ClaimVerdict.FAILS) else ""), soft_wrap=True)
     for caveat in describe_run_caveats(experiment_run.results):
@@ -209,7 +209,7 @@ def _format_unit_rate(value: float, unit: str) -> str:
     return format_rate(value) if unit == BYTES else format_ops(value)
 
 
-def describe_effect(effect: Effect) -> str:
+def describe_variant_effect(effect: Effect) -> str:
     """Returns one sentence that compares a variant with the first one."""
     cell = ", ".join([*(f"{name}={value}" for name, value in effect.axis_values.items()), effect.phase])
     ratio = effect.ratio

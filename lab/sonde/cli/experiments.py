@@ -31,8 +31,8 @@ def command(text: str, as_json: bool) -> int:
 
     More: sonde help reference/experiments
     """
-    documents = [_describe_experiment(name, file, "plan") for name, file in list_shipped_plans().items()]
-    documents += [_describe_experiment(name, file, "experiment") for name, file in list_shipped_experiments().items()]
+    documents = [_make_experiment_row(name, file, "plan") for name, file in list_shipped_plans().items()]
+    documents += [_make_experiment_row(name, file, "experiment") for name, file in list_shipped_experiments().items()]
     selected = [item for item in documents if text.casefold() in " ".join(map(str, item.values())).casefold()]
     if text and not selected:
         raise UserError(
@@ -50,14 +50,14 @@ def command(text: str, as_json: bool) -> int:
     return 0
 
 
-def _describe_experiment(name: str, file: Path, kind: str) -> dict[str, Any]:
+def _make_experiment_row(file_name: str, file: Path, file_kind: str) -> dict[str, Any]:
     document = read_plan_document(str(file))
     folder = "" if file.parent.name == "experiments" else file.parent.name
     return {
-        "name": name,
-        "kind": kind,
+        "name": file_name,
+        "kind": file_kind,
         "folder": folder,
-        "title": str(document.get("title") or document.get("id") or name),
+        "title": str(document.get("title") or document.get("id") or file_name),
         "profiles": list(document.get("profiles", {})),
         "file": str(file),
     }

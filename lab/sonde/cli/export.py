@@ -8,7 +8,12 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import OutputFile, add_existing_archive_option
-from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar, select_runs
+from sonde.cli.run_selection import (
+    add_selection_options,
+    open_catalog_with_progress,
+    open_progress_bar,
+    select_run_folders,
+)
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.packing import SUFFIXES, is_pack_file_name, pack_runs
@@ -67,10 +72,10 @@ def command(
     if everything and not runs:
         folders = [
             archive.root / folder
-            for folder in open_catalog(archive.root).read_run_table(["folder"])["folder"].to_pylist()
+            for folder in open_catalog_with_progress(archive.root).read_run_table(["folder"])["folder"].to_pylist()
         ]
     else:
-        folders = select_runs(archive, runs, wanted, "export")
+        folders = select_run_folders(archive, runs, wanted, "export")
     if not folders:
         raise UserError("No run matches; nothing was written.")
     if is_pack_file_name(output):
@@ -79,19 +84,19 @@ def command(
         for complaint in complaints:
             get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)
     else:
-        _write_rows(archive, folders, output, rows)
+        _write_table_rows(archive, folders, output, rows)
     count = f"{len(folders):,} runs" if len(folders) != 1 else folders[0].name
     get_messages_console().print(f"{count} written.", soft_wrap=True)
     get_results_console().print(str(output), soft_wrap=True)
     return 0
 
 
-def _write_rows(archive: Archive, folders: list[Path], output: Path, rows: str) -> None:
+def _write_table_rows(archive: Archive, run_folders: list[Path], table_file: Path, row_kind: str) -> None:
     from sonde.store import sql
     from sonde.store.tableformat import write_table
 
-    catalog = open_catalog(archive.root)
-    ids = [folder.name for folder in folders]
+    catalog = open_catalog_with_progress(archive.root)
+    ids = [folder.name for folder in run_folders]
     wanted = Selection(ids=ids, calibrations=True)
-    answer = sql.execute_query(catalog, wanted, _STATEMENTS[rows])
-    write_table(answer.table, output)
+    answer = sql.execute_query(catalog, wanted, _STATEMENTS[row_kind])
+    write_table(answer.table, table_file)

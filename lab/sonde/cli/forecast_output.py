@@ -88,7 +88,7 @@ def _make_total_line(forecasts: Sequence[Forecast]) -> str:
     return f"{format_count_with_noun(len(ready), 'cell')}, {format_count_with_noun(runs, 'run')} at least, {time}{hint}{refused}."
 
 
-def forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
+def convert_forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
     """Returns the JSON document of the forecasts (schema sonde-forecast/2)."""
     seconds, is_complete = sum_known_seconds(forecasts)
     return {

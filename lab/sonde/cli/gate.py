@@ -49,15 +49,17 @@ class GateOutput:
             reason = "is not writable" if self.junit.parent.is_dir() else "does not exist"
             raise UserError(f"{self.junit} cannot be written: the directory {self.junit.parent} {reason}.")
 
-    def write(self, cases: Sequence[GateCase], reference: str, caveats: Sequence[CaveatCount]) -> None:
+    def write_junit_and_annotations(
+        self, gate_cases: Sequence[GateCase], reference_name: str, caveats: Sequence[CaveatCount]
+    ) -> None:
         """Writes the JUnit file and prints the annotations. Raises UserError if the file cannot be written."""
         sentences = list_caveat_sentences(caveats)
         if self.junit is not None:
             try:
-                write_file(self.junit, format_junit_document(cases, reference, sentences))
+                write_file(self.junit, format_junit_document(gate_cases, reference_name, sentences))
             except OSError as error:
                 raise UserError(f"{self.junit} cannot be written: {error.strerror}.") from None
-        if self.annotate and (text := ANNOTATIONS[self.annotate](cases, sentences)):
+        if self.annotate and (text := ANNOTATIONS[self.annotate](gate_cases, sentences)):
             print_plain_text(text)
 
 
@@ -128,16 +130,16 @@ def command(
     output = GateOutput(as_json, junit, annotate)
     output.check_directory()
     if limits:
-        return _check_limits(run, [parse_limit(item) for item in limits], retests, archive, output)
+        return _gate_against_limits(run, [parse_limit(item) for item in limits], retests, archive, output)
     verdict = gate_against_baseline(archive, run, baseline, retests, _make_repeat(archive, as_json))
     reference, now, judged = verdict.reference, verdict.now, verdict.checks
     assert reference is not None
-    caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
+    caveats = _find_gate_caveats(now, [item.key.phase for item in judged], reference)
     if as_json:
-        print_json(_gate_to_json(verdict, reference, caveats))
+        print_json(_convert_gate_to_json(verdict, reference, caveats))
     elif annotate != "gitlab":
-        _print_gate(verdict, reference, caveats)
-    output.write(describe_baseline_checks(judged), reference.name, caveats)
+        _print_gate_table(verdict, reference, caveats)
+    output.write_junit_and_annotations(describe_baseline_checks(judged), reference.name, caveats)
     return _choose_exit_code(verdict)
 
 
@@ -164,17 +166,21 @@ def _make_repeat(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summar
     return repeat
 
 
-def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Archive, output: GateOutput) -> int:
+def _gate_against_limits(
+    run_reference: str, limits: Sequence[Limit], most_retests: int, archive: Archive, output: GateOutput
+) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
-    verdict = gate_against_limits(archive, run, limits, retests, _make_repeat(archive, output.as_json))
+    verdict = gate_against_limits(archive, run_reference, limits, most_retests, _make_repeat(archive, output.as_json))
     now, limit_results = verdict.now, verdict.checks
-    caveats = _find_caveats(now, [item.phase for item in limit_results])
+    caveats = _find_gate_caveats(now, [item.phase for item in limit_results])
     if output.as_json:
         members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
-        print_json({**_verdict_to_json(verdict), "runs": [item.id for item in now.runs], **members})
+        print_json({**_convert_verdict_to_json(verdict), "runs": [item.id for item in now.runs], **members})
     elif output.annotate != "gitlab":
         _print_limits(verdict, caveats)
-    output.write(describe_limit_checks(limit_results, now.runs[-1].plan), "the given limits", caveats)
+    output.write_junit_and_annotations(
+        describe_limit_checks(limit_results, now.runs[-1].plan), "the given limits", caveats
+    )
     return _choose_exit_code(verdict)
 
 
@@ -184,7 +190,7 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
     for item in verdict.checks:
         measured = ", ".join(item.format_rate(value) for value in item.measured[-RUNS_IN_A_ROW:])
-        table.add_row(item.phase, item.format_rate(item.least), measured, _limit_verdict(item),
+        table.add_row(item.phase, item.format_rate(item.least), measured, _format_limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     get_results_console().print(table)
     tried = f"{len(verdict.now.runs)} run{'s' if len(verdict.now.runs) != 1 else ''}"
@@ -194,13 +200,15 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
     _print_caveats(caveats)
 
 
-def _limit_verdict(check: LimitCheck) -> str:
-    if check.not_judged:
-        return f"not judged: {check.not_judged}"
-    return "too slow" if check.bad else "good"
+def _format_limit_verdict(limit_check: LimitCheck) -> str:
+    if limit_check.not_judged:
+        return f"not judged: {limit_check.not_judged}"
+    return "too slow" if limit_check.bad else "good"
 
 
-def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveats: Sequence[CaveatCount]) -> None:
+def _print_gate_table(
+    verdict: GateVerdict[GateCheck], baseline_side: ComparedSide, caveats: Sequence[CaveatCount]
+) -> None:
     console, now, judged = get_results_console(), verdict.now, verdict.checks
     keys = [item.key for item in judged]
     table = make_plain_table()
@@ -223,7 +231,7 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveat
         for name, old, new in item.differs_in:
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
-    against = f"against {len(reference.runs)} of {reference.name}"
+    against = f"against {len(baseline_side.runs)} of {baseline_side.name}"
     heading = _make_verdict_heading(verdict, caveats)
     console.print(
         f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {tried} {against}.", style="bold"
@@ -231,10 +239,12 @@ def _print_gate(verdict: GateVerdict[GateCheck], reference: ComparedSide, caveat
     _print_caveats(caveats)
 
 
-def _find_caveats(now: ComparedSide, phases: Sequence[str], reference: ComparedSide | None = None) -> list[CaveatCount]:
+def _find_gate_caveats(
+    measured_side: ComparedSide, phase_ids: Sequence[str], baseline_side: ComparedSide | None = None
+) -> list[CaveatCount]:
     """Returns the caveats of the measured runs and of the baseline."""
-    baseline_caveats = count_caveats(reference.name, reference.runs, phases) if reference else []
-    return [*count_caveats("now", now.runs, phases), *baseline_caveats]
+    baseline_caveats = count_caveats(baseline_side.name, baseline_side.runs, phase_ids) if baseline_side else []
+    return [*count_caveats("now", measured_side.runs, phase_ids), *baseline_caveats]
 
 
 def _make_verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) -> str:
@@ -246,7 +256,7 @@ def _make_verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCou
     return f"{heading}, but doubtful" if caveats else heading
 
 
-def _verdict_to_json(verdict: GateVerdict[Any]) -> dict[str, Any]:
+def _convert_verdict_to_json(verdict: GateVerdict[Any]) -> dict[str, Any]:
     """Returns `good`, null where nothing was judged, and whether the run is simulated."""
     return {"good": verdict.is_good, "simulated": verdict.now.is_simulated}
 
@@ -256,24 +266,24 @@ def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
         get_results_console().print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
 
 
-def _make_verdict_cell(result: GateCheck) -> str:
-    if result.not_judged:
-        return f"not judged: {result.not_judged}"
-    if result.bad:
-        return f"too slow, {result.low_run_count} of {format_count_with_noun(len(result.measured), 'run')}"
+def _make_verdict_cell(gate_check: GateCheck) -> str:
+    if gate_check.not_judged:
+        return f"not judged: {gate_check.not_judged}"
+    if gate_check.bad:
+        return f"too slow, {gate_check.low_run_count} of {format_count_with_noun(len(gate_check.measured), 'run')}"
     return (
-        f"good; {result.low_run_count} of {format_count_with_noun(len(result.measured), 'run')} low"
-        if result.low_run_count
+        f"good; {gate_check.low_run_count} of {format_count_with_noun(len(gate_check.measured), 'run')} low"
+        if gate_check.low_run_count
         else "good"
     )
 
 
-def _gate_to_json(
-    verdict: GateVerdict[GateCheck], reference: ComparedSide, caveats: Sequence[CaveatCount]
+def _convert_gate_to_json(
+    verdict: GateVerdict[GateCheck], baseline_side: ComparedSide, caveats: Sequence[CaveatCount]
 ) -> dict[str, Any]:
     return {
-        **_verdict_to_json(verdict),
-        "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},
+        **_convert_verdict_to_json(verdict),
+        "baseline": {"name": baseline_side.name, "runs": [run.id for run in baseline_side.runs]},
         "runs": [run.id for run in verdict.now.runs],
         "numbers": [
             {

@@ -20,10 +20,10 @@ from sonde.model.shell import quote_word
 from sonde.model.units import format_count_with_noun, format_ops, format_rate
 from sonde.sources.column_guesses import guess_column_map
 from sonde.sources.columns import ColumnMap, read_column_map
-from sonde.sources.csv_rows import read_header, read_rows
-from sonde.sources.formats import identify_format, read_result_text, read_results
+from sonde.sources.csv_rows import read_csv_header, read_csv_runs
+from sonde.sources.formats import identify_result_format, read_result_file, read_result_text
 from sonde.sources.import_defaults import ImportDefaults
-from sonde.sources.result_folders import find_results
+from sonde.sources.result_folders import find_result_files
 from sonde.store.archive import RECORD, Archive
 from sonde.store.imports import add_imported_runs
 from sonde.store.packing import Brought, copy_runs, is_pack_file_name, unpack_runs
@@ -109,122 +109,136 @@ def command(
         _import_path_or_complain(path, len(paths) == 1, archive, column_map, about, dry_run, result)
     for folder in result.added if not dry_run else ():
         change_tags(folder, tags)
-    return _print_result(result, archive, paths, dry_run, as_json)
+    return _print_import_result(result, archive, paths, dry_run, as_json)
 
 
-def _find_time_zone(name: str) -> tzinfo:
+def _find_time_zone(zone_name: str) -> tzinfo:
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(zone_name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise UserError(
-            f'--zone "{name}" is not a time zone that is known here; write one like Europe/Berlin.'
+            f'--zone "{zone_name}" is not a time zone that is known here; write one like Europe/Berlin.'
         ) from None
 
 
 def _import_path_or_complain(
-    path: Path,
-    alone: bool,
+    imported_path: Path,
+    is_only_path: bool,
     archive: Archive,
     column_map: ColumnMap | None,
-    about: ImportDefaults,
+    import_defaults: ImportDefaults,
     dry_run: bool,
-    result: _ImportResult,
+    import_result: _ImportResult,
 ) -> None:
     """Imports a path; of several, one that cannot be read becomes a complaint. Raises UserError when it is alone."""
     try:
-        contents = find_results(path) if path.is_dir() and not _holds_runs(path) else None
+        contents = (
+            find_result_files(imported_path)
+            if imported_path.is_dir() and not _is_run_or_archive(imported_path)
+            else None
+        )
         if contents and contents.files:
-            result.other_files += contents.other_files
+            import_result.other_files += contents.other_files
             for file in contents.files:
-                _import_path_or_complain(file, False, archive, column_map, about, dry_run, result)
+                _import_path_or_complain(file, False, archive, column_map, import_defaults, dry_run, import_result)
         else:
-            _import_path(path, archive, column_map, about, dry_run, result)
+            _import_path(imported_path, archive, column_map, import_defaults, dry_run, import_result)
     except UserError as reason:
-        if alone:
+        if is_only_path:
             raise
-        result.unreadable_files += 1
-        result.complaints.append(str(reason))
+        import_result.unreadable_files += 1
+        import_result.complaints.append(str(reason))
 
 
 def _import_path(
-    path: Path,
+    imported_path: Path,
     archive: Archive,
     column_map: ColumnMap | None,
-    about: ImportDefaults,
+    import_defaults: ImportDefaults,
     dry_run: bool,
-    result: _ImportResult,
+    import_result: _ImportResult,
 ) -> None:
-    if path.is_dir() or is_pack_file_name(path):
+    if imported_path.is_dir() or is_pack_file_name(imported_path):
         if dry_run:
-            raise UserError(f"{path} holds runs; --dry-run is for results of other tools.")
-        with open_progress_bar(f"importing {path.name}") as step:
+            raise UserError(f"{imported_path} holds runs; --dry-run is for results of other tools.")
+        with open_progress_bar(f"importing {imported_path.name}") as step:
             brought: Brought = (
-                copy_runs(archive, _list_run_folders(path), str(path), step)
-                if path.is_dir()
-                else unpack_runs(archive, path, step)
+                copy_runs(archive, _list_run_folders(imported_path), str(imported_path), step)
+                if imported_path.is_dir()
+                else unpack_runs(archive, imported_path, step)
             )
-        result.added += brought.added
-        result.duplicates += brought.duplicates
-        result.complaints += brought.complaints
+        import_result.added += brought.added
+        import_result.duplicates += brought.duplicates
+        import_result.complaints += brought.complaints
         return
-    if column_map is None and path.suffix.lower() == ".csv" and not _format_of(path):
-        raise UserError(f"What do the columns of {path} mean? {_propose_column_map(path)}")
+    if column_map is None and imported_path.suffix.lower() == ".csv" and not _identify_format_name(imported_path):
+        raise UserError(f"What do the columns of {imported_path} mean? {_propose_column_map(imported_path)}")
     rows = column_map is not None
     imported = (
-        read_results(path, about) if column_map is None else read_rows(path, column_map, result.complaints.append)
+        read_result_file(imported_path, import_defaults)
+        if column_map is None
+        else read_csv_runs(imported_path, column_map, import_result.complaints.append)
     )
-    runs = (_with_default_names(run, about) for run in imported)
+    runs = (_add_default_names(run, import_defaults) for run in imported)
     if dry_run:
-        _print_preview(runs, result)
+        _print_import_preview(runs, import_result)
         return
-    source = {"file": path.name, "sha256": _hash_file(path), "format": "csv" if rows else _format_of(path)}
-    with open_progress_bar(f"importing {path.name}") as step:
-        added = add_imported_runs(archive, runs, source, None if rows else path, lambda done: step(done, done))
-    result.added += added.folders
-    result.duplicates += added.duplicates
+    source = {
+        "file": imported_path.name,
+        "sha256": _hash_file_content(imported_path),
+        "format": "csv" if rows else _identify_format_name(imported_path),
+    }
+    with open_progress_bar(f"importing {imported_path.name}") as step:
+        added = add_imported_runs(archive, runs, source, None if rows else imported_path, lambda done: step(done, done))
+    import_result.added += added.folders
+    import_result.duplicates += added.duplicates
 
 
-def _propose_column_map(path: Path) -> str:
+def _propose_column_map(csv_file: Path) -> str:
     """Returns advice on --map, with options guessed from the names of the columns if possible."""
-    settings = guess_column_map(read_header(path))
+    settings = guess_column_map(read_csv_header(csv_file))
     if not settings:
         return 'Say it with --map, like --map time=start --map "rate=bw GiB/s", or with --columns map.toml.'
     options = " ".join(f"--map {quote_word(setting)}" for setting in settings)
     return f"By their names, perhaps {options} (see --help; --dry-run shows the result)."
 
 
-def _with_default_names(run: ImportedRun, about: ImportDefaults) -> ImportedRun:
+def _add_default_names(imported_run: ImportedRun, import_defaults: ImportDefaults) -> ImportedRun:
     """Returns the run with the given names of system and file system if its file lacks them."""
-    return replace(run, system=run.system or about.system, file_system=run.file_system or about.file_system)
+    return replace(
+        imported_run,
+        system=imported_run.system or import_defaults.system,
+        file_system=imported_run.file_system or import_defaults.file_system,
+    )
 
 
-def _holds_runs(path: Path) -> bool:
+def _is_run_or_archive(directory: Path) -> bool:
     """Whether a folder is a run of Sonde, or an archive with at least one."""
-    return any((folder / name).is_file() for folder in _list_run_folders(path) for name in (SUMMARY, RECORD))
+    return any((folder / name).is_file() for folder in _list_run_folders(directory) for name in (SUMMARY, RECORD))
 
 
-def _list_run_folders(path: Path) -> list[Path]:
+def _list_run_folders(run_or_archive: Path) -> list[Path]:
     """Returns the runs of a folder: the folder itself, or those of an archive."""
-    if (path / SUMMARY).is_file() or (path / RECORD).is_file():
-        return [path]
-    return list(Archive(path).iterate_run_folders())
+    if (run_or_archive / SUMMARY).is_file() or (run_or_archive / RECORD).is_file():
+        return [run_or_archive]
+    return list(Archive(run_or_archive).iterate_run_folders())
 
 
-def _format_of(path: Path) -> str:
+def _identify_format_name(result_file: Path) -> str:
     """Returns the name of the format; empty if unknown."""
-    chosen = identify_format(read_result_text(path))
+    chosen = identify_result_format(read_result_text(result_file))
     return chosen.name if chosen else ""
 
 
-def _hash_file(path: Path) -> str:
-    with path.open("rb") as file:
+def _hash_file_content(file_path: Path) -> str:
+    with file_path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _print_preview(runs: Iterator[ImportedRun], result: _ImportResult) -> None:
+def _print_import_preview(runs: Iterator[ImportedRun], import_result: _ImportResult) -> None:
     for run in runs:
-        result.added.append(Path(run.make_run_id()))
-        if len(result.added) <= _MAX_LINES:
+        import_result.added.append(Path(run.make_run_id()))
+        if len(import_result.added) <= _MAX_LINES:
             rates = ", ".join(f"{phase.phase} {_format_phase_rate(phase)}" for phase in run.phases)
             get_messages_console().print(
                 f"{run.make_run_id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True
@@ -237,42 +251,44 @@ def _format_phase_rate(phase: ImportedPhase) -> str:
     return format_ops(phase.ops_per_s) if phase.ops_per_s else "no rate"
 
 
-def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool) -> int:
-    for complaint in result.complaints[:_MAX_LINES]:
+def _print_import_result(
+    import_result: _ImportResult, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool
+) -> int:
+    for complaint in import_result.complaints[:_MAX_LINES]:
         get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)
-    if len(result.complaints) > _MAX_LINES:
+    if len(import_result.complaints) > _MAX_LINES:
         get_messages_console().print(
-            f"sonde: … and {len(result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True
+            f"sonde: … and {len(import_result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True
         )
-    added = len(result.added)
+    added = len(import_result.added)
     if as_json:
         print_json(
             {
-                "added": [folder.name for folder in result.added],
-                "known": result.duplicates,
-                "complaints": result.complaints,
-                "unreadable_files": result.unreadable_files,
-                "other_files": result.other_files,
+                "added": [folder.name for folder in import_result.added],
+                "known": import_result.duplicates,
+                "complaints": import_result.complaints,
+                "unreadable_files": import_result.unreadable_files,
+                "other_files": import_result.other_files,
             }
         )
     else:
         verb = "would come into" if dry_run else "came into"
         counts = f"{format_count_with_noun(added, 'run')} {verb} the archive {archive.root}"
-        counts += f"; {result.duplicates:,} were there already" if result.duplicates else ""
+        counts += f"; {import_result.duplicates:,} were there already" if import_result.duplicates else ""
         counts += (
-            f"; {format_count_with_noun(result.unreadable_files, 'file')} could not be read"
-            if result.unreadable_files
+            f"; {format_count_with_noun(import_result.unreadable_files, 'file')} could not be read"
+            if import_result.unreadable_files
             else ""
         )
         counts += (
-            f"; {format_count_with_noun(result.other_files, 'file')} in folders held no result"
-            if result.other_files
+            f"; {format_count_with_noun(import_result.other_files, 'file')} in folders held no result"
+            if import_result.other_files
             else ""
         )
         get_results_console().print(f"{counts}.", soft_wrap=True)
-    if not added and not result.duplicates:
-        empty = [path for path in paths if path.is_dir() and not (result.complaints and _list_run_folders(path))]
+    if not added and not import_result.duplicates:
+        empty = [path for path in paths if path.is_dir() and not (import_result.complaints and _list_run_folders(path))]
         folders = ", ".join(map(str, empty))
         reason = f": {folders} holds no run of Sonde's and no result of a known tool" if empty else ""
         raise UserError(f"Nothing was imported{reason}.")
-    return EXIT_FAILED if result.unreadable_files else EXIT_OK
+    return EXIT_FAILED if import_result.unreadable_files else EXIT_OK

@@ -15,10 +15,10 @@ from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
 from sonde.dialects.io500.command_lines import run_directories
-from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings, read_ini
-from sonde.dialects.io500.report_section import format_sonde_table, make_result_sections
-from sonde.dialects.io500.stored_result import store_result
-from sonde.dialects.io500.verify import verify_result
+from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings_as_ini, read_ini_file
+from sonde.dialects.io500.report_section import format_table_of_sonde_rates, make_result_sections
+from sonde.dialects.io500.stored_result import store_result_in_archive
+from sonde.dialects.io500.verify import verify_result_hashes
 from sonde.experiments.locations import require_existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
@@ -50,22 +50,22 @@ class _TerminalView:
     def __init__(self, display: Display) -> None:
         self._display = display
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
-        self._display.begin_run(title, number, count, plan)
+    def begin_phase(self, phase_title: str, phase_number: int, phase_count: int, plan: Plan) -> None:
+        self._display.begin_run(phase_title, phase_number, phase_count, plan)
 
-    def line(self, kind: str, line: RecordLine) -> None:
-        self._display.show_record_line(kind, line)
+    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
+        self._display.show_record_line(line_kind, line)
 
-    def close(self) -> None:
+    def end_display(self) -> None:
         self._display.end_display()
 
-    def show(self, text: str) -> None:
+    def show_official_line(self, output_line: str) -> None:
         self._display.end_display()
-        print_plain_text(text)
+        print_plain_text(output_line)
 
-    def say(self, text: str) -> None:
+    def print_message(self, message: str) -> None:
         self._display.end_display()
-        get_messages_console().print(text, soft_wrap=True)
+        get_messages_console().print(message, soft_wrap=True)
 
 
 @click.command("io500")
@@ -148,18 +148,18 @@ def command(
         return EXIT_OK
     config = _build_config(ini, debug_short, verbosity if verbosity is not None else louder or None)
     if config_hash:
-        print_plain_text(f"config-hash     = {config.hash}")
+        print_plain_text(f"config-hash     = {config.settings_hash}")
         return EXIT_OK
     if result_file is not None:
-        verdict = verify_result(config, result_file)
+        verdict = verify_result_hashes(config, result_file)
         print_plain_text(verdict.text)
         return EXIT_OK if verdict.is_intact else EXIT_FAILED
     _require_no_launcher(ini, debug_short)
     display = make_display(get_messages_console(), quiet)
     engine = find_engine()
 
-    def setup(count: int) -> RunSetup:
-        chosen = make_launcher(launcher, count, launcher_args)
+    def make_run_setup(process_count: int) -> RunSetup:
+        chosen = make_launcher(launcher, process_count, launcher_args)
         return RunSetup(engine, archive, chosen, mpi_module, display.report_stop_signal)
 
     when = timestamp if timestamp is not None else datetime.now().astimezone().strftime("%Y.%m.%d-%H.%M.%S")
@@ -168,7 +168,7 @@ def command(
         config,
         run_directories(config, when),
         tasks,
-        setup,
+        make_run_setup,
         f"sonde-{sonde.__version__}",
         make_run_id("io500"),
         has_launcher=launcher != LOCAL,
@@ -178,14 +178,17 @@ def command(
     )
     benchmark = Io500Benchmark(order, _TerminalView(display))
     archive.recover_unfinished_runs()
-    outcome = benchmark.run()
+    outcome = benchmark.run_all_phases()
     _print_conclusion(outcome, order, archive, report and not dry_run and not cleanup, quiet)
     return EXIT_OK
 
 
 def _print_default_ini(mandatory_only: bool) -> None:
     head = "# Supported and current values of the ini file" + " (Mandatory Phases Only)" * mandatory_only
-    print_plain_text(f"{head}:\n{format_settings(DEFAULTS, about=True, extra=not mandatory_only)}", line_end="")
+    print_plain_text(
+        f"{head}:\n{format_settings_as_ini(DEFAULTS, with_descriptions=True, with_extended=not mandatory_only)}",
+        line_end="",
+    )
 
 
 def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
@@ -194,12 +197,16 @@ def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | No
             "Name an ini file (`sonde io500 --list` prints one), or a directory for a run of seconds with"
             " --debug-short DIR."
         )
-    config = read_ini(ini) if ini is not None else Config(DEFAULTS.values, format_settings(DEFAULTS, about=False))
+    config = (
+        read_ini_file(ini)
+        if ini is not None
+        else Config(DEFAULTS.values, format_settings_as_ini(DEFAULTS, with_descriptions=False))
+    )
     if debug_short is not None:
         require_existing_directory(debug_short)
-        config = config.with_values({**_SHORT_SETTINGS, ("global", "datadir"): debug_short.rstrip("/") or "/"})
+        config = config.replace_values({**_SHORT_SETTINGS, ("global", "datadir"): debug_short.rstrip("/") or "/"})
     if verbosity is not None:
-        config = config.with_values({("global", "verbosity"): str(verbosity)})
+        config = config.replace_values({("global", "verbosity"): str(verbosity)})
     return config
 
 
@@ -219,43 +226,61 @@ def _require_no_launcher(ini: Path | None, debug_short: str | None) -> None:
     )
 
 
-def _require_folder_name(text: str) -> None:
-    if not text or "/" in text or text in (".", "..") or any(sign.isspace() or not sign.isprintable() for sign in text):
-        raise UserError(f'--timestamp is "{text}", but must be the name of a folder, without "/" and blanks.')
+def _require_folder_name(folder_name: str) -> None:
+    if (
+        not folder_name
+        or "/" in folder_name
+        or folder_name in (".", "..")
+        or any(sign.isspace() or not sign.isprintable() for sign in folder_name)
+    ):
+        raise UserError(f'--timestamp is "{folder_name}", but must be the name of a folder, without "/" and blanks.')
 
 
 def _print_conclusion(
-    outcome: BenchmarkResult, order: BenchmarkRequest, archive: Archive, report: bool, quiet: bool
+    benchmark_result: BenchmarkResult,
+    benchmark_request: BenchmarkRequest,
+    archive: Archive,
+    writes_report: bool,
+    quiet: bool,
 ) -> None:
     """Prints Sonde's figures, the report's path and remaining files. Raises the error of a failed run."""
-    stored_runs = [row.run for row in outcome.rows if row.run is not None]
+    stored_runs = [row.run for row in benchmark_result.rows if row.run is not None]
     folders = [run.folder for run in stored_runs]
     console = get_messages_console()
     if folders and not quiet:
-        print_plain_text(format_sonde_table(outcome.rows))
-    if folders and not order.cleanup:
-        result = Path(order.places.results) / "result.txt"
-        result_folder = store_result(
-            archive, result, str(Path(order.places.data).parent.absolute()), stored_runs[0].record
+        print_plain_text(format_table_of_sonde_rates(benchmark_result.rows))
+    if folders and not benchmark_request.cleanup:
+        result = Path(benchmark_request.places.results) / "result.txt"
+        result_folder = store_result_in_archive(
+            archive, result, str(Path(benchmark_request.places.data).parent.absolute()), stored_runs[0].record
         )
         if result_folder is not None and not quiet:
             console.print(f"sonde: the complete result is stored in {result_folder}", soft_wrap=True)
     page = None
-    if report and folders:
-        invalid_mark = "" if outcome.valid else " [INVALID]"
-        title = f"IO500 {order.places.timestamp}: score {outcome.score.total:.3f}{invalid_mark}"
+    if writes_report and folders:
+        invalid_mark = "" if benchmark_result.valid else " [INVALID]"
+        title = (
+            f"IO500 {benchmark_request.places.timestamp}: score {benchmark_result.score.total_score:.3f}{invalid_mark}"
+        )
         page = write_report_or_warn(
-            folders, archive.root / REPORTS / f"{order.group}.html", title, quiet, make_result_sections(outcome)
+            folders,
+            archive.root / REPORTS / f"{benchmark_request.group}.html",
+            title,
+            quiet,
+            make_result_sections(benchmark_result),
         )
     if not quiet:
         if folders:
-            stored_text = f"stored as {order.group} in {archive.root}"
+            stored_text = f"stored as {benchmark_request.group} in {archive.root}"
             console.print(
                 f"sonde: {format_count_with_noun(len(folders), 'run')} {stored_text}"
                 + (f", report {page}" if page else ""),
                 soft_wrap=True,
             )
-        if outcome.remaining:
-            console.print(f"sonde: left in {order.places.data}: {', '.join(outcome.remaining)}", soft_wrap=True)
-    if outcome.exit_code != EXIT_OK:
-        raise make_engine_failure(outcome.exit_code, outcome.text)
+        if benchmark_result.remaining:
+            console.print(
+                f"sonde: left in {benchmark_request.places.data}: {', '.join(benchmark_result.remaining)}",
+                soft_wrap=True,
+            )
+    if benchmark_result.exit_code != EXIT_OK:
+        raise make_engine_failure(benchmark_result.exit_code, benchmark_result.text)

@@ -81,9 +81,9 @@ def command(
         return 0
     if sum(source is not None for source in (params, ffio, trace)) > 1:
         raise UserError("--params, --ffio and --from each choose the settings: give one of them.")
-    text = _choose_settings(params, ffio, trace, settings)
+    text = _choose_buffer_settings(params, ffio, trace, settings)
     if alone:
-        text = ",".join(_add_alone(entry) for entry in (text or CHOSEN_BY_MEASUREMENT).split(","))
+        text = ",".join(_add_alone_option(entry) for entry in (text or CHOSEN_BY_MEASUREMENT).split(","))
     variables = {
         name: value
         for name, value in (("IOBUF_PARAMS", text), ("SONDE_IOBUF_FILE", _require_settings_file(settings)))
@@ -117,19 +117,21 @@ def command(
         raise MachineError(f"{command_line[0]} does not start: {reason.strerror}.") from None
 
 
-def _choose_settings(params: str | None, ffio: str | None, trace: str | None, file: str | None) -> str:
-    if params is not None:
-        return params
-    if ffio is not None:
-        return convert_ffio_specification(ffio)
-    if trace is not None:
-        return choose_iobuf_params(read_trace(Path(trace)))
-    return os.environ.get("IOBUF_PARAMS", "" if file else CHOSEN_BY_MEASUREMENT)
+def _choose_buffer_settings(
+    params_option: str | None, ffio_option: str | None, trace_option: str | None, settings_file: str | None
+) -> str:
+    if params_option is not None:
+        return params_option
+    if ffio_option is not None:
+        return convert_ffio_specification(ffio_option)
+    if trace_option is not None:
+        return choose_iobuf_params(read_trace(Path(trace_option)))
+    return os.environ.get("IOBUF_PARAMS", "" if settings_file else CHOSEN_BY_MEASUREMENT)
 
 
-def _add_alone(entry: str) -> str:
+def _add_alone_option(params_entry: str) -> str:
     """Return the entry with option alone; entries that name no files (%process) stay as they are."""
-    return entry if entry.strip().startswith("%") else f"{entry}:alone"
+    return params_entry if params_entry.strip().startswith("%") else f"{params_entry}:alone"
 
 
 def _require_settings_file(settings: str | None) -> str:

@@ -15,13 +15,13 @@ from sonde.cli.tool_commands import SETTINGS
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
 from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
-from sonde.dialects.iozone.plans import IozoneCell, plan_of
+from sonde.dialects.iozone.plans import IozoneCell, build_cell_plan
 from sonde.dialects.iozone.tables import (
-    compute_rates,
+    compute_rates_of_tests,
+    format_throughput_blocks,
     make_heading,
     make_table_heading,
     make_table_row,
-    make_throughput_blocks,
     make_version_lines,
 )
 from sonde.launch.engine import find_engine
@@ -66,7 +66,7 @@ def command(
         if settings.children
         else [IozoneCell(size, record) for size, record in list_grid_cells(settings)]
     )
-    plans = [plan_of(settings, cell) for cell in cells]
+    plans = [build_cell_plan(settings, cell) for cell in cells]
     engine, display = find_engine(), make_display(get_messages_console(), quiet)
     archive.recover_unfinished_runs()
     for note in settings.notes if not quiet else ():
@@ -89,11 +89,13 @@ def command(
         )
         display.begin_run(plan.title, number, len(cells), plan)
         try:
-            result = conduct_run(plan, setup, display.show_record_line, cell.name, {"group": group} if group else None)
+            result = conduct_run(
+                plan, setup, display.show_record_line, cell.cell_name, {"group": group} if group else None
+            )
         except UserError:
             display.end_display()
             raise
-        _print_cell(cell, result, settings, rates)
+        _print_cell_row(cell, result, settings, rates)
         folders.append(result.folder)
         runs[cell] = make_recorded_run(result.record, result.folder)
         if result.exit_code != EXIT_OK:
@@ -103,7 +105,7 @@ def command(
     print_plain_text("\niozone test complete.")
     for words_of_caution in find_cautions(runs) if not quiet else ():
         get_messages_console().print(f"sonde: {words_of_caution}", soft_wrap=True)
-    _write_page(rates, runs, arguments, page, archive, group, quiet)
+    _write_heat_map_page(rates, runs, arguments, page, archive, group, quiet)
     if not quiet:
         location = str(folders[0]) if len(folders) == 1 else f"{archive.root}, {len(folders)} runs of the group {group}"
         get_messages_console().print(f"sonde: stored in {location}", soft_wrap=True)
@@ -112,32 +114,36 @@ def command(
     return EXIT_OK
 
 
-def _print_cell(
-    cell: IozoneCell, result: RunResult, settings: IozoneSettings, rates: dict[IozoneCell, dict[str, float]]
+def _print_cell_row(
+    cell: IozoneCell, run_result: RunResult, settings: IozoneSettings, rates_by_cell: dict[IozoneCell, dict[str, float]]
 ) -> None:
     if cell.children:
-        print_plain_text(make_throughput_blocks(cell, result.record, settings), line_end="")
+        print_plain_text(format_throughput_blocks(cell, run_result.record, settings), line_end="")
     else:
-        rates[cell] = compute_rates(result.record, settings)
-        print_plain_text(make_table_row(cell, rates[cell], settings), line_end="")
+        rates_by_cell[cell] = compute_rates_of_tests(run_result.record, settings)
+        print_plain_text(make_table_row(cell, rates_by_cell[cell], settings), line_end="")
 
 
-def _write_page(
-    rates: dict[IozoneCell, dict[str, float]],
-    runs: Mapping[IozoneCell, RecordedRun],
+def _write_heat_map_page(
+    rates_by_cell: dict[IozoneCell, dict[str, float]],
+    runs_by_cell: Mapping[IozoneCell, RecordedRun],
     arguments: tuple[str, ...],
-    page: Path | None,
+    page_file: Path | None,
     archive: Archive,
     group: str | None,
     quiet: bool,
 ) -> None:
-    if group is None and page is None:
+    if group is None and page_file is None:
         return
-    output = page or archive.root / "reports" / f"{group}.html"
-    if page is None:
+    output = page_file or archive.root / "reports" / f"{group}.html"
+    if page_file is None:
         output.parent.mkdir(parents=True, exist_ok=True)
     written = write_grid_page(
-        rates, runs, f"iozone {' '.join(arguments)}", list_shared_facts(list(runs.values())), output
+        rates_by_cell,
+        runs_by_cell,
+        f"iozone {' '.join(arguments)}",
+        list_shared_facts(list(runs_by_cell.values())),
+        output,
     )
     if written is not None and not quiet:
         get_messages_console().print(f"sonde: report {written}", soft_wrap=True)

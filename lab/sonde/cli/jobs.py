@@ -52,12 +52,12 @@ def command(job: str | None, cancel: bool, follow: bool, archive: Archive, as_js
     selected = find_job(archive, job)
     if cancel:
         job_scheduler.cancel_job(selected)
-    state = _follow_job(selected) if follow else job_scheduler.query_job_states([selected])[selected.id]
+    state = _wait_until_job_ends(selected) if follow else job_scheduler.query_job_states([selected])[selected.id]
     _print_job(archive, selected, state, as_json)
     return EXIT_FAILED if follow and state != job_scheduler.DONE else EXIT_OK
 
 
-def _follow_job(job: Job) -> str:
+def _wait_until_job_ends(job: Job) -> str:
     """Polls until the job has ended. Its runs are stored meanwhile, so interrupting the wait loses nothing."""
     last_state = ""
     while True:
@@ -70,15 +70,15 @@ def _follow_job(job: Job) -> str:
         time.sleep(_POLL_INTERVAL_S)
 
 
-def _job_to_json(job: Job, state: str, runs: int) -> dict[str, Any]:
+def _convert_job_to_json(job: Job, job_state: str, run_count: int) -> dict[str, Any]:
     members = {name: value for name, value in asdict(job).items() if name != "folder"}
-    return {**members, "state": state, "exit_code": job.read_exit_code(), "exit_codes": job.read_exit_codes(),
-            "folder": str(job.folder), "runs": runs}  # fmt: skip
+    return {**members, "state": job_state, "exit_code": job.read_exit_code(), "exit_codes": job.read_exit_codes(),
+            "folder": str(job.folder), "runs": run_count}  # fmt: skip
 
 
 def _print_jobs(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -> None:
     sizes = count_runs_by_group(archive.root) if jobs else Counter[str]()
-    facts = [_job_to_json(job, states[job.id], sizes[job.group]) for job in jobs]
+    facts = [_convert_job_to_json(job, states[job.id], sizes[job.group]) for job in jobs]
     if as_json:
         print_json(facts)
         return
@@ -91,14 +91,14 @@ def _print_jobs(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -
     get_results_console().print(table if facts else "No job was submitted.")
 
 
-def _print_job(archive: Archive, job: Job, state: str, as_json: bool) -> None:
-    facts = _job_to_json(job, state, count_runs_by_group(archive.root)[job.group])
+def _print_job(archive: Archive, job: Job, job_state: str, as_json: bool) -> None:
+    facts = _convert_job_to_json(job, job_state, count_runs_by_group(archive.root)[job.group])
     if as_json:
         print_json(facts)
         return
     console = get_results_console()
     ended = f", exit code {facts['exit_code']}" if facts["exit_code"] is not None else ""
-    console.print(f"{job.id}  {state}{ended}", style="bold", soft_wrap=True)
+    console.print(f"{job.id}  {job_state}{ended}", style="bold", soft_wrap=True)
     console.print(f"sonde {' '.join(job.arguments)}", markup=False, highlight=False, soft_wrap=True)
     if job.array:
         console.print(f"{len(facts['exit_codes'])} of {job.array} jobs of its array have ended", soft_wrap=True)
@@ -106,7 +106,7 @@ def _print_job(archive: Archive, job: Job, state: str, as_json: bool) -> None:
         f"{format_count_with_noun(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT}",
         soft_wrap=True,
     )
-    if state in (job_scheduler.FAILED, job_scheduler.GONE, job_scheduler.CANCELED):
+    if job_state in (job_scheduler.FAILED, job_scheduler.GONE, job_scheduler.CANCELED):
         text = job.read_output()
         console.print(f"Its last output ({job.folder / OUTPUT}):" if text else "It printed nothing.", soft_wrap=True)
         console.print(text, markup=False, highlight=False, soft_wrap=True)

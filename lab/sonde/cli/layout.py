@@ -130,21 +130,27 @@ def plan_command(
     return EXIT_FAILED if plan.unmet else 0
 
 
-def _print_alternatives(system: System, against: tuple[str, ...], name: str | None, as_json: bool) -> int:
+def _print_alternatives(
+    system: System, alternative_texts: tuple[str, ...], file_system_id: str | None, as_json: bool
+) -> int:
     from sonde.design.layout.alternatives import compare_alternatives, parse_alternative
     from sonde.design.layout.placement import list_requirements
 
     requirements = list_requirements(system)
     large = [item for item in requirements if item.purpose in ("scratch", "checkpoint", "archive")]
-    chosen = [item for item in requirements if item.id == name] if name is not None else large
+    chosen = [item for item in requirements if item.id == file_system_id] if file_system_id is not None else large
     if len(chosen) != 1:
         names = [item.id for item in requirements]
-        problem = f'No file system "{name}" is required' if name is not None else "--requirement is missing"
+        problem = (
+            f'No file system "{file_system_id}" is required'
+            if file_system_id is not None
+            else "--requirement is missing"
+        )
         raise UserError(
             f"{problem}; {system.id} requires {', '.join(names) or 'none (requirement, in schema/system)'}."
-            + suggest_close_name(name or "", names)
+            + suggest_close_name(file_system_id or "", names)
         )
-    outcomes = compare_alternatives(system, chosen[0], [parse_alternative(item) for item in against])
+    outcomes = compare_alternatives(system, chosen[0], [parse_alternative(item) for item in alternative_texts])
     if as_json:
         print_json({"requirement": chosen[0].id, "alternatives": [asdict(item) for item in outcomes]})
         return 0
@@ -314,7 +320,7 @@ def verify_command(
     record = _measure_plan(Plan.from_document(document, "layout verify"), archive, as_json)
     rates, simulated_rates = stripe_measurement.read_rates_by_case(record), None
     if simulated is not None:
-        simulated_rates = stripe_measurement.read_rates_by_case(_read_record_of(archive, simulated))
+        simulated_rates = stripe_measurement.read_rates_by_case(_read_record_of_run(archive, simulated))
     assessment = stripe_measurement.evaluate_stripe_measurement(rates, geometry, planned, simulated_rates)
     if as_json:
         print_json({"stripe": asdict(geometry), **asdict(assessment), "holds": assessment.holds})
@@ -342,19 +348,19 @@ def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
     return result.record
 
 
-def _read_record_of(archive: Archive, name: str) -> RecordReader:
+def _read_record_of_run(archive: Archive, run_reference: str) -> RecordReader:
     from sonde.model.record import read_record
     from sonde.store.archive import RECORD
 
-    return read_record(archive.find_run_folders(name)[-1] / RECORD)
+    return read_record(archive.find_run_folders(run_reference)[-1] / RECORD)
 
 
 def _find_planned_layout(
-    system: System, plan: LayoutPlan, name: str | None, mount_points: list[str]
+    system: System, plan: LayoutPlan, file_system_id: str | None, mount_points: list[str]
 ) -> FileSystemLayout:
     """The file system of the plan that is meant: named, or mounted at one of the places, or the only one."""
     names = [candidate.id for candidate in plan.file_systems]
-    if name is None:
+    if file_system_id is None:
         mounted = [
             file_system for item in plan.system.list_parts("mounts") if getattr(item.table, "path", "") in mount_points
             for file_system in plan.system.find_references(item.id, "file_system")
@@ -362,10 +368,12 @@ def _find_planned_layout(
         candidates = [candidate for candidate in dict.fromkeys(mounted) if candidate in names] or names
         if len(candidates) != 1:
             raise UserError(f"{system.id} has {', '.join(names)}; say with --as which one is meant.")
-        name = candidates[0]
-    if name not in names:
-        raise UserError(f'{system.id} lays out no file system "{name}".{suggest_close_name(name, names)}')
-    return plan.get_layout(name)
+        file_system_id = candidates[0]
+    if file_system_id not in names:
+        raise UserError(
+            f'{system.id} lays out no file system "{file_system_id}".{suggest_close_name(file_system_id, names)}'
+        )
+    return plan.get_layout(file_system_id)
 
 
 def _list_mount_points(system: System, file_system: str) -> list[str]:
@@ -390,10 +398,10 @@ def _make_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     return files | ({"csm-parts-xlv.txt": old} if old else {})
 
 
-def _write_files(folder: Path, files: dict[str, str]) -> None:
+def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
+        for name, text in texts_by_name.items():
             write_file(folder / name, text)
     except OSError as reason:
         raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sonde.cli.options import add_existing_archive_option, add_json_option
-from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar
+from sonde.cli.run_selection import add_selection_options, open_catalog_with_progress, open_progress_bar
 from sonde.model.errors import RecordError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -56,14 +56,14 @@ def command(
     More: sonde help tasks/archive
     """
     archive.recover_unfinished_runs()
-    catalog = open_catalog(archive.root)
+    catalog = open_catalog_with_progress(archive.root)
     selected = replace(wanted, calibrations=everything)
     if as_json:
         rows = catalog.find_runs(["run", "folder", "tags"], selected, count).table.to_pylist()
         _print_complaints(catalog.list_complaints())
-        print_json(_make_documents(archive, rows))
+        print_json(_make_run_documents(archive, rows))
         return 0
-    lines, left_out = _select_lines(catalog, selected, count, ungrouped)
+    lines, left_out = _select_last_rows(catalog, selected, count, ungrouped)
     _print_complaints(catalog.list_complaints())
     if lines:
         print_run_list(lines)
@@ -79,15 +79,15 @@ def command(
     return 0
 
 
-def _select_lines(
-    catalog: Catalog, selected: Selection, count: int | None, ungrouped: bool
+def _select_last_rows(
+    catalog: Catalog, selection: Selection, most_rows: int | None, is_ungrouped: bool
 ) -> tuple[list[RunListRow], int]:
     """The last rows of the table, and how many came before. Only the names of the others are read."""
-    names = catalog.find_runs(["run", "group"], selected, None).table.to_pylist()
-    lines = make_row_for_each_run(names) if ungrouped else make_row_for_each_group(names, _SMALLEST_GROUP)
-    last_lines = lines[-(count or _DEFAULT_COUNT) :]
+    names = catalog.find_runs(["run", "group"], selection, None).table.to_pylist()
+    lines = make_row_for_each_run(names) if is_ungrouped else make_row_for_each_group(names, _SMALLEST_GROUP)
+    last_lines = lines[-(most_rows or _DEFAULT_COUNT) :]
     ids = [row["run"] for line in last_lines for row in line.runs]
-    rows = catalog.find_runs(COLUMNS, replace(selected, ids=ids), None).table.to_pylist() if ids else []
+    rows = catalog.find_runs(COLUMNS, replace(selection, ids=ids), None).table.to_pylist() if ids else []
     by_run = {row["run"]: row for row in rows}
     complete = [
         RunListRow(line.name, runs)
@@ -106,20 +106,20 @@ def _print_complaints(complaints: Sequence[str]) -> None:
         )
 
 
-def _make_documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _make_run_documents(archive: Archive, index_rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     documents = []
     with open_progress_bar("reading runs") as step:
-        for done, row in enumerate(rows):
+        for done, row in enumerate(index_rows):
             folder = archive.root / row["folder"]
-            documents.append({**_read_document(folder), "tags": row["tags"], "folder": str(folder)})
+            documents.append({**_read_summary_document(folder), "tags": row["tags"], "folder": str(folder)})
             if done % 1000 == 999:
-                step(done, len(rows))
+                step(done, len(index_rows))
     return documents
 
 
-def _read_document(folder: Path) -> Mapping[str, Any]:
+def _read_summary_document(run_folder: Path) -> Mapping[str, Any]:
     """Returns the run.json; empty if the run was removed meanwhile."""
     try:
-        return read_summary(folder).document
+        return read_summary(run_folder).document
     except RecordError:
         return {}

@@ -28,8 +28,8 @@ from click.shell_completion import CompletionItem
 from sonde.cli.output_options import (
     add_output_options,
     check_verb_defaults,
-    color_option,
-    quiet_option,
+    make_color_option,
+    make_quiet_option,
     read_defaults,
     write_export,
 )
@@ -123,7 +123,7 @@ def list_verbs() -> tuple[str, ...]:
     return (*(name for name in _ORDERED_VERBS if name in names), *sorted(names - set(_ORDERED_VERBS)))
 
 
-def _name_module(verb: str) -> str:
+def _get_module_of_verb(verb: str) -> str:
     return f"{verb.replace('-', '_')}{'_' * keyword.iskeyword(verb)}"
 
 
@@ -132,7 +132,7 @@ def read_summary(verb: str) -> str:
 
     It is read from the source of the module, because importing all verbs takes ten times as long.
     """
-    path = Path(__file__).with_name(f"{_name_module(verb)}.py")
+    path = Path(__file__).with_name(f"{_get_module_of_verb(verb)}.py")
     help_text = None
     for statement in ast.parse(path.read_bytes()).body:
         match statement:
@@ -152,7 +152,7 @@ class MainCommand(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in list_verbs():
             return None
-        verb = getattr(importlib.import_module(f"sonde.cli.{_name_module(name)}"), "command", None)
+        verb = getattr(importlib.import_module(f"sonde.cli.{_get_module_of_verb(name)}"), "command", None)
         if not isinstance(verb, click.Command):
             return None
         add_output_options(verb)
@@ -195,10 +195,10 @@ class MainCommand(click.Group):
         return name, verb, remaining
 
 
-def _print_help_topic(name: str) -> None:
+def _print_help_topic(topic_name: str) -> None:
     from sonde.terminal.topics import find_topic, print_topic, print_topics  # a Markdown parser
 
-    print_topics() if name == "topics" else print_topic(find_topic(name))
+    print_topics() if topic_name == "topics" else print_topic(find_topic(topic_name))
 
 
 @click.group(
@@ -215,7 +215,7 @@ def command(ctx: click.Context) -> None:
         _print_overview(ctx)
 
 
-command.params += [color_option(), quiet_option()]
+command.params += [make_color_option(), make_quiet_option()]
 
 
 def _print_overview(ctx: click.Context) -> None:
@@ -277,13 +277,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _treat_signals_as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
+def _treat_signals_as_interrupts(*signal_numbers: signal.Signals) -> Iterator[None]:
     """Handles these signals like Ctrl-C, also between two runs."""
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def raise_keyboard_interrupt(signal_number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    previous_handlers = {number: signal.signal(number, interrupt) for number in numbers}
+    previous_handlers = {number: signal.signal(number, raise_keyboard_interrupt) for number in signal_numbers}
     try:
         yield
     finally:

@@ -17,8 +17,8 @@ import click
 from sonde.cli.options import add_archive_option
 from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.plans import compute_results, make_line_head, make_line_tail, plan_of
-from sonde.dialects.survey.stored_run import to_imported_run
+from sonde.dialects.survey.plans import build_point_plan, compute_survey_results, format_line_head, format_line_tail
+from sonde.dialects.survey.stored_run import make_imported_run
 from sonde.dialects.survey.variables import SurveySettings, read_survey
 from sonde.launch.engine import find_engine
 from sonde.model.bundled_files import find_system_file
@@ -59,13 +59,13 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
     folders = [Path(target).is_dir() for target in survey.targets]
     try:
         if folders and all(folders):
-            _survey_by_folders(survey, archive, quiet, lines)
+            _survey_folders(survey, archive, quiet, lines)
         elif any(folders):
             raise UserError(f"{survey.targets[folders.index(False)]} is not a directory, but other targets are.")
         elif any("/" in target for target in survey.targets):
             raise UserError(f"There is no directory {survey.targets[0]}; name directories, or OSTs of this server.")
         else:
-            _survey_by_objects(survey, archive, read_system(find_system_file(system)) if system else None, lines)
+            _survey_objects(survey, archive, read_system(find_system_file(system)) if system else None, lines)
     finally:
         if survey.rslt:
             write_file(Path(f"{survey.rslt}.summary"), "\n".join(lines) + "\n")
@@ -73,9 +73,9 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
     return EXIT_OK
 
 
-def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines: list[str]) -> None:
-    engine, display, points = find_engine(), make_display(get_messages_console(), quiet), survey.points()
-    plans = [plan_of(survey, point) for point in points]
+def _survey_folders(survey_settings: SurveySettings, archive: Archive, quiet: bool, output_lines: list[str]) -> None:
+    engine, display, points = find_engine(), make_display(get_messages_console(), quiet), survey_settings.list_points()
+    plans = [build_point_plan(survey_settings, point) for point in points]
     archive.recover_unfinished_runs()
     group = make_run_id("survey")
     setup = RunSetup(engine, archive, on_stop=display.report_stop_signal)
@@ -83,42 +83,47 @@ def _survey_by_folders(survey: SurveySettings, archive: Archive, quiet: bool, li
         for number, (point, plan) in enumerate(zip(points, plans, strict=True), 1):
             display.begin_run(plan.title, number, len(points), plan)
             result = conduct_run(plan, setup, display.show_record_line, plan.id, {"group": group})
-            lines.append(make_line_head(survey, point) + make_line_tail(compute_results(result.record, survey)))
-            encoding.print_plain_text(lines[-1])
+            output_lines.append(
+                format_line_head(survey_settings, point)
+                + format_line_tail(compute_survey_results(result.record, survey_settings))
+            )
+            encoding.print_plain_text(output_lines[-1])
             if result.exit_code != EXIT_OK:
                 raise make_engine_failure(result.exit_code, result.text)
     finally:
         display.end_display()
 
 
-def _survey_by_objects(survey: SurveySettings, archive: Archive, system: System | None, lines: list[str]) -> None:
+def _survey_objects(
+    survey_settings: SurveySettings, archive: Archive, system: System | None, output_lines: list[str]
+) -> None:
     program = shutil.which("lctl")
     if program is None:
         raise MachineError(
             "There is no lctl on PATH: on a server of Lustre run this as root, elsewhere name directories in targets."
         )
 
-    def lctl(commands: Sequence[Sequence[str]], standard_input: str) -> list[str]:
+    def run_lctl(lctl_commands: Sequence[Sequence[str]], standard_input: str) -> list[str]:
         running = [
             subprocess.Popen(
                 [program, *item], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
-            for item in commands
+            for item in lctl_commands
         ]
         return [item.communicate(standard_input)[0] for item in running]
 
-    echo = EchoSurvey(survey, lctl)
-    targets = echo.targets()
-    full_survey = SurveySettings(**{**vars(survey), "targets": tuple(targets)})
+    echo = EchoSurvey(survey_settings, run_lctl)
+    targets = echo.list_targets()
+    full_survey = SurveySettings(**{**vars(survey_settings), "targets": tuple(targets)})
     parents = find_target_parents(system, targets[0].partition("-")[0]) if system else TargetParents()
     host, group = socket.gethostname(), make_run_id("survey")
-    with echo.clients(targets) as clients:
-        for point in survey.points():
+    with echo.open_echo_clients(targets) as clients:
+        for point in survey_settings.list_points():
             began, clock = datetime.now(UTC), time.monotonic()
-            figures = echo.run(point, clients)
-            lines.append(make_line_head(full_survey, point) + make_line_tail(figures))
-            encoding.print_plain_text(lines[-1])
-            run = to_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
+            figures = echo.run_tests(point, clients)
+            output_lines.append(format_line_head(full_survey, point) + format_line_tail(figures))
+            encoding.print_plain_text(output_lines[-1])
+            run = make_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
             add_imported_runs(archive, [run], {"file": "lctl"}, None, lambda done: None)
 
 

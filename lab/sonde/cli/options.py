@@ -103,7 +103,7 @@ def add_mpi_module_option(command: Command) -> Command:
 def add_launcher_options(starts: str) -> Callable[[Command], Command]:
     """Adds --launcher and --launcher-args; `starts` names what the launcher starts ("the processes")."""
 
-    def decorate(command: Command) -> Command:
+    def add_options(command: Command) -> Command:
         command = click.option(
             "--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2" (quoted).'
         )(command)
@@ -115,10 +115,10 @@ def add_launcher_options(starts: str) -> Callable[[Command], Command]:
             help=f"What starts {starts}.",
         )(command)
 
-    return decorate
+    return add_options
 
 
-def plan_options(command: Command) -> Command:
+def add_plan_options(command: Command) -> Command:
     """Adds PLAN, --set and --on, the arguments of `load_plan`."""
     for decorate in (
         click.option(
@@ -172,22 +172,24 @@ def parse_locations(
                 raise UserError(f'--pool "{entry}" does not say which directory a pool is; write --pool NAME=DIR.')
             if match[1] in pools_by_name:
                 raise UserError(f"--pool {match[1]} is given twice; write its directories together: NAME=DIR,DIR.")
-            pools_by_name[match[1]] = _pool_directories(match[1], match[2])
+            pools_by_name[match[1]] = _parse_pool_directories(match[1], match[2])
     return RunLocations(default, directories_by_name, pools_by_name, system or "", launcher, launcher_args)
 
 
-def _pool_directories(name: str, text: str) -> tuple[str, ...]:
+def _parse_pool_directories(pool_name: str, directories_text: str) -> tuple[str, ...]:
     """Parses one directory of a pool, or several with commas. Raises UserError."""
-    texts = [text] if Path(text).is_dir() else text.split(",")
-    directories = tuple(dict.fromkeys(_resolve_directory("--pool", name, text) for text in texts))
+    texts = [directories_text] if Path(directories_text).is_dir() else directories_text.split(",")
+    directories = tuple(
+        dict.fromkeys(_resolve_directory("--pool", pool_name, directories_text) for directories_text in texts)
+    )
     if len(directories) < len(texts):
-        raise UserError(f"--pool {name} names a directory twice; each is one target of the pool.")
+        raise UserError(f"--pool {pool_name} names a directory twice; each is one target of the pool.")
     return directories
 
 
-def _resolve_directory(option: str, name: str, directory: str) -> str:
+def _resolve_directory(option_name: str, location_name: str, directory: str) -> str:
     """Returns the absolute path of a directory. Raises UserError if there is none."""
     try:
         return str(require_existing_directory(directory).absolute())
     except UserError as reason:
-        raise type(reason)(f"{option} {name}: {reason}") from None
+        raise type(reason)(f"{option_name} {location_name}: {reason}") from None

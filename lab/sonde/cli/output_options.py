@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.completion import complete_names
+from sonde.cli.completion import enable_name_completion
 from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.terminal.screen import get_messages_console, get_output_settings
@@ -17,13 +17,13 @@ from sonde.terminal.table_export import FORMATS, write_tables_to_stdout
 COLORS = ("auto", "always", "never")
 
 
-def color_option() -> click.Option:
+def make_color_option() -> click.Option:
     """Returns --color."""
     text = "Colors on standard output. Default: auto, on a terminal unless NO_COLOR is set."
     return _make_output_option(["--color"], "color", text, type=click.Choice(COLORS))
 
 
-def quiet_option() -> click.Option:
+def make_quiet_option() -> click.Option:
     """Returns --quiet."""
     return _make_output_option(["-q", "--quiet"], "is_quiet", "Print results and errors only.", is_flag=True)
 
@@ -33,14 +33,16 @@ def _export_option() -> click.Option:
     return _make_output_option(["--export"], "export_format", text, type=click.Choice(FORMATS))
 
 
-def _make_output_option(names: Sequence[str], member: str, help_text: str, **attributes: Any) -> click.Option:
+def _make_output_option(
+    option_names: Sequence[str], settings_member: str, help_text: str, **attributes: Any
+) -> click.Option:
     """Returns an option that sets a member of the output settings when it is given."""
 
-    def set_member(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    def set_output_member(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value:
-            setattr(get_output_settings(), member, value)
+            setattr(get_output_settings(), settings_member, value)
 
-    return click.Option(names, expose_value=False, callback=set_member, help=help_text, **attributes)
+    return click.Option(option_names, expose_value=False, callback=set_output_member, help=help_text, **attributes)
 
 
 def add_output_options(verb: click.Command) -> None:
@@ -48,23 +50,23 @@ def add_output_options(verb: click.Command) -> None:
 
     Verbs that pass their arguments on to another tool are left alone: the option could be that tool's.
     """
-    for command in _walk_commands(verb):
-        complete_names(command)
+    for command in _iterate_commands(verb):
+        enable_name_completion(command)
         options = {name for parameter in command.params for name in parameter.opts}
         if isinstance(command, click.Group) or command.context_settings.get("ignore_unknown_options"):
             continue
         if "--quiet" not in options:
-            command.params.append(quiet_option())
+            command.params.append(make_quiet_option())
         if "--color" not in options:
-            command.params.append(color_option())
+            command.params.append(make_color_option())
         if "--json" in options and "--export" not in options:
             command.params.append(_export_option())
 
 
-def _walk_commands(verb: click.Command) -> Iterator[click.Command]:
+def _iterate_commands(verb: click.Command) -> Iterator[click.Command]:
     yield verb
     for command in verb.commands.values() if isinstance(verb, click.Group) else ():
-        yield from _walk_commands(command)
+        yield from _iterate_commands(command)
 
 
 def write_export() -> None:
@@ -95,35 +97,35 @@ def read_defaults(verb_names: tuple[str, ...]) -> dict[str, Any]:
                     f" each verb, like [run].{hint}"
                 )
             else:
-                defaults[name] = {**defaults.get(name, {}), **_to_default_map(value)}
+                defaults[name] = {**defaults.get(name, {}), **_convert_to_click_defaults(value)}
     return defaults
 
 
-def _to_default_map(table: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_to_click_defaults(table: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a table with names as click spells them; tables of subcommands are inner tables."""
     return {
-        name.replace("-", "_"): _to_default_map(value) if isinstance(value, Mapping) else value
+        name.replace("-", "_"): _convert_to_click_defaults(value) if isinstance(value, Mapping) else value
         for name, value in table.items()
     }
 
 
-def _apply_general_setting(file: ConfigurationFile, name: str, value: Any) -> None:
-    if name == "color":
+def _apply_general_setting(file: ConfigurationFile, setting_name: str, value: Any) -> None:
+    if setting_name == "color":
         if value not in COLORS:
             raise UserError(f"{file.path}: color must be one of {', '.join(COLORS)}.")
         get_output_settings().color = str(value)
-    elif name == "quiet":
+    elif setting_name == "quiet":
         if not isinstance(value, bool):
             raise UserError(f"{file.path}: quiet must be true or false.")
         get_output_settings().is_quiet = value
 
 
-def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], path: str = "") -> None:
+def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], verb_path: str = "") -> None:
     """Raises UserError if a configuration file sets an option that the verb does not have.
 
     `defaults` is the verb's part of the default map, whose keys become names of parameters.
     """
-    path = path or str(verb.name)
+    verb_path = verb_path or str(verb.name)
     options = {
         name.lstrip("-").replace("-", "_"): parameter.name
         for parameter in verb.params
@@ -133,11 +135,11 @@ def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], path: 
     }
     for name, value in list(defaults.items()):
         if isinstance(verb, click.Group) and isinstance(value, Mapping) and name in verb.commands:
-            check_verb_defaults(verb.commands[name], value, f"{path}.{name}")
+            check_verb_defaults(verb.commands[name], value, f"{verb_path}.{name}")
         elif name not in options:
             hint = suggest_close_name(name, options)
             raise UserError(
-                f'A configuration file sets "{name}" in [{path}], and `sonde {path}` has no such option.{hint}'
+                f'A configuration file sets "{name}" in [{verb_path}], and `sonde {verb_path}` has no such option.{hint}'
             )
         elif options[name] != name and isinstance(defaults, dict):
             defaults[str(options[name])] = defaults.pop(name)

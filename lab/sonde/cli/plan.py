@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.options import add_json_option, add_task_options, plan_options
+from sonde.cli.options import add_json_option, add_plan_options, add_task_options
 from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
@@ -29,7 +29,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, mak
 
 
 @click.command("plan")
-@plan_options
+@add_plan_options
 @add_task_options
 @add_json_option
 def command(
@@ -80,7 +80,7 @@ def command(
     )
     for sentence in find_plan_advice(checked, volumes, facts.get("memory_bytes")):
         get_results_console().print(Text(f"Advice  {sentence}"), soft_wrap=True)
-    return EXIT_OK if _fits_into_space(space.bytes, checked, facts) else EXIT_ENVIRONMENT
+    return EXIT_OK if _does_plan_fit_into_space(space.bytes, checked, facts) else EXIT_ENVIRONMENT
 
 
 def _count_with_engine(
@@ -200,10 +200,10 @@ def _get_available_bytes(facts: dict[str, Any]) -> int | None:
     return None if available is None else int(available)
 
 
-def _fits_into_space(needed: int, plan: Plan, facts: dict[str, Any]) -> bool:
+def _does_plan_fit_into_space(needed_bytes: int, plan: Plan, target_facts: dict[str, Any]) -> bool:
     """Returns whether the plan fits; also True if the free space is unknown."""
-    available = _get_available_bytes(facts)
-    return available is None or needed + _get_reserved_bytes(plan) <= available
+    available = _get_available_bytes(target_facts)
+    return available is None or needed_bytes + _get_reserved_bytes(plan) <= available
 
 
 def _get_reserved_bytes(plan: Plan) -> int:
@@ -218,9 +218,9 @@ def _describe_space(space: RequiredSpace, plan: Plan, tasks: int, facts: dict[st
     if available is None:
         return text
     text += f", {format_bytes(available)} available"
-    if _fits_into_space(space.most_bytes, plan, facts):
+    if _does_plan_fit_into_space(space.most_bytes, plan, facts):
         return text
-    if _fits_into_space(needed, plan, facts):
+    if _does_plan_fit_into_space(needed, plan, facts):
         return (
             f"{text}: may leave less than {format_bytes(_get_reserved_bytes(plan))} (target.min_free); set a volume"
             " that fits, or a shorter stonewall"

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
-from sonde.cli.run_selection import add_selection_options, open_catalog
+from sonde.cli.run_selection import add_selection_options, open_catalog_with_progress
 from sonde.model.errors import UserError
 from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
@@ -69,7 +69,7 @@ def command(
     if not text.strip():
         raise UserError('The query is empty; write one like "SELECT count(*) FROM runs".')
     archive.recover_unfinished_runs()
-    catalog = open_catalog(archive.root)
+    catalog = open_catalog_with_progress(archive.root)
     console = get_messages_console()
     if console.is_terminal:
         with console.status("asking", spinner="dots"):
@@ -86,49 +86,49 @@ def command(
         write_table(answer.table, output)
         console.print(f"{format_count_with_noun(answer.table.num_rows, 'row')} in {output}.", soft_wrap=True)
     elif as_json:
-        print_json([dict(zip(answer.columns, map(_convert_to_json, row), strict=True)) for row in answer.rows])
+        print_json([dict(zip(answer.columns, map(_convert_cell_to_json, row), strict=True)) for row in answer.rows])
     else:
-        _print_answer(answer)
+        _print_query_answer(answer)
     return 0
 
 
-def _print_answer(answer: Any) -> None:
+def _print_query_answer(arrow_table: Any) -> None:
     """Prints a table, or one value per line if the table is too wide."""
     console = get_results_console()
-    cells = [list(map(_format_cell, row)) for row in answer.rows]
-    widths = [max([len(name), *(len(row[index]) for row in cells)]) for index, name in enumerate(answer.columns)]
+    cells = [list(map(_format_cell, row)) for row in arrow_table.rows]
+    widths = [max([len(name), *(len(row[index]) for row in cells)]) for index, name in enumerate(arrow_table.columns)]
     if sum(widths) + 2 * len(widths) > console.width and len(widths) > 1:
-        longest = max(map(len, answer.columns))
+        longest = max(map(len, arrow_table.columns))
         for row in cells:
-            for name, value in zip(answer.columns, row, strict=True):
+            for name, value in zip(arrow_table.columns, row, strict=True):
                 console.print(f"{escape_as_line(name):<{longest}}  {value}", soft_wrap=True)
             console.print()
         return
     table = make_plain_table()
-    for name, kind in zip(answer.columns, answer.table.schema.types, strict=True):
+    for name, kind in zip(arrow_table.columns, arrow_table.table.schema.types, strict=True):
         is_number = str(kind).startswith(("int", "uint", "double", "float", "decimal"))
         table.add_column(name, justify="right" if is_number else "left")
     for row in cells:
         table.add_row(*row)
-    if answer.columns:
+    if arrow_table.columns:
         console.print(table)
 
 
-def _format_cell(value: Any) -> str:
-    if isinstance(value, float):
+def _format_cell(cell_value: Any) -> str:
+    if isinstance(cell_value, float):
         # Rates in bytes/s are printed without exponent.
-        return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
-    if isinstance(value, list):
-        return escape_as_line(" ".join(map(str, value)))
-    return "-" if value is None else escape_as_line(value)
+        return f"{cell_value:.0f}" if 1e5 <= abs(cell_value) < 1e15 else f"{cell_value:.6g}"
+    if isinstance(cell_value, list):
+        return escape_as_line(" ".join(map(str, cell_value)))
+    return "-" if cell_value is None else escape_as_line(cell_value)
 
 
-def _convert_to_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_convert_to_json(item) for item in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
+def _convert_cell_to_json(cell_value: Any) -> Any:
+    if isinstance(cell_value, list):
+        return [_convert_cell_to_json(item) for item in cell_value]
+    if isinstance(cell_value, float) and not abs(cell_value) < float("inf"):
         return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return cell_value if isinstance(cell_value, str | int | float | bool | None) else str(cell_value)
 
 
 def _print_columns(database: Any) -> int:

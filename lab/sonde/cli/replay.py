@@ -72,7 +72,7 @@ def command(
             replay = build_replay(calls, runner.folder, request)
         notes = [*calls.notes, *replay.operations.notes]
         original = {"log": calls.source, "format": calls.format, "program": calls.program, "notes": notes}
-        result = runner.run(replay.plan, "replay", {"role": "replay", "replay": original})
+        result = runner.run_replay(replay.plan, "replay", {"role": "replay", "replay": original})
     comparison = compare_replay(calls, result.record)
     if as_json:
         print_json(build_replay_document(calls, comparison, result.id, notes))

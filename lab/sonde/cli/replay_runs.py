@@ -39,22 +39,22 @@ class ReplayRunner:
     count: int = 0
     expected: int = 1
 
-    def run(self, plan: Plan, name: str, facts: Mapping[str, Any]) -> RunResult:
+    def run_replay(self, plan: Plan, run_name: str, facts: Mapping[str, Any]) -> RunResult:
         """Raises UserError when the replay does not end well."""
         self.count += 1
-        self.display.begin_run(name, self.count, max(self.count, self.expected), plan)
+        self.display.begin_run(run_name, self.count, max(self.count, self.expected), plan)
         if self.launcher is None:
-            result = conduct_run(plan, self.setup, self.display.show_record_line, name, facts)
+            result = conduct_run(plan, self.setup, self.display.show_record_line, run_name, facts)
         else:
             launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
-            result = run_plan_in_simulator(plan, self.setup, self.display.show_record_line, launcher, name, facts)
+            result = run_plan_in_simulator(plan, self.setup, self.display.show_record_line, launcher, run_name, facts)
         if result.exit_code != EXIT_OK:
             raise make_engine_failure(result.exit_code, result.text)
         return result
 
 
 def open_replay_runner(
-    stack: ExitStack, directory: str | None, system: str | None, mount: str, archive: Archive, is_quiet: bool
+    exit_stack: ExitStack, directory: str | None, system: str | None, mount: str, archive: Archive, is_quiet: bool
 ) -> ReplayRunner:
     """The runner for a directory, or for a model. Its files are removed when the stack is closed."""
     if (directory is None) == (system is None):
@@ -62,12 +62,12 @@ def open_replay_runner(
     if mount and system is None:
         raise UserError("--mount belongs to --on-model; name the simulated machine.")
     display = make_display(get_messages_console(), is_quiet)
-    stack.callback(display.end_display)
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-replay-")))
+    exit_stack.callback(display.end_display)
+    folder = Path(exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-replay-")))
     archive.recover_unfinished_runs()
     setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
     if system is None:
         return ReplayRunner(setup, display, folder, str(require_existing_directory(str(directory))))
     machine = read_system(find_system_file(system))
-    launcher = stack.enter_context(prepare_simulation(machine, mount, (), 1, None, None))
+    launcher = exit_stack.enter_context(prepare_simulation(machine, mount, (), 1, None, None))
     return ReplayRunner(setup, display, folder, SIMULATED_TARGET, launcher)

@@ -75,7 +75,9 @@ def command(
     system = read_system(find_system_file(described)) if described else None
     folders = [folder for run in runs or ("last",) for folder in archive.find_run_folders(run)]
     folders = list(dict.fromkeys(folders))
-    page = write_run_report(folders, output or _default_page(archive, folders), title, quiet=as_json, system=system)
+    page = write_run_report(
+        folders, output or _choose_default_page(archive, folders), title, quiet=as_json, system=system
+    )
     if as_json:
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
     else:
@@ -89,14 +91,23 @@ def _find_experiment_group(archive: Archive, runs: tuple[str, ...]) -> str:
 
 
 def _write_experiment_report(
-    archive: Archive, group: str, output: Path | None, described: str | None, formats: tuple[str, ...], as_json: bool
+    archive: Archive,
+    run_group: str,
+    page_file: Path | None,
+    system_option: str | None,
+    formats: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     from sonde.experiments.page.page import write_experiment_page  # charts and statistics take long to import
     from sonde.experiments.results import read_group_results
 
-    experiment_results = read_group_results(archive, group)
-    system = read_system(find_system_file(described)) if described else _read_system_of_group(experiment_results.system)
-    page = output or experiment_results.folder / REPORT
+    experiment_results = read_group_results(archive, run_group)
+    system = (
+        read_system(find_system_file(system_option))
+        if system_option
+        else _read_system_of_group(experiment_results.system)
+    )
+    page = page_file or experiment_results.folder / REPORT
     written, verdicts = write_experiment_page(experiment_results, page, system, formats)
     if as_json:
         print_json({"report": str(page), "tables": [str(table) for table in written], "claims": verdicts})
@@ -106,18 +117,18 @@ def _write_experiment_report(
     return 0
 
 
-def _read_system_of_group(name: str) -> System | None:
+def _read_system_of_group(system_name: str) -> System | None:
     """The system file that the experiment ran with; without it, one line says what the page lacks."""
     try:
-        return read_system(find_system_file(name)) if name else None
+        return read_system(find_system_file(system_name)) if system_name else None
     except UserError as reason:
         text = f"sonde: the system file of the runs cannot be used, so the page has no units and peaks: {reason}"
         get_messages_console().print(text, soft_wrap=True)
         return None
 
 
-def _default_page(archive: Archive, folders: list[Path]) -> Path:
-    if len(folders) == 1:
-        return folders[0] / REPORT
-    group = read_summary(folders[0]).group or f"{folders[0].name}-and-{len(folders) - 1}-more"
+def _choose_default_page(archive: Archive, run_folders: list[Path]) -> Path:
+    if len(run_folders) == 1:
+        return run_folders[0] / REPORT
+    group = read_summary(run_folders[0]).group or f"{run_folders[0].name}-and-{len(run_folders) - 1}-more"
     return archive.root / REPORTS / f"{group}.html"

@@ -16,42 +16,44 @@ if TYPE_CHECKING:
 
 
 def write_report_or_warn(
-    runs: Sequence[Path], output: Path, title: str | None, quiet: bool, sections: Sequence[StudySection] = ()
+    run_folders: Sequence[Path], page_file: Path, title: str | None, quiet: bool, sections: Sequence[StudySection] = ()
 ) -> Path | None:
-    """Writes the report of `runs` into `output`, after `sections`. Prints a warning on failure, since the runs are
+    """Writes the report of `run_folders` into `page_file`, after `sections`. Prints a warning on failure, since the runs are
     stored anyway."""
     try:
-        return write_run_report(runs, output, title, quiet, sections)
+        return write_run_report(run_folders, page_file, title, quiet, sections)
     except UserError as reason:
         get_messages_console().print(f"sonde: no report was written: {reason}", soft_wrap=True)
         return None
 
 
 def write_run_report(
-    runs: Sequence[Path],
-    output: Path,
+    run_folders: Sequence[Path],
+    page_file: Path,
     title: str | None,
     quiet: bool,
     sections: Sequence[StudySection] = (),
     system: System | None = None,
 ) -> Path:
-    """Writes the report of `runs` into `output`, after `sections`. Raises UserError."""
+    """Writes the report of `run_folders` into `page_file`, after `sections`. Raises UserError."""
     # The imports for charts take longer than most commands.
     from sonde.report import write_report
 
-    return write_with_status(lambda: write_report(runs, output, title, sections, system), output, quiet)
+    return write_page_with_status(
+        lambda: write_report(run_folders, page_file, title, sections, system), page_file, quiet
+    )
 
 
-def write_with_status(writer: Callable[[], Path], output: Path, quiet: bool) -> Path:
-    """Calls `writer`, which writes the file `output`. Raises UserError on failure."""
+def write_page_with_status(write_page: Callable[[], Path], page_file: Path, quiet: bool) -> Path:
+    """Calls `write_page`, which writes the file `page_file`. Raises UserError on failure."""
     console = get_messages_console()
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        page_file.parent.mkdir(parents=True, exist_ok=True)
         if quiet or not console.is_terminal:
-            return writer()
+            return write_page()
         with console.status("writing the report", spinner="dots"):
-            return writer()
+            return write_page()
     except ReportError as reason:
         raise UserError(str(reason)) from None
     except OSError as reason:
-        raise MachineError(f"The report {output} cannot be written: {reason.strerror}.") from None
+        raise MachineError(f"The report {page_file} cannot be written: {reason.strerror}.") from None

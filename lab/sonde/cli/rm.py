@@ -8,7 +8,7 @@ import sys
 import click
 
 from sonde.cli.options import add_existing_archive_option
-from sonde.cli.run_selection import add_selection_options, open_progress_bar, select_runs
+from sonde.cli.run_selection import add_selection_options, open_progress_bar, select_run_folders
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.groups import remove_empty_groups
@@ -47,7 +47,7 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
             raise UserError(
                 f'"{name}" means the {len(members):,} runs of a group; say --group to remove them all, or name one run.'
             )
-    folders = select_runs(archive, runs, wanted, "remove")
+    folders = select_run_folders(archive, runs, wanted, "remove")
     inside = [folder for folder in folders if archive.root.resolve() in folder.resolve().parents]
     if len(inside) < len(folders):
         outside = next(folder for folder in folders if folder not in inside)

@@ -11,7 +11,7 @@ import click
 
 from sonde.cli.options import OutputFile, VerbGroup, add_json_option
 from sonde.cli.route_live import latency_command, watch_command
-from sonde.cli.route_output import print_paths, print_verified, report_check
+from sonde.cli.route_output import print_mount_comparison, print_verification_result, report_route_check
 from sonde.cli.run_selection import open_progress_bar
 from sonde.design.checked_items import CheckedItem, choose_exit_code, split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
@@ -125,9 +125,9 @@ def _draw_fabrics(plans: list[RoutePlan]) -> dict[str, str]:
     return {f"{plan.fabric.name.replace(' ', '-')}.svg": draw_fabric(plan.fabric) for plan in plans}
 
 
-def _write_files(folder: Path, files: dict[str, str]) -> None:
+def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
     try:
-        for name, text in files.items():
+        for name, text in texts_by_name.items():
             path = folder / name
             write_file(path, text, create_directory=True)
     except OSError as reason:
@@ -167,7 +167,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
 
         tables = read_host_tables(files)
         if tables.lnet_routes is not None:
-            return _check_lnet(machine, name, tables, as_json)
+            return _check_lnet_routes(machine, name, tables, as_json)
     fabrics = find_fabrics(machine)
     if not files:
         tables = _read_this_host(fabrics)
@@ -184,15 +184,17 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     else:
         unknown.append("the other side, so whether replies return the same way")
     faults, comparisons = split_faults_and_comparisons((*verdict.faults, *verdict.comparisons, *both_sides))
-    report_check(name, faults, comparisons, unknown, as_json)
+    report_route_check(name, faults, comparisons, unknown, as_json)
     return choose_exit_code(len(faults), comparisons)
 
 
-def _check_lnet(machine: System, name: str, tables: HostTables, as_json: bool) -> int:
+def _check_lnet_routes(machine: System, network_or_host: str, host_tables: HostTables, as_json: bool) -> int:
     from sonde.design.routes.check_lnet import check_lnet_routes
 
-    faults, comparisons = split_faults_and_comparisons(check_lnet_routes(machine, name, tables.lnet_routes or ()))
-    report_check(name, faults, comparisons, ["settings and states of the other hosts"], as_json)
+    faults, comparisons = split_faults_and_comparisons(
+        check_lnet_routes(machine, network_or_host, host_tables.lnet_routes or ())
+    )
+    report_route_check(network_or_host, faults, comparisons, ["settings and states of the other hosts"], as_json)
     return choose_exit_code(len(faults), comparisons)
 
 
@@ -275,7 +277,7 @@ def simulate_command(
         if not traffic.one_lost:
             console.print("There is no other router: when this one is lost, nothing reaches the other side.")
         if compared:
-            print_paths(compared, describe_striping_effect(traffic.all_up))
+            print_mount_comparison(compared, describe_striping_effect(traffic.all_up))
     if output is not None:
         console.print(str(output), soft_wrap=True)
     return 0
@@ -328,5 +330,5 @@ def verify_command(system: str, flows: int, losses: int, seed: int, policy: str,
             [{"fabric": fabric.name, "holds": result.is_as_planned, **asdict(result)} for fabric, result in outcomes]
         )
     for fabric, result in outcomes if not as_json else ():
-        print_verified(fabric, result)
+        print_verification_result(fabric, result)
     return 0 if all(result.is_as_planned for _, result in outcomes) else EXIT_FAILED

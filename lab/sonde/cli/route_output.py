@@ -22,51 +22,56 @@ from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
-def report_check(
-    name: str,
+def report_route_check(
+    host_name: str,
     faults: Sequence[RouteFault],
     comparisons: Sequence[CheckedItem],
-    unknown: Sequence[str],
+    unchecked_facts: Sequence[str],
     as_json: bool,
 ) -> None:
     """Prints a check, as JSON or for people."""
     if as_json:
-        print_json({"host": name, "faults": [asdict(fault) for fault in faults],
-                    "compared": [asdict(item) for item in comparisons], "not_given": list(unknown)})  # fmt: skip
+        print_json({"host": host_name, "faults": [asdict(fault) for fault in faults],
+                    "compared": [asdict(item) for item in comparisons], "not_given": list(unchecked_facts)})  # fmt: skip
     else:
-        _print_faults(name, faults, comparisons, unknown)
+        _print_route_faults(host_name, faults, comparisons, unchecked_facts)
 
 
-def _print_faults(
-    name: str, faults: Sequence[RouteFault], comparisons: Sequence[CheckedItem], unknown: Sequence[str]
+def _print_route_faults(
+    host_name: str, faults: Sequence[RouteFault], comparisons: Sequence[CheckedItem], unchecked_facts: Sequence[str]
 ) -> None:
     console = get_results_console()
     for fault, locations in group_faults(faults):
         location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
         console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
         console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
-    unchecked = f" Not given, so not checked: {', '.join(unknown)}." if unknown else ""
+    unchecked = f" Not given, so not checked: {', '.join(unchecked_facts)}." if unchecked_facts else ""
     summary = summarize_comparisons(len(faults), comparisons)
-    console.print(f"{name}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
+    console.print(f"{host_name}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
 
 
-def print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
+def print_mount_comparison(operation_comparisons: Sequence[OperationComparison], striping_text: str) -> None:
     console = get_results_console()
     console.print(
-        f"\nNative against forwarded, {format_count_with_noun(compared[0].tasks, 'task')} a client", style="bold"
+        f"\nNative against forwarded, {format_count_with_noun(operation_comparisons[0].tasks, 'task')} a client",
+        style="bold",
     )
     table = make_plain_table()
-    for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
+    for title in ("operation", "clients", *(path.mount for path, _ in operation_comparisons[0].mounts), "times"):
         table.add_column(title, justify="left" if title == "operation" else "right")
-    for row in make_comparison_rows(compared):
+    for row in make_comparison_rows(operation_comparisons):
         table.add_row(*row)
     console.print(table)
-    for sentence in (*describe_leading_mounts(compared[:2]), striped, describe_unknown_parameters(compared)):
+    for sentence in (
+        *describe_leading_mounts(operation_comparisons[:2]),
+        striping_text,
+        describe_unknown_parameters(operation_comparisons),
+    ):
         if sentence:
             console.print(sentence, soft_wrap=True, highlight=False)
 
 
-def print_verified(fabric: Fabric, result: VerificationResult) -> None:
+def print_verification_result(fabric: Fabric, result: VerificationResult) -> None:
     console = get_results_console()
     console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
     table = make_plain_table()

@@ -14,8 +14,8 @@ from sonde.cli.run_options import (
     RunRequest,
     add_dry_run_options,
     add_output_options,
+    add_run_request_options,
     make_output_display,
-    run_request_options,
 )
 from sonde.conduct.run import RunResult, RunSetup, make_engine_failure
 from sonde.experiments.plan_loading import divide_tasks_into_processes, load_plan
@@ -38,7 +38,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 
 @click.command("run")
 @click.argument("plan")
-@run_request_options
+@add_run_request_options
 @add_dry_run_options
 @add_task_options
 @add_output_options
@@ -90,10 +90,10 @@ def command(
         )
         return run_plan(checked, run_request, output)
     checked, ranks = divide_tasks_into_processes(checked, launcher, tasks, processes)
-    return _run_once(checked, make_launcher(launcher, ranks, launcher_args), run_request, output)
+    return _run_plan_once(checked, make_launcher(launcher, ranks, launcher_args), run_request, output)
 
 
-def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: OutputOptions) -> int:
+def _run_plan_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs the plan once and prints its result. Raises the error of a failed run."""
     for warning in find_plan_warnings(plan) if not output.quiet else ():
         get_messages_console().print(f"sonde: {warning}", soft_wrap=True)
@@ -106,7 +106,7 @@ def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: O
     output.archive.recover_unfinished_runs()
     display.begin_run(plan.title, 1, 1, plan)
     try:
-        result = run_plan_once(plan, setup, display.show_record_line, run_request.labels)
+        result = run_plan_once(plan, setup, display.show_record_line, run_request.run_labels)
     finally:
         display.end_display()
     page = None
@@ -129,17 +129,17 @@ def _require_no_experiment_options(run_request: RunRequest) -> None:
         raise UserError(f"--on {name}=… names a file system of an experiment, and this is a plan; write --on DIR.")
 
 
-def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet: bool) -> None:
+def print_run_result(run_result: RunResult, report_page: Path | None, as_json: bool, quiet: bool) -> None:
     """Prints the result of one run: as JSON, as its name, or as tables."""
     if as_json:
-        document = read_json_file(result.folder / SUMMARY) or {}
-        document |= {"folder": str(result.folder), "report": str(page) if page else None}
+        document = read_json_file(run_result.folder / SUMMARY) or {}
+        document |= {"folder": str(run_result.folder), "report": str(report_page) if report_page else None}
         print_json(document)
     elif quiet:
-        get_results_console().print(result.folder.name, soft_wrap=True)
+        get_results_console().print(run_result.folder.name, soft_wrap=True)
     else:
         console = get_results_console()
         console.print()
-        print_run_tables(console, result.folder, result.record, read_json_file(result.folder / SUMMARY))
-        if page is not None:
-            console.print(f"Report  {page}", soft_wrap=True)
+        print_run_tables(console, run_result.folder, run_result.record, read_json_file(run_result.folder / SUMMARY))
+        if report_page is not None:
+            console.print(f"Report  {report_page}", soft_wrap=True)

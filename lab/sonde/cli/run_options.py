@@ -43,7 +43,7 @@ class RunRequest:
     resume: bool = False
 
     @property
-    def labels(self) -> RunLabels:
+    def run_labels(self) -> RunLabels:
         """Group, tags and comment of the runs."""
         return RunLabels(self.group, self.tags, self.note)
 
@@ -128,7 +128,7 @@ _REQUEST_OPTIONS = (
 )
 
 
-def run_request_options(command: Command) -> Command:
+def add_run_request_options(command: Command) -> Command:
     """Adds --set, --on, --sweep, … --note and passes them as `run_request`. The command also has `task_options`."""
 
     @functools.wraps(command)
@@ -185,8 +185,8 @@ def make_output_display(output: OutputOptions) -> Display:
     return display if output.metrics is None else MetricsDisplay(display, output.metrics)
 
 
-def _parse_rate_option(text: str | None) -> float | None:
+def _parse_rate_option(option_text: str | None) -> float | None:
     try:
-        return None if text is None else parse_rate(text)
+        return None if option_text is None else parse_rate(option_text)
     except UnitError as reason:
         raise UserError(f"--rate: {reason}") from None

@@ -74,9 +74,9 @@ def add_selection_options(command: Command) -> Command:
     return decorated  # type: ignore[no-any-return]
 
 
-def is_unrestricted(wanted: Selection) -> bool:
+def has_no_filter(selection: Selection) -> bool:
     """Returns whether no filter was given."""
-    return wanted == Selection()
+    return selection == Selection()
 
 
 @contextmanager
@@ -94,34 +94,40 @@ def open_progress_bar(description: str) -> Iterator[Step]:
     )
     task = bar.add_task(description, total=None, start=True, visible=False)
 
-    def step(done: int, total: int) -> None:
+    def advance_progress_bar(done: int, total: int) -> None:
         bar.update(task, completed=done, total=total, visible=True)
 
     with bar:
-        yield step
+        yield advance_progress_bar
 
 
-def open_catalog(root: Path) -> Catalog:
+def open_catalog_with_progress(archive_root: Path) -> Catalog:
     """Opens the catalog of the archive, with a progress bar while it reads new runs."""
     # The import of pyarrow takes longer than most commands.
     from sonde.store.catalog import Catalog
 
     with open_progress_bar("reading new runs") as step:
-        return Catalog(root, step)
+        return Catalog(archive_root, step)
 
 
-def select_runs(archive: Archive, names: Sequence[str], wanted: Selection, verb: str) -> list[Path]:
+def select_run_folders(
+    archive: Archive, run_references: Sequence[str], selection: Selection, command_verb: str
+) -> list[Path]:
     """Returns the folders of the runs that match both names and filters, as far as given. Raises UserError if neither
     is given."""
-    if not names and is_unrestricted(wanted):
-        raise UserError(f"Which runs to {verb}? Name them, or select them with --plan, --tag, --since, ….")
+    if not run_references and has_no_filter(selection):
+        raise UserError(f"Which runs to {command_verb}? Name them, or select them with --plan, --tag, --since, ….")
     folders = list(
         dict.fromkeys(
-            folder for name in names for folder in archive.find_run_folders(name, calibrations=verb == "remove")
+            folder
+            for name in run_references
+            for folder in archive.find_run_folders(name, calibrations=command_verb == "remove")
         )
     )
-    if is_unrestricted(wanted):
+    if has_no_filter(selection):
         return folders
-    matching_names = open_catalog(archive.root).read_run_table(["folder"], wanted)["folder"].to_pylist()
+    matching_names = (
+        open_catalog_with_progress(archive.root).read_run_table(["folder"], selection)["folder"].to_pylist()
+    )
     matching = [archive.root / folder for folder in matching_names]
-    return [folder for folder in folders if folder in set(matching)] if names else matching
+    return [folder for folder in folders if folder in set(matching)] if run_references else matching

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import add_existing_archive_option
-from sonde.cli.run_selection import open_catalog, open_progress_bar
+from sonde.cli.run_selection import open_catalog_with_progress, open_progress_bar
 from sonde.cli.site import reports_option
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_results_console
@@ -38,8 +38,8 @@ def command(port: int, reports: int, archive: Archive) -> int:
     archive.recover_unfinished_runs()
     with tempfile.TemporaryDirectory(prefix="sonde-site-") as folder:
 
-        def build() -> None:
-            catalog = open_catalog(archive.root)
+        def build_site_of_archive() -> None:
+            catalog = open_catalog_with_progress(archive.root)
             build_site(
                 catalog,
                 Path(folder),
@@ -48,8 +48,8 @@ def command(port: int, reports: int, archive: Archive) -> int:
                 lambda: open_progress_bar("writing pages"),
             )
 
-        build()
-        with make_site_server(Path(folder), port, build) as server:
+        build_site_of_archive()
+        with make_site_server(Path(folder), port, build_site_of_archive) as server:
             get_results_console().print(
                 f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)", soft_wrap=True
             )

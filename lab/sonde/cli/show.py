@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sonde.cli.options import add_existing_archive_option, add_json_option
-from sonde.cli.run_selection import open_catalog
+from sonde.cli.run_selection import open_catalog_with_progress
 from sonde.findings.assessment import assess_phase_rate
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import read_json_file
@@ -65,58 +65,58 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     archive.recover_unfinished_runs()
     folders = archive.find_run_folders(run)
     if len(folders) > _MAX_RUNS and not as_json:
-        _print_members(archive, run, folders)
+        _print_runs_of_group(archive, run, folders)
         return 0
-    runs_read = [(folder, None if _is_imported(folder) else _read_record_of(folder)) for folder in folders]
+    runs_read = [(folder, None if _is_imported_run(folder) else _read_record_of_run(folder)) for folder in folders]
     if as_json:
-        print_json([_run_document(folder, record, machine) for folder, record in runs_read])
+        print_json([_make_run_document(folder, record, machine) for folder, record in runs_read])
         return 0
     console = get_results_console()
     for folder, record in runs_read:
         if record is None:
             print_imported_run(console, folder, read_json_file(folder / SUMMARY) or {})
         else:
-            print_run_tables(console, folder, record, _build_run(folder, record, machine).notes)
+            print_run_tables(console, folder, record, _build_recorded_run(folder, record, machine).notes)
     for folder in folders:
         console.print(f"Files  {folder}", soft_wrap=True, style="dim")
     return 0
 
 
-def _print_members(archive: Archive, name: str, folders: list[Path]) -> None:
+def _print_runs_of_group(archive: Archive, group_name: str, run_folders: list[Path]) -> None:
     """Prints one row for each run of a large group, and where the rest is."""
-    selected = Selection(ids=[folder.name for folder in folders], calibrations=True)
-    rows = open_catalog(archive.root).find_runs(COLUMNS, selected, None).table.to_pylist()
+    selected = Selection(ids=[folder.name for folder in run_folders], calibrations=True)
+    rows = open_catalog_with_progress(archive.root).find_runs(COLUMNS, selected, None).table.to_pylist()
     print_run_list(make_row_for_each_run(rows))
-    page = locate_group_folder(archive.root, name) / REPORT
-    report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {name}` writes a page"
-    text = f"sonde: {name} has {len(folders)} runs; `sonde show RUN` prints the phases of one, and {report}."
+    page = locate_group_folder(archive.root, group_name) / REPORT
+    report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {group_name}` writes a page"
+    text = f"sonde: {group_name} has {len(run_folders)} runs; `sonde show RUN` prints the phases of one, and {report}."
     get_messages_console().print(text, soft_wrap=True)
 
 
-def _is_imported(folder: Path) -> bool:
+def _is_imported_run(run_folder: Path) -> bool:
     """Results of other tools have no record, only a summary."""
-    return not (folder / RECORD).exists() and "source" in (read_json_file(folder / SUMMARY) or {})
+    return not (run_folder / RECORD).exists() and "source" in (read_json_file(run_folder / SUMMARY) or {})
 
 
-def _read_record_of(folder: Path) -> RecordReader:
+def _read_record_of_run(run_folder: Path) -> RecordReader:
     try:
-        return read_record(folder / RECORD)
+        return read_record(run_folder / RECORD)
     except OSError as reason:
-        raise MachineError(f"{folder / RECORD} cannot be read: {reason.strerror}.") from None
+        raise MachineError(f"{run_folder / RECORD} cannot be read: {reason.strerror}.") from None
 
 
-def _build_run(folder: Path, record: RecordReader, machine: System | None) -> RecordedRun:
-    run = make_recorded_run(record, folder, read_json_file(folder / SUMMARY))
+def _build_recorded_run(run_folder: Path, record: RecordReader, machine: System | None) -> RecordedRun:
+    run = make_recorded_run(record, run_folder, read_json_file(run_folder / SUMMARY))
     return add_target_parents(run, machine) if machine else run
 
 
-def _run_document(folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
-    summary = read_json_file(folder / SUMMARY) or {}
-    summary |= {"tags": read_tags(folder)}
+def _make_run_document(run_folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
+    summary = read_json_file(run_folder / SUMMARY) or {}
+    summary |= {"tags": read_tags(run_folder)}
     if record is None:
-        return {**summary, "folder": str(folder)}
+        return {**summary, "folder": str(run_folder)}
     phases = []
-    run = _build_run(folder, record, machine)
+    run = _build_recorded_run(run_folder, record, machine)
     for phase in record.phases.values():
         entry = asdict(phase.begin)
         if phase.end is not None:
@@ -126,4 +126,4 @@ def _run_document(folder: Path, record: RecordReader | None, machine: System | N
         entry["assessment"] = assess_phase_rate(run, phase).as_json()
         entry |= build_targets_document(run, phase)
         phases.append(entry)
-    return {**summary, "folder": str(folder), "phases": phases}
+    return {**summary, "folder": str(run_folder), "phases": phases}

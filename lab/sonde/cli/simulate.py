@@ -158,7 +158,7 @@ def _simulate_plan(
     machine: System,
     archive: Archive,
     labels: RunLabels,
-    traces: bool,
+    stores_traces: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -166,7 +166,7 @@ def _simulate_plan(
     setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal, system=machine)
     display.begin_run(plan.title, 1, 1, plan)
     try:
-        result = simulate_plan_once(plan, setup, display.show_record_line, launcher, labels, traces)
+        result = simulate_plan_once(plan, setup, display.show_record_line, launcher, labels, stores_traces)
     finally:
         display.end_display()
     print_run_result(result, None, as_json, quiet)

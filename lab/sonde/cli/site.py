@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import add_existing_archive_option, add_json_option
-from sonde.cli.run_selection import open_catalog, open_progress_bar
+from sonde.cli.run_selection import open_catalog_with_progress, open_progress_bar
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_results_console, print_json
 
@@ -44,7 +44,7 @@ def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:
 
     archive.recover_unfinished_runs()
     report = build_site(
-        open_catalog(archive.root),
+        open_catalog_with_progress(archive.root),
         out,
         reports,
         lambda: open_progress_bar("watching histories"),

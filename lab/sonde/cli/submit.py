@@ -75,7 +75,7 @@ def command(
     job = create_job(
         archive, site, run_context.params["plan"], nodes or site.nodes, _parse_job_seconds(time_limit, site), array or 0
     )
-    job = _with_arguments(job, archive, site, run_context, arguments)
+    job = _add_run_arguments(job, archive, site, run_context, arguments)
     script = make_batch_script(job, site, Path.cwd())
     if dry_run:
         console = get_results_console()
@@ -121,14 +121,14 @@ def _require_divisible_work(site: Site, run_context: click.Context, experiment: 
         raise UserError("--array is for several runs, and this is one; give --sweep, --repeat or an experiment.")
 
 
-def _with_arguments(
+def _add_run_arguments(
     job: Job, archive: Archive, site: Site, run_context: click.Context, arguments: tuple[str, ...]
 ) -> Job:
     """Returns the job with the arguments of `sonde`: the user's, plus launcher, archive, group and system file unless
     given."""
 
-    def is_given(name: str) -> bool:
-        return run_context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
+    def is_given(parameter_name: str) -> bool:
+        return run_context.get_parameter_source(parameter_name) not in (None, ParameterSource.DEFAULT)
 
     group = str(run_context.params.get("group") or job.id)
     added = ["--archive", str(archive.root.resolve()), *([] if is_given("group") else ["--group", group])]

@@ -113,12 +113,12 @@ def command(
     if as_json:
         print_json({"schema": "sonde-suite/1", "exit_code": code, "experiments": rows})
     else:
-        _print_suite(rows, len(requests))
+        _print_suite_table(rows, len(requests))
     return code
 
 
 def _create_requests(
-    folder: str,
+    experiments_folder: str,
     name_filter: str,
     profile: str,
     settings: Sequence[str],
@@ -133,7 +133,8 @@ def _create_requests(
     from sonde.model.experiment import read_experiment
 
     experiments = [
-        read_experiment(file, find_plan=resolve_plan_source) for file in _list_experiment_files(folder, name_filter)
+        read_experiment(file, find_plan=resolve_plan_source)
+        for file in _list_experiment_files(experiments_folder, name_filter)
     ]
     locations_by_experiment = [list_named_locations(item) for item in experiments]
     for option, values_by_name, kind in (("--on", locations.by_name, 0), ("--pool", locations.pools, 1)):
@@ -141,7 +142,7 @@ def _create_requests(
             (name for name in values_by_name if not any(name in item[kind] for item in locations_by_experiment)), None
         )
         if unknown is not None:
-            raise UserError(f"{option} {unknown}=…: no experiment in {folder} names it.")
+            raise UserError(f"{option} {unknown}=…: no experiment in {experiments_folder} names it.")
     requests = []
     for experiment, (mounts_used, pools_used) in zip(experiments, locations_by_experiment, strict=True):
         own_locations = replace(
@@ -177,10 +178,10 @@ def _list_experiment_files(folder: str, name_filter: str) -> list[Path]:
     return chosen
 
 
-def _resume_if_stored(archive: Archive, request: Any, resume: bool) -> Any:
+def _resume_if_stored(archive: Archive, request: Any, is_required: bool) -> Any:
     from sonde.experiments.request import resume_request
 
-    if not resume:
+    if not is_required:
         return request
     try:
         return resume_request(archive, request, is_required=True)
@@ -188,8 +189,8 @@ def _resume_if_stored(archive: Archive, request: Any, resume: bool) -> Any:
         return request  # nothing to resume
 
 
-def _choose_suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
-    codes = [int(row["exit_code"]) for row in rows]
+def _choose_suite_exit_code(suite_rows: Sequence[dict[str, Any]]) -> int:
+    codes = [int(row["exit_code"]) for row in suite_rows]
     if EXIT_INTERRUPTED in codes:
         return EXIT_INTERRUPTED
     return (
@@ -197,11 +198,11 @@ def _choose_suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
     )
 
 
-def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
+def _print_suite_table(suite_rows: Sequence[dict[str, Any]], experiment_count: int) -> None:
     table = make_plain_table()
     for title in ("experiment", "time", "runs", "holds", "fails", "undecided", "not judged", ""):
         table.add_column(title, justify="left" if title in ("experiment", "") else "right", no_wrap=title != "")
-    for row in rows:
+    for row in suite_rows:
         outcomes = [str(claim["verdict"]) for claim in row.get("claims", ())]
         counts = [outcomes.count(outcome) for outcome in ("holds", "fails", "undecided", "not judged")]
         time_text = format_wait(row["seconds"]) if "seconds" in row else "-"
@@ -216,5 +217,7 @@ def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
         )
     get_results_console().print()
     get_results_console().print(table)
-    good = sum(row["exit_code"] == EXIT_OK for row in rows)
-    get_results_console().print(Text(f"{good} of {count} experiments succeeded with all claims.", style="bold"))
+    good = sum(row["exit_code"] == EXIT_OK for row in suite_rows)
+    get_results_console().print(
+        Text(f"{good} of {experiment_count} experiments succeeded with all claims.", style="bold")
+    )

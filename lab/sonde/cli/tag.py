@@ -8,7 +8,13 @@ from collections import Counter
 import click
 
 from sonde.cli.options import add_existing_archive_option, add_json_option
-from sonde.cli.run_selection import add_selection_options, is_unrestricted, open_catalog, open_progress_bar, select_runs
+from sonde.cli.run_selection import (
+    add_selection_options,
+    has_no_filter,
+    open_catalog_with_progress,
+    open_progress_bar,
+    select_run_folders,
+)
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -47,9 +53,9 @@ def command(
     archive.recover_unfinished_runs()
     for tag in added:
         check_tag(tag)
-    if not runs and is_unrestricted(wanted) and not added and not removed:
+    if not runs and has_no_filter(wanted) and not added and not removed:
         return _print_tag_counts(archive, as_json)
-    folders = select_runs(archive, runs, wanted, "tag")
+    folders = select_run_folders(archive, runs, wanted, "tag")
     if not folders:
         raise UserError("No run matches; no tag was changed.")
     tagged: dict[str, list[str]] = {}
@@ -69,7 +75,7 @@ def command(
 
 
 def _print_tag_counts(archive: Archive, as_json: bool) -> int:
-    catalog = open_catalog(archive.root)
+    catalog = open_catalog_with_progress(archive.root)
     counts = Counter(tag for tags in catalog.read_run_table(["tags"])["tags"].to_pylist() for tag in tags or ())
     if as_json:
         print_json(dict(sorted(counts.items())))

@@ -137,7 +137,7 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
             for phase in recorded.phases
         }
         if as_json:
-            documents.append(_make_document(recorded, files, data, summaries))
+            documents.append(_make_telemetry_document(recorded, files, data, summaries))
         else:
             _print_telemetry(recorded, files, data, summaries)
     if as_json:
@@ -145,8 +145,8 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
     return 0
 
 
-def _make_document(
-    run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: Summaries
+def _make_telemetry_document(
+    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: Summaries
 ) -> dict[str, Any]:
     return {
         "run": run.folder.name,
@@ -160,10 +160,10 @@ def _make_document(
                 "lost": file.lost,
                 "unreadable_lines": file.unreadable_lines,
             }
-            for file in files
+            for file in telemetry_files
         ],
-        "storage_state": describe_storage_state(run, data),
-        "gaps": describe_telemetry_gaps(run, data),
+        "storage_state": describe_storage_state(run, telemetry),
+        "gaps": describe_telemetry_gaps(run, telemetry),
         "phases": {
             phase: {
                 "node": None if node is None else {**asdict(node), "sentences": node.describe_in_sentences()},
@@ -176,7 +176,9 @@ def _make_document(
     }
 
 
-def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: Summaries) -> None:
+def _print_telemetry(
+    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: Summaries
+) -> None:
     console = get_results_console()
     console.print(run.title, style="bold")
     table = make_plain_table()
@@ -205,8 +207,8 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
         for summary in both
         for sentence in (summary.describe_in_sentences() if summary else [])
     ]
-    sentences += [*describe_storage_state(run, data), *describe_telemetry_gaps(run, data)]
-    for file in files:
+    sentences += [*describe_storage_state(run, telemetry), *describe_telemetry_gaps(run, telemetry)]
+    for file in telemetry_files:
         sentences += [f"{source} ended during the run: {text}" for source, text in file.lost.items()]
         if file.unavailable:
             names = ", ".join(file.unavailable)
@@ -215,8 +217,8 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
         console.print(sentence, soft_wrap=True)
 
 
-def _format_fraction(value: float | None) -> str:
-    return "unknown" if value is None else display_percent(value)
+def _format_fraction(fraction: float | None) -> str:
+    return "unknown" if fraction is None else display_percent(fraction)
 
 
 @command.command("import")

@@ -57,7 +57,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.report_stop_signal)
         plans = resolve_plans_of_tool(line, setup)
         if not plans:
-            return _pass_through(line, setup)
+            return _run_engine_alone(line, setup)
         _check_launcher(plans, launcher, tasks)
         archive.recover_unfinished_runs()
         display.begin_run(plans[0].title, 1, len(plans), plans[0])
@@ -71,20 +71,20 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
             )
         finally:
             display.end_display()
-        _print_result(result, report, quiet)
+        _print_tool_result(result, report, quiet)
         result.raise_error()
         return EXIT_OK
 
     return command
 
 
-def _exec_engine_as_rank(line: ToolCommand, mpi_module: Path | None) -> NoReturn:
+def _exec_engine_as_rank(tool_command: ToolCommand, mpi_module: Path | None) -> NoReturn:
     """Replaces this process by the engine, for ranks other than 0 of a launcher. Rank 0 stores the run. Signals and the
     exit code are those of the engine."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the engine would inherit that
     module = ["--sonde-mpi-module", str(mpi_module)] if mpi_module is not None else []
     engine = find_engine().path
-    os.execv(engine, [str(engine), line.tool, *line.arguments, *module])
+    os.execv(engine, [str(engine), tool_command.tool, *tool_command.arguments, *module])
 
 
 def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
@@ -98,21 +98,21 @@ def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
         )
 
 
-def _pass_through(line: ToolCommand, setup: RunSetup) -> int:
+def _run_engine_alone(tool_command: ToolCommand, setup: RunSetup) -> int:
     """Runs the engine alone for arguments that measure nothing, such as a dry run."""
     import subprocess
 
-    return subprocess.run([str(setup.engine.path), line.tool, *line.arguments], check=False).returncode
+    return subprocess.run([str(setup.engine.path), tool_command.tool, *tool_command.arguments], check=False).returncode
 
 
-def _print_result(result: ToolResult, report: bool, quiet: bool) -> None:
-    print_plain_text(result.output, line_end="")
+def _print_tool_result(tool_result: ToolResult, writes_report: bool, quiet: bool) -> None:
+    print_plain_text(tool_result.output, line_end="")
     console = get_messages_console()
-    for remark in result.engine_messages.splitlines() if not quiet else ():
+    for remark in tool_result.engine_messages.splitlines() if not quiet else ():
         # main prints the final error message once.
-        if result.exit_code == EXIT_OK or result.text.rstrip(".") not in remark:
+        if tool_result.exit_code == EXIT_OK or tool_result.text.rstrip(".") not in remark:
             console.print(remark, soft_wrap=True)
-    for run in result.runs:
-        page = write_report_or_warn([run.folder], run.folder / "report.html", None, quiet) if report else None
+    for run in tool_result.runs:
+        page = write_report_or_warn([run.folder], run.folder / "report.html", None, quiet) if writes_report else None
         if not quiet:
             console.print(f"sonde: stored in {run.folder}" + (f", report {page}" if page else ""), soft_wrap=True)

@@ -55,7 +55,7 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
         raise MachineError(f"The folder {folder} for the trace cannot be made: {reason.strerror}.") from None
     before = is_trace(folder)
     variables = {"SONDE_TRACE": str(folder), "SONDE_TRACE_EVENTS": str(max(0, events))}
-    code = run(command_line, make_preload_environment(library, **variables))
+    code = run_traced_program(command_line, make_preload_environment(library, **variables))
     if not is_trace(folder):
         get_messages_console().print(
             "sonde: the program touched no regular file, or was killed before it could say so."
@@ -73,12 +73,12 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
             get_messages_console().print(
                 f"{folder} held traces before; they are counted here too.", style="yellow", soft_wrap=True
             )
-        get_messages_console().print(_describe_verdict(trace, folder, command_line), soft_wrap=True)
+        get_messages_console().print(_describe_buffering_benefit(trace, folder, command_line), soft_wrap=True)
         get_messages_console().print(f"Files  {folder}", soft_wrap=True, style="dim")
     return code
 
 
-def _describe_verdict(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
+def _describe_buffering_benefit(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
     """Whether gathering small accesses would help, and how."""
     try:
         entries = choose_iobuf_params(trace).split(",")
@@ -96,7 +96,7 @@ def _describe_verdict(trace: Trace, folder: Path, command_line: tuple[str, ...])
     )
 
 
-def run(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
+def run_traced_program(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
     """Runs it with our streams. Signals of the terminal reach it directly; we stay to tell what happened."""
     with _ignore_interrupts():
         try:

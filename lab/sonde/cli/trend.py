@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from sonde.cli.options import OutputFile, add_existing_archive_option, add_json_option
-from sonde.cli.run_selection import add_selection_options, open_catalog, open_progress_bar
+from sonde.cli.run_selection import add_selection_options, open_catalog_with_progress, open_progress_bar
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED
 from sonde.model.event import Event
 from sonde.model.units import format_count_with_noun
@@ -104,9 +104,9 @@ def command(
     survey_result = _read_survey(archive, wanted, measure, budget, smallest_change, needs_values=output is not None)
     # Written before anything is printed, so that a closed pipe does not prevent it.
     events = [*read_archive_events(archive.root), *survey_result.environment_events]
-    page = _write_report(survey_result, measure, events, output, as_json) if output is not None else None
+    page = _write_survey_page(survey_result, measure, events, output, as_json) if output is not None else None
     if as_json:
-        print_json(_survey_to_json(survey_result, measure, events))
+        print_json(_convert_survey_to_json(survey_result, measure, events))
     else:
         _print_survey(survey_result, measure, events)
     if page is not None:
@@ -123,22 +123,24 @@ def command(
 
 
 def _read_survey(
-    archive: Archive, wanted: Selection, measure: str, budget: float, smallest_change: float, needs_values: bool
+    archive: Archive, selection: Selection, measure: str, budget: float, smallest_change: float, needs_values: bool
 ) -> Survey:
     # The import of pyarrow takes longer than most commands.
     from sonde.trends.archive_survey import SurveyRequest, read_measured_survey
 
-    request = SurveyRequest(wanted, "capability" if measure == "capability" else "delivered", budget, smallest_change)
-    catalog = open_catalog(archive.root)
+    request = SurveyRequest(
+        selection, "capability" if measure == "capability" else "delivered", budget, smallest_change
+    )
+    catalog = open_catalog_with_progress(archive.root)
     return read_measured_survey(catalog, request, lambda: open_progress_bar("watching histories"), needs_values)
 
 
-def _write_report(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:
+def _write_survey_page(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study_page
-    from sonde.cli.report_writing import write_with_status
+    from sonde.cli.report_writing import write_page_with_status
     from sonde.trends.survey_page import build_survey_page
 
-    return write_with_status(
+    return write_page_with_status(
         lambda: write_study_page(build_survey_page(survey, measure, events), output), output, quiet
     )
 
@@ -210,7 +212,7 @@ def _make_history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str,
     )
 
 
-def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> dict[str, Any]:
+def _convert_survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> dict[str, Any]:
     return {
         "measure": measure,
         "budget": asdict(survey.budget),
@@ -230,7 +232,7 @@ def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> di
                 "still_slower": standing.is_still_slower,
                 "caveats": [caveat.as_json() for caveat in standing.caveats],
                 "segments": [asdict(part) for part in standing.segments],
-                "changes": [_change_to_json(change) for change in standing.changes],
+                "changes": [_convert_change_to_json(change) for change in standing.changes],
             }
             for standing in survey.analyses
         ],
@@ -249,7 +251,7 @@ def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> di
                     for nearby in find_nearby_events(joint, events)
                 ],
                 "parts": [
-                    _part_to_json(survey, part, sentence)
+                    _convert_part_to_json(survey, part, sentence)
                     for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True)
                 ],
             }
@@ -258,18 +260,18 @@ def _survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> di
     }
 
 
-def _part_to_json(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
+def _convert_part_to_json(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
     return {
         "sentence": sentence,
         **asdict(part.explanation),
         "changes": [
-            {"history": survey.histories[change.history].labels.get("history", ""), **_change_to_json(change)}
+            {"history": survey.histories[change.history].labels.get("history", ""), **_convert_change_to_json(change)}
             for change in part.changes
         ],
     }
 
 
-def _change_to_json(change: Change) -> dict[str, Any]:
+def _convert_change_to_json(change: Change) -> dict[str, Any]:
     return {
         "detector": change.detector,
         "last_before": convert_run_time_to_utc(change.last_before).isoformat(),

@@ -43,16 +43,16 @@ class EngineTuneRunner:
     count: int = 0
     expected: int = 0  # runs at most, for the display
 
-    def measure(self, variant: TuneVariant) -> float:
+    def measure_variant(self, variant: TuneVariant) -> float:
         """See `TuneRunner`."""
         self.count += 1
         self.display.begin_run(variant.title, self.count, max(self.count, self.expected), variant.plan)
-        result = self._run(variant)
+        result = self._run_variant(variant)
         if result.exit_code != EXIT_OK:
             raise make_engine_failure(result.exit_code, result.text)
         return read_tuned_rate(result.folder, self.phase)
 
-    def _run(self, variant: TuneVariant) -> RunResult:
+    def _run_variant(self, variant: TuneVariant) -> RunResult:
         setup = replace(self.setup, environment={**self.setup.environment, **_make_environment(variant.environment)})
         return conduct_run(
             variant.plan, setup, self.display.show_record_line, "tune", {"role": "tune", "group": self.group}
@@ -68,7 +68,7 @@ class SimulatedTuneRunner(EngineTuneRunner):
     simulated: bool = True
     _files: dict[str, Path] = field(default_factory=dict)
 
-    def _run(self, variant: TuneVariant) -> RunResult:
+    def _run_variant(self, variant: TuneVariant) -> RunResult:
         launcher = replace(
             self.launcher, seed=self.launcher.seed + self.count, system=self._write_system(variant.model)
         )
@@ -116,19 +116,19 @@ def find_model_changes(system: System, mount: str, parameters: Mapping[str, str]
     return changes
 
 
-def read_tuned_rate(folder: Path, phase: str) -> float:
+def read_tuned_rate(run_folder: Path, phase_id: str) -> float:
     """The rate of a stored run: of one phase, or the geometric mean of all that are measured. Raises UserError."""
     rates: dict[str, float] = {}
-    for row in read_summary(folder).phases:
+    for row in read_summary(run_folder).phases:
         rate = row.get("bytes_per_s") or row.get("ops_per_s")
         if row.get("measured") and row.get("done") and isinstance(rate, int | float) and rate > 0:
             rates[str(row["phase"])] = float(rate)
-    if phase and phase not in rates:
+    if phase_id and phase_id not in rates:
         names = ", ".join(rates) or "none"
-        raise UserError(f'--phase: the plan has no measured phase "{phase}"; there are {names}.')
+        raise UserError(f'--phase: the plan has no measured phase "{phase_id}"; there are {names}.')
     if not rates:
         raise UserError("The plan has no measured phase with a rate, so nothing can be tuned with it.")
-    return rates[phase] if phase else math.exp(sum(map(math.log, rates.values())) / len(rates))
+    return rates[phase_id] if phase_id else math.exp(sum(map(math.log, rates.values())) / len(rates))
 
 
 def require_phase(plan: Plan, phase: str) -> None:

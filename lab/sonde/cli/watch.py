@@ -72,7 +72,7 @@ def once_command(watch_file: Path, is_forced: bool, archive: Archive, as_json: b
     watch = read_watch_file(watch_file)
     store = StateStore(archive.root / _FOLDER)
     with store.hold_lock():
-        state, report, problems = _run_round(watch, store, archive, is_forced)
+        state, report, problems = _run_watch_round(watch, store, archive, is_forced)
     if as_json:
         print_json({**_report_document(report), "problems": problems})
     else:
@@ -100,7 +100,7 @@ def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
     done = 0
     with store.hold_lock():
         while True:
-            _, report, problems = _run_round(read_watch_file(watch_file), store, archive)
+            _, report, problems = _run_watch_round(read_watch_file(watch_file), store, archive)
             if report.runs or report.failed or report.opened or report.closed or report.log_events or problems:
                 _print_round(report, problems)
             done += 1
@@ -278,22 +278,27 @@ def silence_command(directory: str, duration: str, archive: Archive) -> int:
     return EXIT_OK
 
 
-def _run_round(
-    watch: WatchFile, store: StateStore, archive: Archive, is_forced: bool = False
+def _run_watch_round(
+    watch_settings: WatchFile, state_store: StateStore, archive: Archive, is_forced: bool = False
 ) -> tuple[WatchState, RoundReport, list[str]]:
     """One round with its events, notices and metrics."""
     archive.recover_unfinished_runs()
     runner = ArchiveRunner(archive, lambda: RunSetup(find_engine(), archive), lambda text, line: None)
     watcher = Watcher(
-        watch, store, runner, platform.node(), time.time, describe_events=partial(describe_nearby_events, archive.root)
+        watch_settings,
+        state_store,
+        runner,
+        platform.node(),
+        time.time,
+        describe_events=partial(describe_nearby_events, archive.root),
     )
-    logs = read_watched_logs(watch, store, watcher.state, archive.root, watcher.host, time.time())
+    logs = read_watched_logs(watch_settings, state_store, watcher.state, archive.root, watcher.host, time.time())
     report = watcher.run_round(read_io_stall(), is_forced)
     report.log_events = logs.events
     record_incident_events(archive.root, watcher.state)
-    problems = logs.problems + deliver_notices(watch, watcher.state, store, watcher.host)
-    text = render_metrics(watcher.state, tuple(probe.id for probe in watch.probes))
-    for channel in watch.channels:
+    problems = logs.problems + deliver_notices(watch_settings, watcher.state, state_store, watcher.host)
+    text = render_metrics(watcher.state, tuple(probe.id for probe in watch_settings.probes))
+    for channel in watch_settings.channels:
         if channel.to == "metrics":
             try:
                 write_file(Path(channel.path), text)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from sonde.diagnose.library import list_experiments, list_shipped_rules
-from sonde.logs.log_file import READ_ERRORS, open_logs
+from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.rule_files import CompiledRule
 from sonde.model.errors import UserError
 
@@ -69,7 +69,7 @@ def find_messages(logs: Sequence[Path]) -> dict[str, bool]:
     messages = {kind.id: False for kind in kinds}
     for path in logs:
         try:
-            (opened,) = open_logs([path])
+            (opened,) = open_log_files([path])
             if isinstance(opened, OSError):
                 raise opened
             with opened:

@@ -14,14 +14,14 @@ from sonde.logs.sec_scan import scan_with_sec_rules
 from sonde.model.errors import UserError, suggest_close_name
 
 
-def choose_rule_files(files: Sequence[Path], only: str) -> list[Path]:
-    """The files of the user, or the shipped files, of which `only` (names separated by commas) selects some."""
-    if files and only:
+def choose_rule_files(user_files: Sequence[Path], rule_file_names: str) -> list[Path]:
+    """The files of the user, or the shipped files, of which `rule_file_names` (names separated by commas) selects some."""
+    if user_files and rule_file_names:
         raise UserError("--only selects shipped rules; leave it out with --rules.")
-    if files:
-        return list(files)
+    if user_files:
+        return list(user_files)
     shipped = list_shipped_rule_files()
-    names = [name.strip() for name in only.split(",") if name.strip()] or list(shipped)
+    names = [name.strip() for name in rule_file_names.split(",") if name.strip()] or list(shipped)
     for name in names:
         if name not in shipped:
             raise UserError(

@@ -69,23 +69,25 @@ class LineContext:
 LineFormat = Callable[[str, LineContext], LogLine | None]
 
 
-def _convert_iso_time(match: re.Match[str], context: LineContext) -> datetime | None:
-    zone = (match["zone"] or "").replace("UTC", "Z")
+def _convert_iso_time(line_match: re.Match[str], line_context: LineContext) -> datetime | None:
+    zone = (line_match["zone"] or "").replace("UTC", "Z")
     try:
-        time = datetime.fromisoformat(match["time"].replace(",", ".") + zone)
-        return time.replace(tzinfo=context.zone) if time.tzinfo is None else time
+        time = datetime.fromisoformat(line_match["time"].replace(",", ".") + zone)
+        return time.replace(tzinfo=line_context.zone) if time.tzinfo is None else time
     except (ValueError, OverflowError):
         return None
 
 
-def _convert_month_time(match: re.Match[str], context: LineContext) -> datetime | None:
-    month = _MONTHS.get(match["month"], 0)
-    hour, minute, second = (int(part) for part in match["clock"].split(":"))
-    if match["year"]:
-        return _make_time(int(match["year"]), month, int(match["day"]), (hour, minute, second), context.zone)
-    latest = (context.written or datetime.now(UTC)) + _CLOCK_TOLERANCE
+def _convert_month_time(line_match: re.Match[str], line_context: LineContext) -> datetime | None:
+    month = _MONTHS.get(line_match["month"], 0)
+    hour, minute, second = (int(part) for part in line_match["clock"].split(":"))
+    if line_match["year"]:
+        return _make_time(
+            int(line_match["year"]), month, int(line_match["day"]), (hour, minute, second), line_context.zone
+        )
+    latest = (line_context.written or datetime.now(UTC)) + _CLOCK_TOLERANCE
     for year in range(latest.year, latest.year - _MOST_YEARS_BACK - 1, -1):  # 29 February needs a leap year
-        time = _make_time(year, month, int(match["day"]), (hour, minute, second), context.zone)
+        time = _make_time(year, month, int(line_match["day"]), (hour, minute, second), line_context.zone)
         if time is not None and time <= latest:
             return time
     return None
@@ -98,45 +100,45 @@ def _make_time(year: int, month: int, day: int, clock: tuple[int, int, int], zon
         return None
 
 
-def _build_line(match: re.Match[str], time: datetime | None, context: LineContext) -> LogLine | None:
+def _build_log_line(line_match: re.Match[str], time: datetime | None, line_context: LineContext) -> LogLine | None:
     if time is None:
         return None
-    groups = match.groupdict()
+    groups = line_match.groupdict()
     text = groups["message"]
     if kernel := _KERNEL_CLOCK.match(text):  # "kernel: [12345.678901] text"
         text = kernel["message"]
-    host = groups.get("host") or context.host
+    host = groups.get("host") or line_context.host
     return LogLine(time, host, groups.get("program") or "", text)
 
 
 def _parse_with(
     pattern: re.Pattern[str], convert: Callable[[re.Match[str], LineContext], datetime | None]
 ) -> LineFormat:
-    def parse(text: str, context: LineContext) -> LogLine | None:
-        match = pattern.match(text)
-        return _build_line(match, convert(match, context), context) if match else None
+    def parse_line(line_text: str, line_context: LineContext) -> LogLine | None:
+        match = pattern.match(line_text)
+        return _build_log_line(match, convert(match, line_context), line_context) if match else None
 
-    return parse
+    return parse_line
 
 
-def _parse_kernel_line(text: str, context: LineContext) -> LogLine | None:
+def _parse_kernel_line(line_text: str, line_context: LineContext) -> LogLine | None:
     """A line of the kernel ring buffer: seconds since boot."""
-    match = _KERNEL_CLOCK.match(text)
+    match = _KERNEL_CLOCK.match(line_text)
     if match is None:
         return None
     try:
-        time = context.boot + timedelta(seconds=float(match["seconds"])) if context.boot else None
+        time = line_context.boot + timedelta(seconds=float(match["seconds"])) if line_context.boot else None
     except OverflowError:
         time = None
-    return LogLine(time, context.host, "kernel", match["message"])
+    return LogLine(time, line_context.host, "kernel", match["message"])
 
 
-def _parse_journal_line(text: str, context: LineContext) -> LogLine | None:
+def _parse_journal_line(line_text: str, line_context: LineContext) -> LogLine | None:
     """A line of `journalctl -o json`; a message that is not UTF-8 is a list of bytes there."""
-    if not text.startswith("{"):
+    if not line_text.startswith("{"):
         return None
     try:
-        entry = json.loads(text)
+        entry = json.loads(line_text)
         message = entry["MESSAGE"]
         if isinstance(message, list):
             message = bytes(message).decode("utf-8", "replace")
@@ -147,7 +149,7 @@ def _parse_journal_line(text: str, context: LineContext) -> LogLine | None:
     host = entry.get("_HOSTNAME")
     return LogLine(
         time,
-        host if isinstance(host, str) else context.host,
+        host if isinstance(host, str) else line_context.host,
         program if isinstance(program, str) else "",
         message if isinstance(message, str) else str(message),
     )
@@ -171,12 +173,12 @@ class LineParser:
         self.context = context
         self._order = list(LINE_FORMATS.values())
 
-    def parse(self, text: str) -> LogLine:
+    def parse_line(self, line_text: str) -> LogLine:
         """The line; without a time where no format fits."""
         for index, parse in enumerate(self._order):
-            line = parse(text, self.context)
+            line = parse(line_text, self.context)
             if line is not None:
                 if index and parse is not _parse_kernel_line:
                     self._order.insert(0, self._order.pop(index))
                 return line
-        return LogLine(None, self.context.host, "", text)
+        return LogLine(None, self.context.host, "", line_text)

@@ -23,35 +23,35 @@ _TAIL_BYTES = 4096
 _COMPARED_BYTES = 64
 
 
-def open_logs(paths: Sequence[Path]) -> list[BinaryIO | OSError]:
+def open_log_files(log_files: Sequence[Path]) -> list[BinaryIO | OSError]:
     """Opens the files of one log, the oldest first, before any of them is read, so that a rotation moves none away.
 
     Plain logs are read over rotations if they are the last; the others are complete. gzip, xz and bzip2 are
     decompressed.
     """
     opened: list[BinaryIO | OSError] = []
-    for path in paths:
+    for path in log_files:
         try:
-            opened.append(_open_log(path, path == paths[-1] and not has_rotation_suffix(path)))
+            opened.append(_open_log(path, path == log_files[-1] and not has_rotation_suffix(path)))
         except OSError as error:
             opened.append(error)
     return opened
 
 
-def has_rotation_suffix(path: Path) -> bool:
+def has_rotation_suffix(log_file: Path) -> bool:
     """Whether a file is an older part of a log, like messages.2.gz or messages-20260301."""
-    return strip_rotation_suffix(path) != path.name
+    return strip_rotation_suffix(log_file) != log_file.name
 
 
-def strip_rotation_suffix(path: Path) -> str:
+def strip_rotation_suffix(log_file: Path) -> str:
     """The name of the log that a file is a part of."""
-    return _ROTATION_SUFFIX.sub("", path.name)
+    return _ROTATION_SUFFIX.sub("", log_file.name)
 
 
-def _open_log(path: Path, is_newest: bool) -> BinaryIO:
-    if opener := OPENERS.get(path.suffix):
-        return cast(BinaryIO, opener(path, "rb"))
-    return io.BufferedReader(RotatedLog(path), BUFFER_BYTES) if is_newest else path.open("rb")
+def _open_log(log_file: Path, is_newest: bool) -> BinaryIO:
+    if opener := OPENERS.get(log_file.suffix):
+        return cast(BinaryIO, opener(log_file, "rb"))
+    return io.BufferedReader(RotatedLog(log_file), BUFFER_BYTES) if is_newest else log_file.open("rb")
 
 
 class RotatedLog(io.RawIOBase):
@@ -61,17 +61,17 @@ class RotatedLog(io.RawIOBase):
     read from the same position, then the truncated file from its begin.
     """
 
-    def __init__(self, path: Path, file: io.FileIO | None = None, position: int = 0) -> None:
-        """`file` is the log where it is open already; reading begins at `position`."""
+    def __init__(self, log_file: Path, file: io.FileIO | None = None, begin_byte: int = 0) -> None:
+        """`file` is the log where it is open already; reading begins at `begin_byte`."""
         super().__init__()
-        self._path = path
-        self._file = file or path.open("rb", 0)
-        self._position = self._file.seek(position)
+        self._path = log_file
+        self._file = file or log_file.open("rb", 0)
+        self._position = self._file.seek(begin_byte)
         self._size = os.fstat(self._file.fileno()).st_size
         self._tail = b""  # the last bytes that were read
 
     @property
-    def position(self) -> int:
+    def next_byte(self) -> int:
         """Where the next byte of the present file is read."""
         return self._position
 
@@ -87,7 +87,7 @@ class RotatedLog(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if self._was_truncated():
-            self._replace(self._find_copy(), self._position)
+            self._switch_to_file(self._find_copy(), self._position)
         count = self._file.readinto(buffer) or 0
         while not count and self._open_newer_file():
             count = self._file.readinto(buffer) or 0
@@ -113,12 +113,12 @@ class RotatedLog(io.RawIOBase):
         if os.path.samestat(os.fstat(newer.fileno()), os.fstat(self._file.fileno())):
             newer.close()
             return False
-        self._replace(newer, 0)
+        self._switch_to_file(newer, 0)
         return True
 
-    def _replace(self, file: io.FileIO, position: int) -> None:
+    def _switch_to_file(self, file: io.FileIO, begin_byte: int) -> None:
         self._file.close()
-        self._file, self._position, self._size, self._tail = file, file.seek(position), position, b""
+        self._file, self._position, self._size, self._tail = file, file.seek(begin_byte), begin_byte, b""
 
     def _find_copy(self) -> io.FileIO:
         """The copy that `copytruncate` left: a file of this name and more, with the bytes that were read last.

@@ -9,7 +9,7 @@ from typing import Any
 
 from sonde.logs.rule_engine import LogEvent
 from sonde.logs.rule_files import compile_shipped_rules
-from sonde.logs.scan import LogDefaults, clean_text, scan_logs
+from sonde.logs.scan import LogDefaults, replace_unprintable_characters, scan_logs
 from sonde.model.units import format_count_with_noun
 
 LOGGED_EVENT = "logged_event"
@@ -35,7 +35,9 @@ def _make_finding(event: LogEvent) -> dict[str, Any]:
     return {
         "id": LOGGED_EVENT,
         "severity": "info" if event.severity == "info" else "warning",
-        "text": clean_text(f"{event.title}: {format_count_with_noun(event.count, 'log message')} {times} UTC"),
-        "advice": clean_text(f"The first message is: {event.line}"),
+        "text": replace_unprintable_characters(
+            f"{event.title}: {format_count_with_noun(event.count, 'log message')} {times} UTC"
+        ),
+        "advice": replace_unprintable_characters(f"The first message is: {event.line}"),
         "evidence": {"rule": event.rule, "kind": event.kind, "parts": ", ".join(event.parts), "messages": event.count},
     }

@@ -33,7 +33,7 @@ class LogState:
     clock: str = ""  # time of the last matching line
     reported: tuple[str, ...] = ()
 
-    def check(self) -> None:
+    def check_types(self) -> None:
         """Raises ValueError when a position or time is none."""
         if self.position.offset < len(bytes.fromhex(self.position.before)):
             raise ValueError("the position in a log is before its begin")
@@ -50,61 +50,65 @@ class NewEvents:
     problems: tuple[str, ...]
 
 
-def follow_log(path: Path, state: LogState, rules: Sequence[CompiledRule], defaults: LogDefaults) -> NewEvents:
-    """Reads what is new in a log and in files that it was rotated to. Without `state` the whole log is new.
+def follow_log(
+    log_file: Path, log_state: LogState, rules: Sequence[CompiledRule], log_defaults: LogDefaults
+) -> NewEvents:
+    """Reads what is new in a log and in files that it was rotated to. Without `log_state` the whole log is new.
 
     Following again from the same state gives the same events. Raises UserError when the log cannot be opened.
     """
     try:
-        files, problem = open_unread_files(path, state.position)
+        files, problem = open_unread_files(log_file, log_state.position)
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{log_file} cannot be read: {error.strerror}.") from None
     problems = [problem] if problem else []
     engine = RuleEngine(rules)
     try:
-        engine.restore_state(state.rules)
+        engine.restore_state(log_state.rules)
     except ValueError as error:
-        problems.append(f"The state of the rules for {path} cannot be used, so open events begin again: {error}.")
-    clock = parse_stored_time(state.clock) if state.clock else None
-    prefilter, position = build_prefilter(rules), state.position
+        problems.append(f"The state of the rules for {log_file} cannot be used, so open events begin again: {error}.")
+    clock = parse_stored_time(log_state.clock) if log_state.clock else None
+    prefilter, position = build_prefilter(rules), log_state.position
     for index, unread in enumerate(files):
         report = LogReport(unread.path)
         with unread.file:
-            position, clock = _read_file(
-                report, unread, position, prefilter, engine, defaults, clock, index == len(files) - 1
+            position, clock = _read_unread_file(
+                report, unread, position, prefilter, engine, log_defaults, clock, index == len(files) - 1
             )
         problems += report.describe_problems()
     if not files:
-        position = replace(position, written_ns=position.written_ns or int((defaults.now or _now()).timestamp() * 1e9))
-    documents, reported = _collect_documents(engine, state.reported)
+        position = replace(
+            position, written_ns=position.written_ns or int((log_defaults.now or _get_local_time()).timestamp() * 1e9)
+        )
+    documents, reported = _collect_documents(engine, log_state.reported)
     new_state = LogState(position, engine.get_state(), clock.isoformat() if clock else "", reported)
     return NewEvents(documents, new_state, tuple(problems))
 
 
-def _now() -> datetime:
+def _get_local_time() -> datetime:
     return datetime.now(UTC)
 
 
-def _read_file(
+def _read_unread_file(
     report: LogReport,
-    unread: UnreadFile,
-    position: LogPosition,
+    unread_file: UnreadFile,
+    log_position: LogPosition,
     prefilter: LinePrefilter,
     engine: RuleEngine,
-    defaults: LogDefaults,
+    log_defaults: LogDefaults,
     clock: datetime | None,
     is_last: bool,
 ) -> tuple[LogPosition, datetime | None]:
     """Reads a file to its last complete line, or to its end if a newer file follows."""
-    reader = BlockReader(unread.file, prefilter, keeps_rest=is_last)
-    if unread.offset:
-        reader.lines, reader.tail = position.lines, bytes.fromhex(position.before)
-    written = datetime.fromtimestamp(unread.stat().st_mtime, UTC)
-    clock = scan_lines(report, reader, written, engine, defaults, clock)
-    offset = unread.get_offset(reader.bytes, len(reader.rest))
+    reader = BlockReader(unread_file.file, prefilter, keeps_rest=is_last)
+    if unread_file.offset:
+        reader.lines, reader.tail = log_position.lines, bytes.fromhex(log_position.before)
+    written = datetime.fromtimestamp(unread_file.read_status().st_mtime, UTC)
+    clock = scan_lines(report, reader, written, engine, log_defaults, clock)
+    offset = unread_file.get_offset(reader.bytes, len(reader.rest))
     if offset < 0:  # the rest is of a file that was rotated away meanwhile, so it is complete
         offset += len(reader.rest)
-    status = unread.stat()
+    status = unread_file.read_status()
     before = reader.tail[-offset:] if offset else b""
     return LogPosition(status.st_dev, status.st_ino, offset, reader.lines, before.hex(), status.st_mtime_ns), clock
 

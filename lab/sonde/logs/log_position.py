@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from sonde.logs.log_file import BUFFER_BYTES, OPENERS, READ_ERRORS, RotatedLog, strip_rotation_suffix
-from sonde.logs.scan import sort_by_rotation
+from sonde.logs.scan import make_rotation_sort_key
 
 _GZIP_TIME_NS = 2_000_000_000  # a compressed file has the time of the original, in some tools to a second or two
 
@@ -42,83 +42,85 @@ class UnreadFile:
     offset: int
     raw: RotatedLog | None = None
 
-    def stat(self) -> os.stat_result:
+    def read_status(self) -> os.stat_result:
         """Status of the file that is read now, which may be another one than at the begin."""
         return os.fstat(self.file.fileno())
 
     def get_offset(self, used_bytes: int, rest_bytes: int) -> int:
         """Where the last used line ends. `rest_bytes` were read and not used."""
-        return (self.raw.position if self.raw else self.offset + used_bytes) - rest_bytes
+        return (self.raw.next_byte if self.raw else self.offset + used_bytes) - rest_bytes
 
 
-def open_unread_files(path: Path, position: LogPosition) -> tuple[list[UnreadFile], str]:
+def open_unread_files(log_file: Path, log_position: LogPosition) -> tuple[list[UnreadFile], str]:
     """The files of the log that have lines behind the position, the oldest first, at their first unread byte, and a
     sentence when lines are lost. The caller closes the files.
 
     Raises OSError when the log cannot be opened for another reason than that it does not exist.
     """
-    newest_first = _open_family(path)
+    newest_first = _open_log_and_rotated_files(log_file)
     for index, unread in enumerate(newest_first):
-        if _holds_position(unread, position):
-            unread.offset = position.offset
+        if _contains_position(unread, log_position):
+            unread.offset = log_position.offset
             _close_files(newest_first[index + 1 :])
-            return _finish(path, newest_first[: index + 1]), ""
+            return _order_and_follow(log_file, newest_first[: index + 1]), ""
     newer = [
-        unread for unread in newest_first if unread.path == path or unread.stat().st_mtime_ns > position.written_ns
+        unread
+        for unread in newest_first
+        if unread.path == log_file or unread.read_status().st_mtime_ns > log_position.written_ns
     ]
     _close_files([unread for unread in newest_first if unread not in newer])
     problem = (
-        f"{path} was rotated and the file that was read up to line {position.lines} is not next to it, so lines may be"
+        f"{log_file} was rotated and the file that was read up to line {log_position.lines} is not next to it, so lines may be"
         " missing; `sonde event scan` reads it from another directory."
-        if position.offset
+        if log_position.offset
         else ""
     )
-    return _finish(path, newer), problem
+    return _order_and_follow(log_file, newer), problem
 
 
-def _finish(path: Path, newest_first: list[UnreadFile]) -> list[UnreadFile]:
+def _order_and_follow(log_file: Path, newest_first: list[UnreadFile]) -> list[UnreadFile]:
     """Oldest first. Reading of the log itself goes on where logrotate moves it."""
     for unread in newest_first:
         unread.file.seek(unread.offset)
-        if unread.path == path:
-            unread.raw = RotatedLog(path, cast(io.FileIO, unread.file), unread.offset)
+        if unread.path == log_file:
+            unread.raw = RotatedLog(log_file, cast(io.FileIO, unread.file), unread.offset)
             unread.file = io.BufferedReader(unread.raw, BUFFER_BYTES)
     return newest_first[::-1]
 
 
-def _open_family(path: Path) -> list[UnreadFile]:
+def _open_log_and_rotated_files(log_file: Path) -> list[UnreadFile]:
     """The log and its older files, the newest first, each once. The log is opened first, so that a rotation meanwhile
     hides none of them."""
     opened: list[UnreadFile] = []
     with contextlib.suppress(FileNotFoundError):
-        opened.append(UnreadFile(path, path.open("rb", 0), 0))
+        opened.append(UnreadFile(log_file, log_file.open("rb", 0), 0))
     older = [
         sibling
-        for sibling in path.parent.glob(f"{glob.escape(path.name)}[.-]*")
-        if strip_rotation_suffix(sibling) == path.name and sibling.is_file()
+        for sibling in log_file.parent.glob(f"{glob.escape(log_file.name)}[.-]*")
+        if strip_rotation_suffix(sibling) == log_file.name and sibling.is_file()
     ]
-    for sibling in sorted(older, key=sort_by_rotation, reverse=True):
+    for sibling in sorted(older, key=make_rotation_sort_key, reverse=True):
         try:
             opener = OPENERS.get(sibling.suffix)
             unread = UnreadFile(sibling, opener(sibling, "rb") if opener else sibling.open("rb", 0), 0)
         except OSError:
             continue  # removed or renamed meanwhile, or of somebody else
-        if any(os.path.samestat(unread.stat(), other.stat()) for other in opened):
+        if any(os.path.samestat(unread.read_status(), other.read_status()) for other in opened):
             unread.file.close()
         else:
             opened.append(unread)
     return opened
 
 
-def _holds_position(unread: UnreadFile, position: LogPosition) -> bool:
-    status, before = unread.stat(), bytes.fromhex(position.before)
+def _contains_position(unread_file: UnreadFile, position: LogPosition) -> bool:
+    status, before = unread_file.read_status(), bytes.fromhex(position.before)
     if not position.offset:
         return (status.st_dev, status.st_ino) == (position.device, position.inode)
     if status.st_mtime_ns < position.written_ns - _GZIP_TIME_NS:
         return False  # written before the line that was read last
     try:
-        unread.file.seek(position.offset - len(before))
-        return unread.file.read(len(before)) == before
+        unread_file.file.seek(position.offset - len(before))
+        return unread_file.file.read(len(before)) == before
     except READ_ERRORS:
         return False
 

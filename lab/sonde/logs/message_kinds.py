@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from sonde.logs.line_formats import LineContext, LineParser, LogLine
-from sonde.logs.log_file import READ_ERRORS, open_logs
+from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.prefilter import MAX_LINE_BYTES
 from sonde.logs.rule_files import CompiledRule
-from sonde.logs.scan import FUTURE, LogDefaults, clean_text, group_rotated_files, require_opened
+from sonde.logs.scan import FUTURE, LogDefaults, group_rotated_files, replace_unprintable_characters, require_opened
 from sonde.model.confined_files import write_file
 from sonde.model.documents import parse_json
 from sonde.model.errors import EventError, MachineError
@@ -53,7 +53,7 @@ class MessageKind:
     count: int = 1
 
 
-class KindMiner:
+class MessageKindMiner:
     """Assigns messages to kinds. `new_kinds` are those that were not in the known templates."""
 
     def __init__(self, rules: Iterable[CompiledRule], known_templates: Iterable[str]) -> None:
@@ -70,15 +70,17 @@ class KindMiner:
             self._drain.add_log_message(template)
         self.new_kinds: dict[int, MessageKind] = {}
 
-    def add(self, line: LogLine, time: datetime, source: str) -> None:
+    def add_message(self, log_line: LogLine, time: datetime, source_name: str) -> None:
         """Counts one message, unless a rule matches it."""
-        masked = _WORD_WITH_DIGIT.sub(_VARIABLE, f"{line.program}: {line.text}" if line.program else line.text)
-        if masked in self._known or not masked.strip() or self._has_rule(line):
+        masked = _WORD_WITH_DIGIT.sub(
+            _VARIABLE, f"{log_line.program}: {log_line.text}" if log_line.program else log_line.text
+        )
+        if masked in self._known or not masked.strip() or self._matches_a_rule(log_line):
             return
         cluster, change = self._drain.add_log_message(masked)
         number = int(cluster.cluster_id)
         if change == "cluster_created":
-            self.new_kinds[number] = MessageKind(masked, time, line.host, line.text[:500], source)
+            self.new_kinds[number] = MessageKind(masked, time, log_line.host, log_line.text[:500], source_name)
         elif number in self.new_kinds:
             kind = self.new_kinds[number]
             self.new_kinds[number] = replace(kind, template=cluster.get_template(), count=kind.count + 1)
@@ -89,11 +91,11 @@ class KindMiner:
         """Templates of all kinds, known and new."""
         return sorted({cluster.get_template() for cluster in self._drain.clusters})
 
-    def _has_rule(self, line: LogLine) -> bool:
+    def _matches_a_rule(self, log_line: LogLine) -> bool:
         return any(
-            pattern.search(line.text) and (program is None or program.fullmatch(line.program))
+            pattern.search(log_line.text) and (program is None or program.fullmatch(log_line.program))
             for literals, program, pattern in self._rules
-            if not literals or any(literal in line.text for literal in literals)
+            if not literals or any(literal in log_line.text for literal in literals)
         )
 
 
@@ -103,26 +105,26 @@ def _compile_patterns(compiled: CompiledRule) -> re.Pattern[str]:
     return re.compile(f"{compiled.pattern.pattern}|(?:{end})") if end else compiled.pattern
 
 
-def find_new_kinds(
-    logs: Sequence[Path], rules: Sequence[CompiledRule], defaults: LogDefaults, store: Path
+def find_new_message_kinds(
+    log_files: Sequence[Path], rules: Sequence[CompiledRule], log_defaults: LogDefaults, templates_file: Path
 ) -> tuple[list[dict[str, Any]], str, list[str]]:
-    """Events for kinds of messages that the file `store` does not have, a sentence on them, and all templates.
+    """Events for kinds of messages that the file `templates_file` does not have, a sentence on them, and all templates.
 
     Without that file everything is learned and there are no events.
     """
-    known_templates = _read_templates(store)
-    miner = KindMiner(rules, known_templates or ())
-    for family in group_rotated_files(logs):
-        for path, opened in zip(family, open_logs(family), strict=True):
+    known_templates = _read_kind_templates(templates_file)
+    miner = MessageKindMiner(rules, known_templates or ())
+    for family in group_rotated_files(log_files):
+        for path, opened in zip(family, open_log_files(family), strict=True):
             try:
                 with require_opened(opened) as file:
                     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                    parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
-                    limit = (defaults.now or datetime.now(UTC)) + FUTURE
+                    parser = LineParser(LineContext(log_defaults.zone, written, log_defaults.boot, log_defaults.host))
+                    limit = (log_defaults.now or datetime.now(UTC)) + FUTURE
                     while raw := file.readline(MAX_LINE_BYTES):
-                        line = parser.parse(raw.decode("utf-8", "replace").rstrip("\r\n"))
+                        line = parser.parse_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
                         if line.time is not None and line.time <= limit:
-                            miner.add(line, line.time, str(path))
+                            miner.add_message(line, line.time, str(path))
             except READ_ERRORS:
                 continue  # the scan by rules reports it
     kinds = sorted(miner.new_kinds.values(), key=lambda kind: kind.first)
@@ -135,43 +137,45 @@ def find_new_kinds(
         )
     left_out = f" The first {_MOST_EVENTS} are events." if len(kinds) > _MOST_EVENTS else ""
     sentence = f"{format_count_with_noun(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"
-    return [_make_event(kind) for kind in kinds[:_MOST_EVENTS]], sentence, templates
+    return [_make_kind_event(kind) for kind in kinds[:_MOST_EVENTS]], sentence, templates
 
 
-def store_kinds(store: Path, templates: Sequence[str]) -> None:
+def store_kind_templates(templates_file: Path, templates: Sequence[str]) -> None:
     """Stores the templates of all known kinds. Raises MachineError."""
     try:
-        write_file(store, json.dumps({"schema": _KINDS_FORMAT, "templates": list(templates)}, indent=1) + "\n")
+        write_file(templates_file, json.dumps({"schema": _KINDS_FORMAT, "templates": list(templates)}, indent=1) + "\n")
     except OSError as reason:
-        raise MachineError(f"{store} cannot be written: {reason.strerror}.") from None
+        raise MachineError(f"{templates_file} cannot be written: {reason.strerror}.") from None
 
 
-def _read_templates(store: Path) -> list[str] | None:
+def _read_kind_templates(templates_file: Path) -> list[str] | None:
     """The stored templates; None without the file. Raises EventError when it is damaged."""
-    if not store.exists():
+    if not templates_file.exists():
         return None
     try:
-        document = parse_json(read_text_file(store, "file of log kinds", _MAX_FILE_BYTES, EventError))
+        document = parse_json(read_text_file(templates_file, "file of log kinds", _MAX_FILE_BYTES, EventError))
         templates = document["templates"]
         if document["schema"] != _KINDS_FORMAT or not all(isinstance(template, str) for template in templates):
             raise ValueError("it has another format")
     except (ValueError, KeyError, TypeError) as reason:
-        raise EventError(f"{store} is damaged ({reason}); remove it, and the next scan learns again.") from None
+        raise EventError(
+            f"{templates_file} is damaged ({reason}); remove it, and the next scan learns again."
+        ) from None
     return [str(template) for template in templates]
 
 
-def _make_event(kind: MessageKind) -> dict[str, Any]:
-    first = kind.first.astimezone(UTC)
-    digest = hashlib.sha256(kind.template.encode()).hexdigest()[:8]
-    host = f" on {kind.host}" if kind.host else ""
-    count = f"{format_count_with_noun(kind.count, 'line')}: " if kind.count > 1 else ""
+def _make_kind_event(message_kind: MessageKind) -> dict[str, Any]:
+    first = message_kind.first.astimezone(UTC)
+    digest = hashlib.sha256(message_kind.template.encode()).hexdigest()[:8]
+    host = f" on {message_kind.host}" if message_kind.host else ""
+    count = f"{format_count_with_noun(message_kind.count, 'line')}: " if message_kind.count > 1 else ""
     return {
         "schema": EVENT_FORMAT,
         "id": f"{first:%Y-%m-%d}-new-kind-{digest}",
         "when": f"{first:%Y-%m-%dT%H:%M:%S}Z",
         "kind": "other",
-        "title": clean_text(f"new kind of message{host}: {kind.template[:200]}").strip(),
-        "details": clean_text(f"{count}{kind.line}"),
-        "source": clean_text(f"{kind.source}, no rule"),
+        "title": replace_unprintable_characters(f"new kind of message{host}: {message_kind.template[:200]}").strip(),
+        "details": replace_unprintable_characters(f"{count}{message_kind.line}"),
+        "source": replace_unprintable_characters(f"{message_kind.source}, no rule"),
         "tags": ["log", "new-kind", "info"],
     }

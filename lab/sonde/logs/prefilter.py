@@ -34,18 +34,18 @@ class LinePrefilter:
         for literal in self.literals:
             position = block.find(literal)
             while position >= 0:
-                position = block.find(literal, _add_line(lines, block, position))
+                position = block.find(literal, _add_line_around(lines, block, position))
         position = 0
         while self.expression and (match := self.expression.search(block, position)):
-            position = _add_line(lines, block, match.start())
+            position = _add_line_around(lines, block, match.start())
         return sorted(lines.items())
 
 
-def _add_line(lines: dict[int, int], block: bytes, position: int) -> int:
+def _add_line_around(lines_by_begin: dict[int, int], block: bytes, position: int) -> int:
     """Adds the line around `position`; returns the begin of the next."""
     end = block.find(b"\n", position)
     end = len(block) if end < 0 else end
-    lines[block.rfind(b"\n", 0, position) + 1] = end
+    lines_by_begin[block.rfind(b"\n", 0, position) + 1] = end
     return end + 1
 
 
@@ -98,15 +98,15 @@ class BlockReader:
             end = block.rfind(b"\n") + 1
             remainder = block[end:]
             if end:
-                yield from self._search_block(block[:end])
+                yield from self._iterate_lines_of_block(block[:end])
                 self.tail = (self.tail + block[max(0, end - TAIL_BYTES) : end])[-TAIL_BYTES:]
             if len(remainder) > BLOCK_BYTES:  # no line end in a whole block: garbage
                 self.cut_lines += 1
-                yield from self._search_block(remainder[:MAX_LINE_BYTES])
+                yield from self._iterate_lines_of_block(remainder[:MAX_LINE_BYTES])
                 remainder = self._skip_line(remainder)
         complete = remainder.rfind(b"\n") + 1 if self._keeps_rest else len(remainder)
         if complete:
-            yield from self._search_block(remainder[:complete])
+            yield from self._iterate_lines_of_block(remainder[:complete])
             self.lines += not remainder[:complete].endswith(b"\n")  # after an overlong line whole lines may be left
             self.tail = (self.tail + remainder[:complete])[-TAIL_BYTES:]
         self.rest = remainder[complete:]
@@ -123,7 +123,7 @@ class BlockReader:
                 return remainder
         return b""
 
-    def _search_block(self, block: bytes) -> Iterator[tuple[int, bytes]]:
+    def _iterate_lines_of_block(self, block: bytes) -> Iterator[tuple[int, bytes]]:
         counted = 0
         for start, end in self._prefilter.find_lines(block):
             self.lines += block.count(b"\n", counted, start)

@@ -99,7 +99,7 @@ class RuleEngine:
         events, self._finished = self._finished, []
         return events
 
-    def finish(self) -> list[LogEvent]:
+    def finish_all_operations(self) -> list[LogEvent]:
         """Ends all operations and returns the finished events."""
         self.end_operations()
         return self.take_events()
@@ -107,7 +107,7 @@ class RuleEngine:
     def end_operations(self) -> None:
         """Ends all operations and contexts: at the end of a log, and where its clock goes back."""
         for key in list(self._operations):
-            self._close(key)
+            self._close_operation(key)
         self._contexts.clear()
         self._next_expiry = None
 
@@ -138,15 +138,15 @@ class RuleEngine:
         )
         return EngineState(operations, {name: ends.isoformat() for name, ends in self._contexts.items()})
 
-    def restore_state(self, state: EngineState) -> None:
+    def restore_state(self, engine_state: EngineState) -> None:
         """Continues from a stored state. Operations of rules that do not exist any more are left out.
 
         Raises ValueError for a time or pattern that cannot be read.
         """
         rules = {compiled.rule.id: compiled for compiled in self._rules}
-        contexts = {name: parse_stored_time(ends) for name, ends in state.contexts.items()}
+        contexts = {name: parse_stored_time(ends) for name, ends in engine_state.contexts.items()}
         operations: dict[tuple[str, str], _Operation] = {}
-        for stored in state.operations:
+        for stored in engine_state.operations:
             if (compiled := rules.get(stored.rule)) is not None:
                 operations[stored.rule, stored.title] = operation = _restore_operation(stored, compiled)
                 if stored.host:
@@ -156,144 +156,152 @@ class RuleEngine:
             [*(operation.ends for operation in operations.values()), *contexts.values()], default=None
         )
 
-    def process(self, line: LogLine, time: datetime, source: str = "") -> bool:
+    def process_line(self, log_line: LogLine, line_time: datetime, source_name: str = "") -> bool:
         """Applies the rules to one line. Returns whether a rule matched."""
-        if self._next_expiry is not None and time > self._next_expiry:
-            self._expire(time)
-        self._source = source
+        if self._next_expiry is not None and line_time > self._next_expiry:
+            self._expire_operations(line_time)
+        self._source = source_name
         matched = False
         suppressed_file = -1
-        for index in self._list_candidates(line.text):
+        for index in self._list_candidate_rules(log_line.text):
             compiled = self._rules[index]
             if compiled.file == suppressed_file:
                 continue
-            if compiled.program is not None and not compiled.program.fullmatch(line.program):
+            if compiled.program is not None and not compiled.program.fullmatch(log_line.program):
                 continue
-            if compiled.rule.type == "pair" and self._end_pairs(compiled, line, time):
+            if compiled.rule.type == "pair" and self._end_pairs(compiled, log_line, line_time):
                 matched = True
                 continue
-            match = compiled.pattern.search(line.text)
+            match = compiled.pattern.search(log_line.text)
             if match is None:
                 continue
-            values = {**match.groupdict(), "host": line.host}
-            if not self._has_contexts(compiled, values):
+            values = {**match.groupdict(), "host": log_line.host}
+            if not self._are_contexts_open(compiled, values):
                 continue
             matched = True
             if compiled.rule.type == "suppress":
                 suppressed_file = compiled.file
             else:
-                self._apply(compiled, line, time, values)
+                self._apply_rule(compiled, log_line, line_time, values)
         return matched
 
-    def _list_candidates(self, text: str) -> list[int]:
+    def _list_candidate_rules(self, line_text: str) -> list[int]:
         """Positions of the rules that may match, in order."""
         candidates = set(self._always)
         for literal, indexes in self._by_literal:
-            if literal in text:
+            if literal in line_text:
                 candidates.update(indexes)
         return sorted(candidates)
 
-    def _has_contexts(self, compiled: CompiledRule, values: dict[str, str]) -> bool:
-        for template in compiled.rule.context:
-            name = fill_template(template, values)
+    def _are_contexts_open(self, compiled_rule: CompiledRule, match_values: dict[str, str]) -> bool:
+        for template in compiled_rule.rule.context:
+            name = fill_template(template, match_values)
             if (name.removeprefix("!") in self._contexts) == name.startswith("!"):
                 return False
         return True
 
-    def _apply(self, compiled: CompiledRule, line: LogLine, time: datetime, values: dict[str, str]) -> None:
-        rule = compiled.rule
+    def _apply_rule(
+        self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime, match_values: dict[str, str]
+    ) -> None:
+        rule = compiled_rule.rule
         if rule.type == "repeat":
-            self._add_repetitions(line.host, time, int(values["count"] or 0))
+            self._add_repetitions(log_line.host, time, int(match_values["count"] or 0))
             return
         lifetime = _FOREVER if rule.lifetime is None else timedelta(seconds=rule.lifetime)
         for template in rule.creates:
-            self._contexts[fill_template(template, values)] = time + lifetime
+            self._contexts[fill_template(template, match_values)] = time + lifetime
             self._note_expiry(time + lifetime)
         for template in rule.deletes:
-            self._contexts.pop(fill_template(template, values), None)
+            self._contexts.pop(fill_template(template, match_values), None)
         if not rule.title:
             return
-        title = fill_template(rule.title, values)
+        title = fill_template(rule.title, match_values)
         key = (rule.id, title)
         operation = self._operations.get(key)
         if operation is None:
-            operation = self._open_operation(compiled, line, time, values, title)
+            operation = self._open_operation(compiled_rule, log_line, time, match_values, title)
         elif rule.type != "pair":
-            self._extend(operation, time)
-        self._latest[line.host] = operation
+            self._extend_operation(operation, time)
+        self._latest[log_line.host] = operation
         if rule.type == "single" and rule.window is None:
-            self._close(key)
+            self._close_operation(key)
 
     def _open_operation(
-        self, compiled: CompiledRule, line: LogLine, time: datetime, values: dict[str, str], title: str
+        self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime, match_values: dict[str, str], title: str
     ) -> _Operation:
-        rule = compiled.rule
-        parts = tuple(part for part in (fill_template(text, values) for text in rule.parts or ("{host}",)) if part)
+        rule = compiled_rule.rule
+        parts = tuple(
+            part for part in (fill_template(text, match_values) for text in rule.parts or ("{host}",)) if part
+        )
         event = LogEvent(
-            rule.id, rule.kind, rule.severity, title, parts, time, time, 1, line.text[:500], source=self._source
+            rule.id, rule.kind, rule.severity, title, parts, time, time, 1, log_line.text[:500], source=self._source
         )
         window = _FOREVER if rule.window is None else timedelta(seconds=rule.window)
-        operation = _Operation(compiled, event, time + window)
+        operation = _Operation(compiled_rule, event, time + window)
         if rule.type == "threshold":
             operation.times.append(time)
             operation.is_reported = rule.count == 1
         if rule.type == "pair":
-            operation.end_pattern = compiled.end_pattern or _compile_end(rule.end_pattern, values)
+            operation.end_pattern = compiled_rule.end_pattern or _compile_end_pattern(rule.end_pattern, match_values)
         self._operations[rule.id, title] = operation
         self._note_expiry(operation.ends)
         return operation
 
-    def _note_expiry(self, time: datetime) -> None:
-        if self._next_expiry is None or time < self._next_expiry:
-            self._next_expiry = time
+    def _note_expiry(self, expiry_time: datetime) -> None:
+        if self._next_expiry is None or expiry_time < self._next_expiry:
+            self._next_expiry = expiry_time
 
-    def _extend(self, operation: _Operation, time: datetime, count: int = 1) -> None:
+    def _extend_operation(self, operation: _Operation, time: datetime, line_count: int = 1) -> None:
         """Adds lines to an event. Until a threshold is reached, its window slides over the latest lines."""
         event = operation.event
-        operation.event = replace(event, count=event.count + count, last=max(event.last, time))
+        operation.event = replace(event, count=event.count + line_count, last=max(event.last, time))
         if operation.is_reported:
             return
         rule = operation.rule.rule
         assert rule.count is not None
         assert rule.window is not None
-        operation.times.extend([time] * count)
+        operation.times.extend([time] * line_count)
         if len(operation.times) >= rule.count:
             operation.is_reported = True
             operation.event = replace(operation.event, first=operation.times[0], count=len(operation.times))
             operation.ends = operation.times[0] + timedelta(seconds=rule.window)
 
-    def _add_repetitions(self, host: str, time: datetime, count: int) -> None:
+    def _add_repetitions(self, host: str, time: datetime, line_count: int) -> None:
         operation = self._latest.get(host)
-        if operation is None or not count:
+        if operation is None or not line_count:
             return
         if self._operations.get((operation.rule.rule.id, operation.event.title)) is operation:
-            self._extend(operation, time, min(count, 1_000_000))
+            self._extend_operation(operation, time, min(line_count, 1_000_000))
 
-    def _end_pairs(self, compiled: CompiledRule, line: LogLine, time: datetime) -> bool:
+    def _end_pairs(self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime) -> bool:
         matched = False
         for key, operation in list(self._operations.items()):
-            if key[0] == compiled.rule.id and operation.end_pattern and operation.end_pattern.search(line.text):
+            if (
+                key[0] == compiled_rule.rule.id
+                and operation.end_pattern
+                and operation.end_pattern.search(log_line.text)
+            ):
                 operation.event = replace(operation.event, last=max(operation.event.last, time))
                 self._finished.append(operation.event)
                 del self._operations[key]
                 matched = True
         return matched
 
-    def _expire(self, time: datetime) -> None:
+    def _expire_operations(self, line_time: datetime) -> None:
         for key, operation in list(self._operations.items()):
-            if operation.ends >= time:
+            if operation.ends >= line_time:
                 continue
             if operation.is_reported:
-                self._close(key)
+                self._close_operation(key)
             else:
-                self._slide(key, operation, time)
+                self._slide_threshold_window(key, operation, line_time)
         for name, ends in list(self._contexts.items()):
-            if ends < time:
+            if ends < line_time:
                 del self._contexts[name]
         ends_of_all = [operation.ends for operation in self._operations.values()]
         self._next_expiry = min([*ends_of_all, *self._contexts.values()], default=None)
 
-    def _slide(self, key: tuple[str, str], operation: _Operation, time: datetime) -> None:
+    def _slide_threshold_window(self, operation_key: tuple[str, str], operation: _Operation, time: datetime) -> None:
         """Removes the lines that left the window of a threshold; without lines the operation ends."""
         assert operation.rule.rule.window is not None
         window = timedelta(seconds=operation.rule.rule.window)
@@ -302,10 +310,10 @@ class RuleEngine:
         if operation.times:
             operation.ends = operation.times[0] + window
         else:
-            del self._operations[key]
+            del self._operations[operation_key]
 
-    def _close(self, key: tuple[str, str]) -> None:
-        operation = self._operations.pop(key)
+    def _close_operation(self, operation_key: tuple[str, str]) -> None:
+        operation = self._operations.pop(operation_key)
         if operation.is_reported:
             self._finished.append(self._make_event(operation))
 
@@ -314,28 +322,30 @@ class RuleEngine:
         return replace(operation.event, is_open=operation.rule.rule.type == "pair")
 
 
-def _compile_end(template: str, values: dict[str, str]) -> re.Pattern[str]:
-    return re.compile(fill_template(template, {name: re.escape(value or "") for name, value in values.items()}))
+def _compile_end_pattern(template: str, match_values: dict[str, str]) -> re.Pattern[str]:
+    return re.compile(fill_template(template, {name: re.escape(value or "") for name, value in match_values.items()}))
 
 
-def parse_stored_time(text: str) -> datetime:
+def parse_stored_time(time_text: str) -> datetime:
     """A time of a stored state. Raises ValueError when it is none or has no zone."""
-    time = datetime.fromisoformat(text)
+    time = datetime.fromisoformat(time_text)
     if time.tzinfo is None:
-        raise ValueError(f"the time {text} has no zone")
+        raise ValueError(f"the time {time_text} has no zone")
     return time
 
 
-def _restore_operation(stored: OperationState, compiled: CompiledRule) -> _Operation:
-    rule = compiled.rule
-    first, last, ends = (parse_stored_time(text) for text in (stored.first, stored.last, stored.ends))
+def _restore_operation(operation_state: OperationState, compiled_rule: CompiledRule) -> _Operation:
+    rule = compiled_rule.rule
+    first, last, ends = (
+        parse_stored_time(text) for text in (operation_state.first, operation_state.last, operation_state.ends)
+    )
     event = LogEvent(
-        rule.id, rule.kind, rule.severity, stored.title, stored.parts, first, last, stored.count, stored.line,
-        source=stored.source,
+        rule.id, rule.kind, rule.severity, operation_state.title, operation_state.parts, first, last, operation_state.count, operation_state.line,
+        source=operation_state.source,
     )  # fmt: skip
     try:
-        end_pattern = re.compile(stored.end_pattern) if stored.end_pattern else None
+        end_pattern = re.compile(operation_state.end_pattern) if operation_state.end_pattern else None
     except re.error as error:
         raise ValueError(f"a pattern is no regular expression: {error}") from None
-    times = deque(parse_stored_time(text) for text in stored.times)
-    return _Operation(compiled, event, ends, times, stored.is_reported, end_pattern)
+    times = deque(parse_stored_time(text) for text in operation_state.times)
+    return _Operation(compiled_rule, event, ends, times, operation_state.is_reported, end_pattern)

@@ -40,14 +40,14 @@ def list_shipped_rule_files() -> dict[str, Path]:
     return {entry.name.removesuffix(".toml"): Path(str(entry)) for entry in entries if entry.name.endswith(".toml")}
 
 
-def read_rule_file(path: Path) -> LogRulesFile:
+def read_rule_file(rule_file: Path) -> LogRulesFile:
     """Reads a file of rules. Raises EventError with file and member."""
-    text = read_text_file(path, "file of log rules", MAX_CONFIGURATION_BYTES, EventError)
+    text = read_text_file(rule_file, "file of log rules", MAX_CONFIGURATION_BYTES, EventError)
     try:
         document = parse_toml(text)
     except ValueError as error:
-        raise EventError(f"{path} is not valid TOML: {error}.") from None
-    return read_table(LogRulesFile, document, ReadContext(EventError, str(path)))
+        raise EventError(f"{rule_file} is not valid TOML: {error}.") from None
+    return read_table(LogRulesFile, document, ReadContext(EventError, str(rule_file)))
 
 
 def compile_rules(paths: Iterable[Path]) -> list[CompiledRule]:
@@ -69,14 +69,14 @@ def compile_shipped_rules() -> tuple[CompiledRule, ...]:
     return tuple(compile_rules(list_shipped_rule_files().values()))
 
 
-def fill_template(template: str, values: dict[str, str]) -> str:
+def fill_template(template: str, values_by_name: dict[str, str]) -> str:
     """Replaces {name} by the value of that name, or by nothing when the group did not take part in the match."""
-    return _PLACEHOLDER.sub(lambda match: values.get(match[1]) or "", template)
+    return _PLACEHOLDER.sub(lambda match: values_by_name.get(match[1]) or "", template)
 
 
-def _compile_rule(rule: LogRule, number: int, path: Path) -> CompiledRule:
-    def fail(problem: str) -> EventError:
-        return EventError(f"{path}: rules.{rule.id}: {problem}")
+def _compile_rule(rule: LogRule, rule_number: int, rule_file: Path) -> CompiledRule:
+    def make_rule_error(problem: str) -> EventError:
+        return EventError(f"{rule_file}: rules.{rule.id}: {problem}")
 
     bare_end = _PLACEHOLDER.sub("x", rule.end_pattern)
     try:
@@ -86,21 +86,23 @@ def _compile_rule(rule: LogRule, number: int, path: Path) -> CompiledRule:
             program = re.compile(rule.program) if rule.program else None
             end_pattern = re.compile(bare_end)
     except (re.error, Warning, OverflowError, RecursionError) as error:
-        raise fail(f"a pattern is no regular expression: {error}.") from None
+        raise make_rule_error(f"a pattern is no regular expression: {error}.") from None
     names = {*pattern.groupindex, _HOST}
     for template in (rule.title, rule.end_pattern, *rule.parts, *rule.context, *rule.creates, *rule.deletes):
         for name in _PLACEHOLDER.findall(template):
             if not name.isdigit() and name not in names:
-                raise fail(f'"{{{name}}}" is no group of its pattern; it has {", ".join(sorted(names))}.')
+                raise make_rule_error(f'"{{{name}}}" is no group of its pattern; it has {", ".join(sorted(names))}.')
     if rule.type in ("single", "threshold", "pair") and not (rule.title or rule.creates or rule.deletes):
-        raise fail("it has no title and no context, so a match would do nothing; add a title.")
+        raise make_rule_error("it has no title and no context, so a match would do nothing; add a title.")
     if rule.type == "threshold" and (rule.window is None or rule.count is None):
-        raise fail("a threshold needs count and window.")
+        raise make_rule_error("a threshold needs count and window.")
     if rule.type == "pair" and not rule.end_pattern:
-        raise fail("a pair needs end_pattern.")
+        raise make_rule_error("a pair needs end_pattern.")
     if rule.type == "repeat" and "count" not in pattern.groupindex:
-        raise fail("a repeat needs a group (?P<count>…) in its pattern.")
+        raise make_rule_error("a repeat needs a group (?P<count>…) in its pattern.")
     literals = rule.contains + rule.end_contains
     if not rule.contains or (rule.end_pattern and not rule.end_contains):
         literals = ()
-    return CompiledRule(rule, number, pattern, program, literals, None if bare_end != rule.end_pattern else end_pattern)
+    return CompiledRule(
+        rule, rule_number, pattern, program, literals, None if bare_end != rule.end_pattern else end_pattern
+    )

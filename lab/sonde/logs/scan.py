@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sonde.logs.line_formats import LineContext, LineParser, LogLine
-from sonde.logs.log_file import READ_ERRORS, open_logs, strip_rotation_suffix
+from sonde.logs.log_file import READ_ERRORS, open_log_files, strip_rotation_suffix
 from sonde.logs.prefilter import BlockReader, LinePrefilter, build_prefilter
 from sonde.logs.rule_engine import LogEvent, RuleEngine
 from sonde.logs.rule_files import CompiledRule
@@ -33,9 +33,9 @@ class LineCount:
     count: int = 0
     first: int = 0
 
-    def add(self, number: int) -> None:
+    def add_line(self, line_number: int) -> None:
         """Counts the line with this number."""
-        self.first = self.first or number
+        self.first = self.first or line_number
         self.count += 1
 
 
@@ -53,10 +53,12 @@ class LogReport:
     backward: LineCount = field(default_factory=LineCount)  # lines before which the clock went back
     problem: str = ""  # why the file was not read to its end
 
-    def set_problem(self, error: BaseException, lines: int | None = None) -> None:
+    def set_read_problem(self, error: BaseException, last_line: int | None = None) -> None:
         """The file could be read only to this line."""
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self.problem = f"{self.path} could be read only to line {self.lines if lines is None else lines}: {reason}."
+        self.problem = (
+            f"{self.path} could be read only to line {self.lines if last_line is None else last_line}: {reason}."
+        )
 
     def describe_problems(self) -> list[str]:
         """One sentence for each kind of problem, with file, line and count."""
@@ -94,19 +96,19 @@ def scan_logs(
     Returns the events in order of time, and a report for each file. Raises UserError when a path is no readable file.
     """
     for path in paths:
-        require_file(path)
+        require_existing_file(path)
     prefilter = build_prefilter(rules)
     events: list[LogEvent] = []
     reports: list[LogReport] = []
     for family in group_rotated_files(paths):
         engine = RuleEngine(rules)
         clock: datetime | None = None
-        for path, file in zip(family, open_logs(family), strict=True):
+        for path, file in zip(family, open_log_files(family), strict=True):
             report = LogReport(path)
             reports.append(report)
             clock = _scan_file(report, file, prefilter, engine, defaults, clock)
             events += engine.take_events()
-        events += engine.finish()
+        events += engine.finish_all_operations()
     return sorted(events, key=lambda event: (event.first, event.rule, event.title)), reports
 
 
@@ -127,25 +129,25 @@ def make_event_document(event: LogEvent) -> dict[str, Any]:
         "id": f"{first:%Y-%m-%d}-{plain.strip('-')}-{digest}",
         "when": times[0] if times[0] == times[1] else "/".join(times),
         "kind": event.kind,
-        "title": clean_text(event.title),
-        "details": clean_text(details),
+        "title": replace_unprintable_characters(event.title),
+        "details": replace_unprintable_characters(details),
         **({"parts": parts} if parts else {}),
-        "source": clean_text(f"{event.source}, rule {event.rule}"),
+        "source": replace_unprintable_characters(f"{event.source}, rule {event.rule}"),
         "tags": ["log", event.severity],
     }
 
 
-def clean_text(text: str) -> str:
+def replace_unprintable_characters(line_text: str) -> str:
     """The text with a space in place of each character that is not printable."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    return "".join(character if character.isprintable() else " " for character in line_text)
 
 
-def require_file(path: Path) -> None:
+def require_existing_file(file_path: Path) -> None:
     """Raises UserError when the path is no file."""
-    if path.is_dir():
-        raise UserError(f"{path} is a directory; name the log files in it.")
-    if not path.is_file():
-        raise UserError(f"There is no log file {path}.")
+    if file_path.is_dir():
+        raise UserError(f"{file_path} is a directory; name the log files in it.")
+    if not file_path.is_file():
+        raise UserError(f"There is no log file {file_path}.")
 
 
 def group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
@@ -154,13 +156,13 @@ def group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
     for path in dict.fromkeys(paths):
         families.setdefault((path.parent, strip_rotation_suffix(path)), []).append(path)
     for members in families.values():
-        members.sort(key=sort_by_rotation)
+        members.sort(key=make_rotation_sort_key)
     return list(families.values())
 
 
-def sort_by_rotation(path: Path) -> tuple[int, int]:
+def make_rotation_sort_key(log_file: Path) -> tuple[int, int]:
     """Dated files ascend, numbered files descend, and the file without a suffix is the newest."""
-    number = re.search(r"[.-](\d{1,10})(?:\.\w+)?$", path.name)
+    number = re.search(r"[.-](\d{1,10})(?:\.\w+)?$", log_file.name)
     if number is None:
         return (2, 0)
     return (0, int(number[1])) if len(number[1]) > 4 else (1, -int(number[1]))
@@ -187,7 +189,7 @@ def _scan_file(
             written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             clock = scan_lines(report, BlockReader(file, prefilter), written, engine, defaults, clock)
     except READ_ERRORS as error:
-        report.set_problem(error)
+        report.set_read_problem(error)
     return clock
 
 
@@ -205,27 +207,32 @@ def scan_lines(
     limit = (defaults.now or datetime.now(UTC)) + FUTURE
     try:
         for number, raw in reader.read_matching_lines():
-            line = parser.parse(raw.decode("utf-8", "replace").rstrip("\r\n"))
+            line = parser.parse_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
             clock = _process_line(report, engine, number, line, clock, limit)
     except READ_ERRORS as error:
-        report.set_problem(error, reader.lines)
+        report.set_read_problem(error, reader.lines)
     finally:
         report.lines, report.cut, report.bytes = reader.lines, reader.cut_lines, reader.bytes
     return clock
 
 
 def _process_line(
-    report: LogReport, engine: RuleEngine, number: int, line: LogLine, clock: datetime | None, limit: datetime
+    report: LogReport,
+    engine: RuleEngine,
+    line_number: int,
+    log_line: LogLine,
+    clock: datetime | None,
+    latest_time: datetime,
 ) -> datetime | None:
-    if line.time is not None and line.time > limit:
-        report.future.add(number)
+    if log_line.time is not None and log_line.time > latest_time:
+        report.future.add_line(line_number)
         return clock
-    time = line.time
+    time = log_line.time
     if time is None:
-        report.timeless.add(number)
+        report.timeless.add_line(line_number)
         return clock
     if clock is not None and time < clock - _BACKWARD:
-        report.backward.add(number)
+        report.backward.add_line(line_number)
         engine.end_operations()
-    report.matched += engine.process(line, time, str(report.path))
+    report.matched += engine.process_line(log_line, time, str(report.path))
     return time if clock is None or time > clock or time < clock - _BACKWARD else clock

@@ -74,9 +74,9 @@ class _SecOperation:
 class SecEngine:
     """Feeds lines to the rules of one or more files. Times are whole seconds since 1970 and do not decrease."""
 
-    def __init__(self, files: Iterable[Sequence[SecRule]], zone: tzinfo = UTC) -> None:
-        self._files = [list(rules) for rules in files]
-        self._zone = zone
+    def __init__(self, rules_of_files: Iterable[Sequence[SecRule]], time_zone: tzinfo = UTC) -> None:
+        self._files = [list(rules) for rules in rules_of_files]
+        self._zone = time_zone
         self._now = 0
         self._contexts: dict[str, _SecContext] = {}
         self._operations: dict[tuple[int, str], _SecOperation] = {}
@@ -86,23 +86,23 @@ class SecEngine:
         self._variables: dict[str, str] = {}
         self.dropped_events = 0  # of rules that create events for each other without end
 
-    def process(self, line: str, now: int) -> list[SecOutput]:
+    def process_line(self, line: str, now: int) -> list[SecOutput]:
         """Processes a line at time `now` and the events that rules create; returns the outputs."""
-        self.advance(now)
+        self.advance_clock(now)
         self._match_line(line)
         self._process_events()
         return self._take_outputs()
 
-    def finish(self, now: int) -> list[SecOutput]:
+    def finish_due_operations(self, now: int) -> list[SecOutput]:
         """Processes what is due at `now`, without a line."""
-        self.advance(now)
+        self.advance_clock(now)
         return self._take_outputs()
 
-    def advance(self, now: int) -> None:
+    def advance_clock(self, now: int) -> None:
         """Moves the clock; contexts, operations and delayed events that are due take effect."""
         if now > self._now:
             self._now = now
-            self._process_lists()
+            self._process_due_lists()
         self._process_events()
 
     def _take_outputs(self) -> list[SecOutput]:
@@ -127,23 +127,23 @@ class SecEngine:
 
     def _match_rule(self, rule: SecRule, position: int, line: str) -> int:
         """Returns the position of the next rule, -1 for none."""
-        if not (rule.is_context_first and not self._is_true(rule.context)):
+        if not (rule.is_context_first and not self._is_context_true(rule.context)):
             values = match_pattern(rule.pattern, line)
-            if values is not None and (rule.is_context_first or self._is_true(rule.context, values)):
-                self._start(rule, values)
+            if values is not None and (rule.is_context_first or self._is_context_true(rule.context, values)):
+                self._start_operation(rule, values)
                 return rule.next_rule
         if rule.pattern2 is not None and self._end_operations(rule, line):
             return rule.next_rule2
         return position + 1
 
-    def _start(self, rule: SecRule, values: MatchValues) -> None:
+    def _start_operation(self, rule: SecRule, match_values: MatchValues) -> None:
         """What a rule does after its first pattern matched."""
         if rule.type == "Suppress":
             return
-        desc = substitute(rule.desc, values, "$")
-        actions = substitute_actions(rule.actions, values, "$")
+        desc = substitute_match_variables(rule.desc, match_values, "$")
+        actions = substitute_in_actions(rule.actions, match_values, "$")
         if rule.type == "Single":
-            self._execute(actions, desc)
+            self._execute_actions(actions, desc)
             return
         key = (id(rule), desc)
         operation = self._operations.get(key)
@@ -151,61 +151,65 @@ class SecEngine:
             self._expire_operation(key, operation)
             operation = self._operations.get(key)
         if rule.type == "SingleWithThreshold":
-            self._count(key, rule, operation, desc, values)
+            self._count_match(key, rule, operation, desc, match_values)
             return
         if operation is not None:
             return
         operation = _SecOperation(rule, desc, self._now, actions)
-        if rule.pattern2 is not None and not self._prepare_second(operation, values):
+        if rule.pattern2 is not None and not self._prepare_second_pattern(operation, match_values):
             return
         self._operations[key] = operation
         if rule.type != "PairWithWindow":
-            self._execute(actions, desc)
+            self._execute_actions(actions, desc)
 
-    def _count(
+    def _count_match(
         self,
-        key: tuple[int, str],
+        operation_key: tuple[int, str],
         rule: SecRule,
         operation: _SecOperation | None,
-        desc: str,
-        values: MatchValues,
+        description: str,
+        match_values: MatchValues,
     ) -> None:
         if operation is None:
-            operation = _SecOperation(rule, desc, self._now, substitute_actions(rule.actions, values, "$"))
-            operation.actions2 = substitute_actions(rule.actions2, values, "$")
-            self._operations[key] = operation
+            operation = _SecOperation(
+                rule, description, self._now, substitute_in_actions(rule.actions, match_values, "$")
+            )
+            operation.actions2 = substitute_in_actions(rule.actions2, match_values, "$")
+            self._operations[operation_key] = operation
         if operation.is_suppressing:
             return
         operation.times.append(self._now)
         if len(operation.times) >= rule.threshold:
             operation.is_suppressing = True
-            self._execute(operation.actions, desc)
+            self._execute_actions(operation.actions, description)
 
-    def _prepare_second(self, operation: _SecOperation, values: MatchValues) -> bool:
+    def _prepare_second_pattern(self, operation: _SecOperation, match_values: MatchValues) -> bool:
         """Fills values of the first match into the second part of a pair. Returns False when its pattern is invalid."""
         rule = operation.rule
         pattern = rule.pattern2
         assert pattern is not None
         operation.desc2, operation.actions2, operation.context2 = rule.desc2, rule.actions2, rule.context2
         operation.pattern2 = pattern
-        if not values:
+        if not match_values:
             return True
         sigil = "$"
         if pattern.kind == "regexp":
             if pattern.expression is None:
-                quoted = {name: None if value is None else re.escape(value) for name, value in values.items()}
+                quoted = {name: None if value is None else re.escape(value) for name, value in match_values.items()}
                 try:
-                    expression = compile_perl_expression(substitute(pattern.text, quoted, "$"))
+                    expression = compile_perl_expression(substitute_match_variables(pattern.text, quoted, "$"))
                 except SecRuleError:
                     return False
                 operation.pattern2 = replace(pattern, expression=expression)
             sigil = "%"
-            values = {name: None if value is None else value.replace("$", "$$") for name, value in values.items()}
+            match_values = {
+                name: None if value is None else value.replace("$", "$$") for name, value in match_values.items()
+            }
         elif pattern.kind == "substr":
-            operation.pattern2 = replace(pattern, text=substitute(pattern.text, values, "$"))
-        operation.desc2 = substitute(rule.desc2, values, sigil)
-        operation.actions2 = substitute_actions(rule.actions2, values, sigil)
-        operation.context2 = substitute_context(rule.context2, values, sigil)
+            operation.pattern2 = replace(pattern, text=substitute_match_variables(pattern.text, match_values, "$"))
+        operation.desc2 = substitute_match_variables(rule.desc2, match_values, sigil)
+        operation.actions2 = substitute_in_actions(rule.actions2, match_values, sigil)
+        operation.context2 = substitute_in_context(rule.context2, match_values, sigil)
         return True
 
     def _end_operations(self, rule: SecRule, line: str) -> bool:
@@ -213,24 +217,24 @@ class SecEngine:
         for key, operation in list(self._operations.items()):
             if operation.rule is not rule or key not in self._operations:
                 continue
-            if rule.is_context2_first and not self._is_true(operation.context2):
+            if rule.is_context2_first and not self._is_context_true(operation.context2):
                 continue
             assert operation.pattern2 is not None
             values = match_pattern(operation.pattern2, line)
-            if values is None or not (rule.is_context2_first or self._is_true(operation.context2, values)):
+            if values is None or not (rule.is_context2_first or self._is_context_true(operation.context2, values)):
                 continue
             in_time = not rule.window or self._now - operation.begin <= rule.window
             if in_time or rule.type == "PairWithWindow":
                 ended = True
-                desc2 = substitute(operation.desc2, values, "$")
-                self._execute(substitute_actions(operation.actions2, values, "$"), desc2)
+                desc2 = substitute_match_variables(operation.desc2, values, "$")
+                self._execute_actions(substitute_in_actions(operation.actions2, values, "$"), desc2)
             self._operations.pop(key, None)
         return ended
 
-    def _process_lists(self) -> None:
+    def _process_due_lists(self) -> None:
         for name, context in list(self._contexts.items()):
             if context.lifetime and self._now - context.created > context.lifetime and name in self._contexts:
-                self._execute(context.actions, context.desc)
+                self._execute_actions(context.actions, context.desc)
                 if self._contexts.get(name) is context:
                     del self._contexts[name]
         due = [text for time, text in self._pending if self._now >= time]
@@ -243,7 +247,7 @@ class SecEngine:
             if window:
                 self._expire_operation(key, operation)
 
-    def _expire_operation(self, key: tuple[int, str], operation: _SecOperation) -> None:
+    def _expire_operation(self, operation_key: tuple[int, str], operation: _SecOperation) -> None:
         rule = operation.rule
         if rule.type == "SingleWithThreshold" and not operation.is_suppressing:
             while operation.times and operation.times[0] < self._now - rule.window:
@@ -251,27 +255,27 @@ class SecEngine:
             if operation.times:
                 operation.begin = operation.times[0]
             else:
-                del self._operations[key]
+                del self._operations[operation_key]
             return
         if rule.type == "SingleWithThreshold":
-            self._execute(operation.actions2, operation.desc)
+            self._execute_actions(operation.actions2, operation.desc)
         elif rule.type == "PairWithWindow":
-            self._execute(operation.actions, operation.desc)
-        self._operations.pop(key, None)
+            self._execute_actions(operation.actions, operation.desc)
+        self._operations.pop(operation_key, None)
 
-    def _is_true(self, expression: ContextExpression | None, values: MatchValues | None = None) -> bool:
+    def _is_context_true(self, expression: ContextExpression | None, match_values: MatchValues | None = None) -> bool:
         if expression is None:
             return True
-        return self._evaluate(expression, values or {})
+        return self._evaluate_context(expression, match_values or {})
 
-    def _evaluate(self, expression: ContextExpression, values: MatchValues) -> bool:
+    def _evaluate_context(self, expression: ContextExpression, match_values: MatchValues) -> bool:
         """Evaluates an expression as sec does: an operator combines the result so far with the first of all operands
         since then. ``A || B && C`` is therefore ``A && B`` in sec, and here."""
         result: bool | None = None
         later: list[ContextName | ContextGroup | str] = []
         for item in expression:
             if item in ("&&", "||"):
-                following = self._evaluate(tuple(later), values)
+                following = self._evaluate_context(tuple(later), match_values)
                 result = (result and following) if item == "&&" else (result or following)
                 later = []
             elif later or (result is not None and item != "!"):
@@ -279,14 +283,14 @@ class SecEngine:
             elif item == "!":
                 result = not result
             elif isinstance(item, ContextGroup):
-                result = self._evaluate(item.expression, values)
+                result = self._evaluate_context(item.expression, match_values)
             elif isinstance(item, ContextName):
-                result = substitute(item.name, values, "$") in self._contexts
+                result = substitute_match_variables(item.name, match_values, "$") in self._contexts
         return bool(result)
 
-    def _execute(self, actions: Sequence[SecAction], desc: str) -> None:
+    def _execute_actions(self, actions: Sequence[SecAction], description: str) -> None:
         for action in actions:
-            texts = [self._fill_variables(text, desc) for text in action.texts]
+            texts = [self._fill_variables(text, description) for text in action.texts]
             if action.name == "logonly" or action.name in COMMAND_ACTIONS:
                 self._outputs.append(SecOutput(self._now, action.name, "", texts[0]))
             elif action.name in OUTPUT_ACTIONS:
@@ -298,28 +302,28 @@ class SecEngine:
             elif action.name in ("delete", "obsolete"):
                 context = self._contexts.pop(texts[0], None)
                 if context is not None and action.name == "obsolete":
-                    self._execute(context.actions, context.desc)
+                    self._execute_actions(context.actions, context.desc)
             elif action.name == "assign":
                 self._variables[action.texts[0]] = texts[1]
             elif action.name in ("create", "set"):
-                self._set_context(action, texts, desc)
+                self._set_context(action, texts, description)
 
-    def _set_context(self, action: SecAction, texts: Sequence[str], desc: str) -> None:
-        name, lifetime = texts
+    def _set_context(self, action: SecAction, action_texts: Sequence[str], description: str) -> None:
+        name, lifetime = action_texts
         if not re.fullmatch(r"\s*[0-9]+\s*", lifetime, re.ASCII) or (
             action.name == "set" and name not in self._contexts
         ):
             return
-        self._contexts[name] = _SecContext(self._now, int(lifetime), action.inner, desc)
+        self._contexts[name] = _SecContext(self._now, int(lifetime), action.inner, description)
 
-    def _fill_variables(self, text: str, desc: str) -> str:
+    def _fill_variables(self, text: str, description: str) -> str:
         if "%" not in text:
             return text
         time = datetime.fromtimestamp(self._now, self._zone)
         variables = {
             **self._variables,
             "%": "%",
-            "s": desc,
+            "s": description,
             "u": str(self._now),
             "t": f"{time:%a %b} {time.day:2} {time:%H:%M:%S %Y}",
             ".hour": f"{time:%H}", ".min": f"{time:%M}", ".sec": f"{time:%S}", ".year": f"{time.year}",
@@ -329,8 +333,8 @@ class SecEngine:
         return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
 
 
-def _split_events(text: str) -> list[str]:
-    lines = text.split("\n")
+def _split_events(events_text: str) -> list[str]:
+    lines = events_text.split("\n")
     while lines and not lines[-1]:
         lines.pop()
     return lines
@@ -355,43 +359,43 @@ def match_pattern(pattern: SecPattern, line: str) -> MatchValues | None:
     return {**values, "0": line}
 
 
-def substitute(text: str, values: MatchValues, token: str) -> str:
+def substitute_match_variables(template: str, match_values: MatchValues, token: str) -> str:
     """Replaces match variables ($1, ${1}, $+{name}, $$); without values the text stays."""
-    if not values or token not in text:
-        return text
+    if not match_values or token not in template:
+        return template
     return _SUBSTITUTIONS[token].sub(
-        lambda match: token if match.lastindex is None else values.get(match[match.lastindex]) or "", text
+        lambda match: token if match.lastindex is None else match_values.get(match[match.lastindex]) or "", template
     )
 
 
-def substitute_actions(actions: Sequence[SecAction], values: MatchValues, token: str) -> tuple[SecAction, ...]:
+def substitute_in_actions(actions: Sequence[SecAction], match_values: MatchValues, token: str) -> tuple[SecAction, ...]:
     """Replaces match variables in actions; % in values is masked, because actions have % variables too."""
-    if not values:
+    if not match_values:
         return tuple(actions)
-    masked = {name: None if value is None else value.replace("%", "%%") for name, value in values.items()}
+    masked = {name: None if value is None else value.replace("%", "%%") for name, value in match_values.items()}
     return tuple(
         replace(
             action,
             texts=tuple(
-                text if action.name == "assign" and not position else substitute(text, masked, token)
+                text if action.name == "assign" and not position else substitute_match_variables(text, masked, token)
                 for position, text in enumerate(action.texts)
             ),
-            inner=substitute_actions(action.inner, values, token),
+            inner=substitute_in_actions(action.inner, match_values, token),
         )
         for action in actions
     )
 
 
-def substitute_context(
-    expression: ContextExpression | None, values: MatchValues, token: str
+def substitute_in_context(
+    expression: ContextExpression | None, match_values: MatchValues, token: str
 ) -> ContextExpression | None:
     """Replaces match variables in the names of contexts."""
     if expression is None:
         return None
     return tuple(
-        ContextName(substitute(item.name, values, token))
+        ContextName(substitute_match_variables(item.name, match_values, token))
         if isinstance(item, ContextName)
-        else ContextGroup(substitute_context(item.expression, values, token) or ())
+        else ContextGroup(substitute_in_context(item.expression, match_values, token) or ())
         if isinstance(item, ContextGroup)
         else item
         for item in expression

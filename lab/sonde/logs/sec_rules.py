@@ -121,40 +121,42 @@ class SecRuleError(ValueError):
     """A rule that cannot be used; the text is the end of a sentence."""
 
 
-def read_sec_file(path: Path) -> SecRuleFile:
+def read_sec_rule_file(rule_file: Path) -> SecRuleFile:
     """Reads a rule file. Raises EventError when it cannot be read or has no usable rule."""
-    text = read_text_file(path, "rule file of SEC", MAX_CONFIGURATION_BYTES, EventError)
+    text = read_text_file(rule_file, "rule file of SEC", MAX_CONFIGURATION_BYTES, EventError)
     result = SecRuleFile()
     jumps: list[tuple[SecRule, str, str]] = []
     labels: dict[str, int] = {}
     positions: list[int] = []  # of each rule in the file among the rules that can be used
-    for line, keywords in _split_rules(text, labels, result):
+    for line, keywords in _split_rule_keywords(text, labels, result):
         positions.append(len(result.rules))
         try:
-            rule = _parse_rule(keywords, line)
+            rule = _parse_sec_rule(keywords, line)
         except SecRuleError as reason:
-            result.problems.append(f"{path}: the rule at line {line} is skipped: {reason}.")
+            result.problems.append(f"{rule_file}: the rule at line {line} is skipped: {reason}.")
             continue
         jumps.append((rule, keywords.get("continue", "dontcont"), keywords.get("continue2", "dontcont")))
         result.rules.append(rule)
     positions.append(len(result.rules))
     labels = {name: positions[number] for name, number in labels.items()}
     for position, (rule, first, second) in enumerate(jumps):
-        rule.next_rule = _resolve_continue(first, position, len(jumps), labels)
-        rule.next_rule2 = _resolve_continue(second, position, len(jumps), labels)
+        rule.next_rule = _resolve_continue_target(first, position, len(jumps), labels)
+        rule.next_rule2 = _resolve_continue_target(second, position, len(jumps), labels)
     if not result.rules:
-        raise EventError(f"{path} has no rule of SEC that can be used. {' '.join(result.problems[:1])}".strip())
+        raise EventError(f"{rule_file} has no rule of SEC that can be used. {' '.join(result.problems[:1])}".strip())
     return result
 
 
-def _split_rules(text: str, labels: dict[str, int], result: SecRuleFile) -> list[tuple[int, dict[str, str]]]:
+def _split_rule_keywords(
+    file_text: str, labels: dict[str, int], rule_file: SecRuleFile
+) -> list[tuple[int, dict[str, str]]]:
     """Rules as keyword -> value with the line of their beginning. Labels get the number of the next rule."""
     rules: list[tuple[int, dict[str, str]]] = []
     keywords: dict[str, str] = {}
     begin, joined = 1, ""
-    for number, raw in enumerate([*text.splitlines(), ""], start=1):
+    for number, raw in enumerate([*file_text.splitlines(), ""], start=1):
         line = (joined + raw).strip()
-        if line.endswith("\\") and number <= text.count("\n") + 1:
+        if line.endswith("\\") and number <= file_text.count("\n") + 1:
             joined = line[:-1]
             continue
         joined = ""
@@ -165,7 +167,7 @@ def _split_rules(text: str, labels: dict[str, int], result: SecRuleFile) -> list
             continue
         match = _KEYWORD.match(line)
         if match is None:
-            result.problems.append(f"Line {number} has no keyword=value and is ignored.")
+            rule_file.problems.append(f"Line {number} has no keyword=value and is ignored.")
         elif match[1] == "label":
             labels[match[2]] = len(rules)
         elif match[1] != "rem":
@@ -173,14 +175,14 @@ def _split_rules(text: str, labels: dict[str, int], result: SecRuleFile) -> list
     return rules
 
 
-def _resolve_continue(text: str, position: int, count: int, labels: dict[str, int]) -> int:
-    lowered = text.lower()
+def _resolve_continue_target(continue_value: str, rule_position: int, rule_count: int, labels: dict[str, int]) -> int:
+    lowered = continue_value.lower()
     if lowered.startswith("goto"):
-        return max(position + 1, labels.get(text[4:].strip(), count))
-    return {"takenext": position + 1, "endmatch": -1}.get(lowered, count)
+        return max(rule_position + 1, labels.get(continue_value[4:].strip(), rule_count))
+    return {"takenext": rule_position + 1, "endmatch": -1}.get(lowered, rule_count)
 
 
-def _parse_rule(keywords: dict[str, str], line: int) -> SecRule:
+def _parse_sec_rule(keywords: dict[str, str], line_number: int) -> SecRule:
     name = keywords.get("type", "")
     kind = SEC_RULE_TYPES.get(name.lower())
     if kind is None:
@@ -200,16 +202,16 @@ def _parse_rule(keywords: dict[str, str], line: int) -> SecRule:
     is_pair = kind.startswith("Pair")
     return SecRule(
         type=kind,
-        line=line,
+        line=line_number,
         pattern=pattern,
         context=context,
         is_context_first=is_first,
         desc=keywords.get("desc", ""),
         actions=parse_action_list(keywords["action"]) if kind != "Suppress" else (),
-        window=_parse_number(keywords.get("window", "0"), "window", least=0 if kind == "Pair" else 1)
+        window=_parse_number(keywords.get("window", "0"), "window", least_number=0 if kind == "Pair" else 1)
         if kind not in ("Single", "Suppress")
         else 0,
-        threshold=_parse_number(keywords["thresh"], "thresh", least=1) if kind == "SingleWithThreshold" else 0,
+        threshold=_parse_number(keywords["thresh"], "thresh", least_number=1) if kind == "SingleWithThreshold" else 0,
         pattern2=_parse_pattern(keywords["ptype2"], keywords["pattern2"], pattern) if is_pair else None,
         context2=context2,
         is_context2_first=is_first2,
@@ -220,41 +222,45 @@ def _parse_rule(keywords: dict[str, str], line: int) -> SecRule:
     )
 
 
-def _parse_number(text: str, name: str, least: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,15}", text) or int(text) < least:
-        raise SecRuleError(f'{name} is "{text}", not a whole number of at least {least}')
-    return int(text)
+def _parse_number(number_text: str, keyword: str, least_number: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", number_text) or int(number_text) < least_number:
+        raise SecRuleError(f'{keyword} is "{number_text}", not a whole number of at least {least_number}')
+    return int(number_text)
 
 
-def _parse_pattern(kind: str, text: str, first: SecPattern | None) -> SecPattern:
-    match = _PATTERN_TYPE.fullmatch(kind)
+def _parse_pattern(pattern_type: str, pattern_text: str, first_pattern: SecPattern | None) -> SecPattern:
+    match = _PATTERN_TYPE.fullmatch(pattern_type)
     if match is None:
-        raise SecRuleError(f'its pattern type "{kind}" is not RegExp, NRegExp, SubStr, NSubStr or TValue of one line')
+        raise SecRuleError(
+            f'its pattern type "{pattern_type}" is not RegExp, NRegExp, SubStr, NSubStr or TValue of one line'
+        )
     if match[4]:
-        if text.upper() not in ("TRUE", "FALSE"):
-            raise SecRuleError(f'its truth value is "{text}", not TRUE or FALSE')
-        return SecPattern("tvalue", False, text.upper())
+        if pattern_text.upper() not in ("TRUE", "FALSE"):
+            raise SecRuleError(f'its truth value is "{pattern_text}", not TRUE or FALSE')
+        return SecPattern("tvalue", False, pattern_text.upper())
     is_negated = bool(match[1])
     if match[2].lower() == "substr":
-        return SecPattern("substr", is_negated, _replace_special_characters(text))
-    if first is not None and first.kind == "regexp" and _MATCH_VARIABLE.search(text):
-        return SecPattern("regexp", is_negated, text)
-    return SecPattern("regexp", is_negated, text, compile_perl_expression(text))
+        return SecPattern("substr", is_negated, _replace_special_characters(pattern_text))
+    if first_pattern is not None and first_pattern.kind == "regexp" and _MATCH_VARIABLE.search(pattern_text):
+        return SecPattern("regexp", is_negated, pattern_text)
+    return SecPattern("regexp", is_negated, pattern_text, compile_perl_expression(pattern_text))
 
 
-def _replace_special_characters(text: str) -> str:
+def _replace_special_characters(action_text: str) -> str:
     characters = {"0": "", "n": "\n", "r": "\r", "s": " ", "t": "\t", "\\": "\\"}
-    return re.sub(r"\\([0nrst\\])", lambda match: characters[match[1]], text)
+    return re.sub(r"\\([0nrst\\])", lambda match: characters[match[1]], action_text)
 
 
-def compile_perl_expression(text: str) -> re.Pattern[str]:
+def compile_perl_expression(perl_expression: str) -> re.Pattern[str]:
     """Compiles a regular expression of Perl. Raises SecRuleError for what Python does not have."""
-    text = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", text)
-    text = re.sub(r"\\k(?:<(\w+)>|\{(\w+)\})", lambda match: f"(?P={match[1] or match[2]})", text)
-    text = re.sub(r"\[:(\w+):\]", lambda match: _POSIX_CLASSES.get(match[1], match[0]), text)
-    text = re.sub(r"\\([zhR])", lambda match: {"z": r"\Z", "h": r"[ \t]", "R": r"(?:\r\n|\n)"}[match[1]], text)
+    perl_expression = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", perl_expression)
+    perl_expression = re.sub(r"\\k(?:<(\w+)>|\{(\w+)\})", lambda match: f"(?P={match[1] or match[2]})", perl_expression)
+    perl_expression = re.sub(r"\[:(\w+):\]", lambda match: _POSIX_CLASSES.get(match[1], match[0]), perl_expression)
+    perl_expression = re.sub(
+        r"\\([zhR])", lambda match: {"z": r"\Z", "h": r"[ \t]", "R": r"(?:\r\n|\n)"}[match[1]], perl_expression
+    )
     try:
-        return re.compile(text, re.ASCII)
+        return re.compile(perl_expression, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise SecRuleError(f"its expression is not supported: {error}") from None
 
@@ -282,82 +288,93 @@ def split_outside_parentheses(text: str, separator: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def parse_action_list(text: str) -> tuple[SecAction, ...]:
+def parse_action_list(actions_text: str) -> tuple[SecAction, ...]:
     """Parses actions separated by semicolons. Raises SecRuleError."""
-    parts = [part.strip() for part in split_outside_parentheses(text.strip(), ";")]
+    parts = [part.strip() for part in split_outside_parentheses(actions_text.strip(), ";")]
     while parts and not parts[-1]:
         parts.pop()
     return tuple(_parse_action(part) for part in parts)
 
 
-def _unwrap(text: str) -> str:
-    match = re.fullmatch(r"\s*\(\s*(.*?)\s*\)\s*", text, re.DOTALL)
-    return re.sub(r"\\([()])", r"\1", match[1] if match else text)
+def _remove_outer_parentheses(action_text: str) -> str:
+    match = re.fullmatch(r"\s*\(\s*(.*?)\s*\)\s*", action_text, re.DOTALL)
+    return re.sub(r"\\([()])", r"\1", match[1] if match else action_text)
 
 
-def _parse_action(text: str) -> SecAction:
-    name, _, remainder = text.partition(" ")
+def _parse_action(action_text: str) -> SecAction:
+    name, _, remainder = action_text.partition(" ")
     name, remainder = name.lower(), remainder.strip()
     if name == "none":
         return SecAction("none")
     if name == "logonly":
-        return SecAction(name, (_unwrap(remainder) or "%s",))
+        return SecAction(name, (_remove_outer_parentheses(remainder) or "%s",))
     if name == "event":
         match = re.fullmatch(r"(?:0*([0-9]+)(?:\s+|$))?(.*)", remainder, re.DOTALL)
         assert match is not None
-        return SecAction(name, (_unwrap(match[2]) or "%s",), int(match[1] or 0))
+        return SecAction(name, (_remove_outer_parentheses(match[2]) or "%s",), int(match[1] or 0))
     if name in OUTPUT_ACTIONS:
         match = re.fullmatch(r"('[^']*'|\S+)(?:\s+(.*\S))?", remainder, re.DOTALL)
         if match is None:
-            raise SecRuleError(f'the action "{text}" has no destination')
+            raise SecRuleError(f'the action "{action_text}" has no destination')
         if name == "pipe":
-            return SecAction(name, (_unwrap(match[2] or ""), _unwrap(match[1].strip("'")) or "%s"))
-        return SecAction(name, (_unwrap(match[1]), _unwrap(match[2] or "") or "%s"))
+            return SecAction(
+                name,
+                (_remove_outer_parentheses(match[2] or ""), _remove_outer_parentheses(match[1].strip("'")) or "%s"),
+            )
+        return SecAction(name, (_remove_outer_parentheses(match[1]), _remove_outer_parentheses(match[2] or "") or "%s"))
     if name in COMMAND_ACTIONS and remainder:
-        return SecAction(name, (_unwrap(remainder),))
+        return SecAction(name, (_remove_outer_parentheses(remainder),))
     if name in _CONTEXT_ACTIONS:
-        return SecAction(name, (_unwrap(remainder) or "%s",))
+        return SecAction(name, (_remove_outer_parentheses(remainder) or "%s",))
     if name in ("create", "set"):
-        return _parse_create(name, remainder)
+        return _parse_create_action(name, remainder)
     if name == "assign":
         match = re.fullmatch(r"%([A-Za-z]\w*)(?:\s+(.*\S))?", remainder, re.ASCII | re.DOTALL)
         if match:
-            return SecAction(name, (match[1], _unwrap(match[2] or "") or "%s"))
-    raise SecRuleError(f'the action "{text}" is not supported')
+            return SecAction(name, (match[1], _remove_outer_parentheses(match[2] or "") or "%s"))
+    raise SecRuleError(f'the action "{action_text}" is not supported')
 
 
-def _parse_create(name: str, text: str) -> SecAction:
-    match = re.fullmatch(r"(?:(\S+)(?:\s+(\S+)(?:\s+(.*\S))?)?)?", text, re.DOTALL)
-    if match is None or (name == "set" and not match[2]):
-        raise SecRuleError(f'the action "{name} {text}" is not supported')
+def _parse_create_action(action_name: str, action_text: str) -> SecAction:
+    match = re.fullmatch(r"(?:(\S+)(?:\s+(\S+)(?:\s+(.*\S))?)?)?", action_text, re.DOTALL)
+    if match is None or (action_name == "set" and not match[2]):
+        raise SecRuleError(f'the action "{action_name} {action_text}" is not supported')
     inner = match[3] or ""
     if inner and (wrapped := re.fullmatch(r"\((.*)\)", inner, re.DOTALL)):
         inner = wrapped[1]
     actions = parse_action_list(inner) if inner else ()
-    return SecAction(name, (_unwrap(match[1] or "") or "%s", _unwrap(match[2] or "") or "0"), inner=actions)
+    return SecAction(
+        action_name,
+        (_remove_outer_parentheses(match[1] or "") or "%s", _remove_outer_parentheses(match[2] or "") or "0"),
+        inner=actions,
+    )
 
 
-def _parse_context_keyword(text: str | None) -> tuple[ContextExpression | None, bool]:
-    if text is None:
+def _parse_context_keyword(context_text: str | None) -> tuple[ContextExpression | None, bool]:
+    if context_text is None:
         return None, False
-    first = re.fullmatch(r"\s*\[(.*)\]\s*", text, re.DOTALL)
-    return parse_context(first[1] if first else text), first is not None
+    first = re.fullmatch(r"\s*\[(.*)\]\s*", context_text, re.DOTALL)
+    return parse_context_expression(first[1] if first else context_text), first is not None
 
 
-def parse_context(text: str) -> ContextExpression:
+def parse_context_expression(context_text: str) -> ContextExpression:
     """Parses contexts joined by !, && and ||, with parentheses, to postfix form. Raises SecRuleError.
 
     The last || is the outermost operator, then the last &&, as in sec.
     """
     for operator in ("||", "&&"):
-        parts = split_outside_parentheses(text, operator)
+        parts = split_outside_parentheses(context_text, operator)
         if len(parts) > 1:
-            return (*parse_context(operator.join(parts[:-1])), *parse_context(parts[-1]), operator)
-    text = text.strip()
-    if text.startswith("!"):
-        return (*parse_context(text[1:]), "!")
-    if text.startswith("(") and text.endswith(")"):
-        return (ContextGroup(parse_context(text[1:-1])),)
-    if not text or re.search(r"\s|->|:>|^=", text):
-        raise SecRuleError(f'the context "{text}" is not supported: Perl code is not executed')
-    return (ContextName(re.sub(r"\\([()])", r"\1", text)),)
+            return (
+                *parse_context_expression(operator.join(parts[:-1])),
+                *parse_context_expression(parts[-1]),
+                operator,
+            )
+    context_text = context_text.strip()
+    if context_text.startswith("!"):
+        return (*parse_context_expression(context_text[1:]), "!")
+    if context_text.startswith("(") and context_text.endswith(")"):
+        return (ContextGroup(parse_context_expression(context_text[1:-1])),)
+    if not context_text or re.search(r"\s|->|:>|^=", context_text):
+        raise SecRuleError(f'the context "{context_text}" is not supported: Perl code is not executed')
+    return (ContextName(re.sub(r"\\([()])", r"\1", context_text)),)

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sonde.logs.line_formats import LineContext, LineParser
-from sonde.logs.log_file import READ_ERRORS, open_logs
+from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.prefilter import MAX_LINE_BYTES
 from sonde.logs.scan import (
     FUTURE,
     LogDefaults,
     LogReport,
-    clean_text,
     group_rotated_files,
-    require_file,
+    replace_unprintable_characters,
+    require_existing_file,
     require_opened,
 )
 from sonde.logs.sec_engine import SecEngine, SecOutput
-from sonde.logs.sec_rules import read_sec_file
+from sonde.logs.sec_rules import read_sec_rule_file
 from sonde.model.event.description import EVENT_FORMAT
 
 _MAX_TITLE = 300
@@ -34,17 +34,17 @@ def scan_with_sec_rules(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Events as documents of ``schema/event``, and one sentence for each skipped rule and each problem of a file."""
     for path in logs:
-        require_file(path)
-    files = [read_sec_file(path) for path in rule_files]
+        require_existing_file(path)
+    files = [read_sec_rule_file(path) for path in rule_files]
     problems = [problem for file in files for problem in file.problems]
     documents: list[dict[str, Any]] = []
     names = ", ".join(path.name for path in rule_files)
     for family in group_rotated_files(logs):
         engine = SecEngine([file.rules for file in files], defaults.zone)
-        for path, file in zip(family, open_logs(family), strict=True):
+        for path, file in zip(family, open_log_files(family), strict=True):
             report = LogReport(path)
             outputs = list(_apply_rules_to_log(report, file, engine, defaults))
-            documents += [_make_document(output, f"{path}, rules {names}") for output in outputs]
+            documents += [_make_event_document(output, f"{path}, rules {names}") for output in outputs]
             problems += report.describe_problems()
         if engine.dropped_events:
             problems.append(f"Rules of {names} create events for each other without end; the rest of them was dropped.")
@@ -64,24 +64,30 @@ def _apply_rules_to_log(
                 report.lines += 1
                 report.cut += len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n")
                 text = raw.decode("utf-8", "replace").rstrip("\r\n")
-                time = parser.parse(text).time
+                time = parser.parse_line(text).time
                 if time is not None and time > limit:
-                    report.future.add(report.lines)
+                    report.future.add_line(report.lines)
                     continue
                 if time is None and not clock:
-                    report.timeless.add(report.lines)
+                    report.timeless.add_line(report.lines)
                     continue
                 clock = max(clock, int(time.timestamp()) if time else 0)
-                yield from engine.process(text, clock)
+                yield from engine.process_line(text, clock)
     except READ_ERRORS as error:
-        report.set_problem(error)
+        report.set_read_problem(error)
 
 
-def _make_document(output: SecOutput, source: str) -> dict[str, Any]:
-    time = datetime.fromtimestamp(output.time, UTC)
-    title = clean_text(output.text).strip()[:_MAX_TITLE] or output.action
-    digest = hashlib.sha256(f"{output.action}\0{output.destination}\0{output.text}".encode()).hexdigest()[:8]
-    details = {"details": clean_text(f"{output.action} {output.destination}")} if output.destination else {}
+def _make_event_document(sec_output: SecOutput, source_name: str) -> dict[str, Any]:
+    time = datetime.fromtimestamp(sec_output.time, UTC)
+    title = replace_unprintable_characters(sec_output.text).strip()[:_MAX_TITLE] or sec_output.action
+    digest = hashlib.sha256(f"{sec_output.action}\0{sec_output.destination}\0{sec_output.text}".encode()).hexdigest()[
+        :8
+    ]
+    details = (
+        {"details": replace_unprintable_characters(f"{sec_output.action} {sec_output.destination}")}
+        if sec_output.destination
+        else {}
+    )
     return {
         "schema": EVENT_FORMAT,
         "id": f"{time:%Y-%m-%dT%H-%M-%S}-sec-{digest}",
@@ -89,6 +95,6 @@ def _make_document(output: SecOutput, source: str) -> dict[str, Any]:
         "kind": "other",
         "title": title,
         **details,
-        "source": clean_text(source),
+        "source": replace_unprintable_characters(source_name),
         "tags": ["log", "sec"],
     }

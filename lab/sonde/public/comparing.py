@@ -197,9 +197,9 @@ class TrendResult(Convertible):
 
     def _repr_html_(self) -> str:
         """The page of the histories, for notebooks."""
-        from sonde.public.drawing import draw_trends
+        from sonde.public.drawing import render_survey_page
 
-        return draw_trends(self._survey, self._measure, self._events)
+        return render_survey_page(self._survey, self._measure, self._events)
 
     @property
     def slower(self) -> TrendHistories:
@@ -278,30 +278,32 @@ def make_comparison(comparison: ArchiveComparison) -> RunComparison:
         tuple(run.id for run in numbers.before.runs),
         tuple(run.id for run in numbers.after.runs),
         ComparedNumbers(
-            [_to_compared_number(item, bool(numbers.list_caveats_of_number(item))) for item in numbers.numbers]
+            [_make_compared_number(item, bool(numbers.list_caveats_of_number(item))) for item in numbers.numbers]
         ),
         EnvironmentDifferences(comparison.environment),
         comparison,
     )
 
 
-def _to_compared_number(number: NumberComparison, is_doubtful: bool) -> ComparedNumber:
-    before, after = number.levels_before_and_after
-    low, high = (None if end is None else end - 1 for end in (number.ratio.low, number.ratio.high))
+def _make_compared_number(number_comparison: NumberComparison, is_doubtful: bool) -> ComparedNumber:
+    before, after = number_comparison.levels_before_and_after
+    low, high = (
+        None if end is None else end - 1 for end in (number_comparison.ratio.low, number_comparison.ratio.high)
+    )
     return ComparedNumber(
-        **{name: getattr(number.key, name) for name in ("phase", "op", "system", "file_system", "unit")},
-        plan=number.plan,
+        **{name: getattr(number_comparison.key, name) for name in ("phase", "op", "system", "file_system", "unit")},
+        plan=number_comparison.plan,
         before=before,
         after=after,
-        runs_before=len(number.before),
-        runs_after=len(number.after),
-        change=number.ratio.value - 1,
+        runs_before=len(number_comparison.before),
+        runs_after=len(number_comparison.after),
+        change=number_comparison.ratio.value - 1,
         low=low,
         high=high,
-        p=number.p,
-        verdict=number.verdict,
-        smallest_visible_drop=number.visible,
-        about=number.classification_text,
+        p=number_comparison.p,
+        verdict=number_comparison.verdict,
+        smallest_visible_drop=number_comparison.visible,
+        about=number_comparison.classification_text,
         is_doubtful=is_doubtful,
     )
 
@@ -309,13 +311,13 @@ def _to_compared_number(number: NumberComparison, is_doubtful: bool) -> Compared
 def make_trends(survey: Survey, measure: str, events: Sequence[Event]) -> TrendResult:
     """Returns the public form of a survey."""
     changes = [
-        _to_change(survey, change, position)
+        _make_trend_change(survey, change, position)
         for position, joint in enumerate(sorted(survey.joint, key=lambda item: item.begin_time))
         for change in joint.changes
     ]
     return TrendResult(
         summarize_survey(survey),
-        TrendHistories([_to_history(survey, item) for item in survey.analyses]),
+        TrendHistories([_make_trend_history(survey, item) for item in survey.analyses]),
         TrendChanges(sorted(changes, key=lambda change: change.first_after)),
         survey.short,
         survey,
@@ -324,28 +326,28 @@ def make_trends(survey: Survey, measure: str, events: Sequence[Event]) -> TrendR
     )
 
 
-def _to_history(survey: Survey, item: HistoryAnalysis) -> TrendHistory:
-    labels = item.history.labels
+def _make_trend_history(survey: Survey, history_analysis: HistoryAnalysis) -> TrendHistory:
+    labels = history_analysis.history.labels
     return TrendHistory(
         id=labels.get("history", ""),
-        name=make_history_name(item.history, survey.distinguishing_labels),
+        name=make_history_name(history_analysis.history, survey.distinguishing_labels),
         system=labels.get("system", ""),
         file_system=labels.get("file_system", ""),
         plan=labels.get("experiment", ""),
         phase=labels.get("phase", ""),
         op=labels.get("operation", ""),
-        unit=item.history.unit,
-        runs=len(item.history),
-        level=item.current_level,
-        latest=item.now,
-        noise=item.noise,
-        smallest_visible_drop=item.visible,
-        is_slower=item.is_newly_slower,
-        is_doubtful=bool(item.caveats),
+        unit=history_analysis.history.unit,
+        runs=len(history_analysis.history),
+        level=history_analysis.current_level,
+        latest=history_analysis.now,
+        noise=history_analysis.noise,
+        smallest_visible_drop=history_analysis.visible,
+        is_slower=history_analysis.is_newly_slower,
+        is_doubtful=bool(history_analysis.caveats),
     )
 
 
-def _to_change(survey: Survey, change: Change, joint: int) -> TrendChange:
+def _make_trend_change(survey: Survey, change: Change, joint_change_number: int) -> TrendChange:
     history = survey.histories[change.history]
     low, high = (None if end is None else end - 1 for end in (change.size.low, change.size.high))
     return TrendChange(
@@ -358,20 +360,34 @@ def _to_change(survey: Survey, change: Change, joint: int) -> TrendChange:
         low=low,
         high=high,
         is_temporary=change.is_temporary,
-        joint=joint,
+        joint=joint_change_number,
     )
 
 
 def make_gate_result(verdict: GateVerdict[Any]) -> GateResult:
     """Returns the public form of a verdict."""
-    numbers = [_to_gate_number(check) for check in verdict.checks]
+    numbers = [_make_gate_number(check) for check in verdict.checks]
     return GateResult(verdict.is_good, tuple(run.id for run in verdict.now.runs), GateNumbers(numbers))
 
 
-def _to_gate_number(check: GateCheck | LimitCheck) -> GateNumber:
-    is_good = None if check.not_judged else not check.bad
-    if isinstance(check, GateCheck):
+def _make_gate_number(gate_or_limit_check: GateCheck | LimitCheck) -> GateNumber:
+    is_good = None if gate_or_limit_check.not_judged else not gate_or_limit_check.bad
+    if isinstance(gate_or_limit_check, GateCheck):
         return GateNumber(
-            check.key.phase, check.key.op, check.measured, check.limit, check.usual, is_good, check.not_judged
+            gate_or_limit_check.key.phase,
+            gate_or_limit_check.key.op,
+            gate_or_limit_check.measured,
+            gate_or_limit_check.limit,
+            gate_or_limit_check.usual,
+            is_good,
+            gate_or_limit_check.not_judged,
         )
-    return GateNumber(check.phase, "", tuple(check.measured), check.least, None, is_good, check.not_judged)
+    return GateNumber(
+        gate_or_limit_check.phase,
+        "",
+        tuple(gate_or_limit_check.measured),
+        gate_or_limit_check.least,
+        None,
+        is_good,
+        gate_or_limit_check.not_judged,
+    )

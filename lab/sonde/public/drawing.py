@@ -27,14 +27,14 @@ from sonde.trends.survey_page import build_survey_page
 _STUDY = "study.html.j2"
 
 
-def draw_runs(folders: Sequence[Path], title: str | None = None) -> str:
+def render_report_of_runs(run_folders: Sequence[Path], title: str | None = None) -> str:
     """Returns the report of these runs. Raises ReportError if one has no record."""
-    return _make_frame(render_report(folders, title))
+    return _make_frame(render_report(run_folders, title))
 
 
-def draw_phase(folder: Path, phase_id: str) -> str:
+def render_charts_of_phase(run_folder: Path, phase_id: str) -> str:
     """Returns the charts that the report has of one phase. Raises ReportError if the run has no record."""
-    run = read_recorded_run(folder)
+    run = read_recorded_run(run_folder)
     assessed = assess_phase(run, run.record.phases[phase_id])
     drawings = draw_sections_of_phase(run, assessed)
     parts = [*drawings["wide"], *drawings["narrow"], *drawings["small"]]
@@ -44,7 +44,7 @@ def draw_phase(folder: Path, phase_id: str) -> str:
     return _make_frame(render_page_template(study, _STUDY))
 
 
-def draw_experiment(results: Results, system: System | None) -> str:
+def render_experiment_page(results: Results, system: System | None) -> str:
     """Returns the page of an experiment, as `sonde run --report` writes it."""
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
     return _make_frame(render_page_template(build_experiment_page(results, runs, verdicts), _STUDY))
@@ -56,7 +56,7 @@ def draw_comparison(comparison: ArchiveComparison) -> str:
     return _make_frame(render_page_template(page, _STUDY))
 
 
-def draw_trends(survey: Survey, measure: str, events: Sequence[Any]) -> str:
+def render_survey_page(survey: Survey, measure: str, events: Sequence[Any]) -> str:
     """Returns the page of a survey, as `sonde trend -o` writes it."""
     return _make_frame(render_page_template(build_survey_page(survey, measure, events), _STUDY))
 

@@ -122,9 +122,9 @@ class ExecutedExperiment(Convertible):
 
     def _repr_html_(self) -> str:
         """The page of the experiment, for notebooks."""
-        from sonde.public.drawing import draw_experiment
+        from sonde.public.drawing import render_experiment_page
 
-        return draw_experiment(self._experiment_run.results, self._experiment_run.system)
+        return render_experiment_page(self._experiment_run.results, self._experiment_run.system)
 
 
 def read_executed_experiment(archive: Archive, name: str) -> ExecutedExperiment:
@@ -144,7 +144,7 @@ def make_executed_experiment(experiment_run: ExperimentRun) -> ExecutedExperimen
         id=results.experiment.id,
         title=results.experiment.title,
         group=results.group,
-        cells=ExperimentCells([_to_cell(median) for median in experiment_run.medians]),
+        cells=ExperimentCells([_make_experiment_cell(median) for median in experiment_run.medians]),
         claims=ExperimentClaims(claims),
         run_folders=tuple(run.folder for run in results.runs if not run.warm_up),
         not_run={**results.refusals, **results.failures},
@@ -153,7 +153,7 @@ def make_executed_experiment(experiment_run: ExperimentRun) -> ExecutedExperimen
     )
 
 
-def _to_cell(median: CellMedian) -> ExperimentCell:
+def _make_experiment_cell(median: CellMedian) -> ExperimentCell:
     return ExperimentCell(
         **{
             name: getattr(median, name) for name in ("cell", "axis_values", "plan", "phase", "has_enough_runs", "about")

@@ -27,7 +27,7 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT
 from sonde.model.plan import read_plan_document
 from sonde.model.system import System, read_system
 from sonde.public.experiment_results import ExecutedExperiment, make_executed_experiment
-from sonde.public.measuring import ArchiveSource, PlanSource, open_folder, show_progress
+from sonde.public.measuring import ArchiveSource, PlanSource, open_archive_folder, show_progress
 
 DirectorySource = str | Path | Mapping[str, str | Path] | None
 
@@ -65,11 +65,11 @@ def run_experiment(
     fails raises nothing: see `failed_claims`.
     """
     labels = RunLabels(group, tuple(tags), note)
-    folder = open_folder(archive)
+    folder = open_archive_folder(archive)
     if faults and not simulated:
         raise UserError("Faults belong to a model; give simulated=True and a system.")
     with _choose_storage(simulated, system, faults, on, pools, launcher, launcher_args) as (locations, create_executor):
-        document, origin = _read_source(experiment)
+        document, origin = _read_experiment_source(experiment)
         if document.get("schema") != EXPERIMENT_FORMAT:  # the plan gets its settings and directory, as in `sonde run`
             plan = load_plan(origin, list(settings), locations.default or None, dict(document))
             document, settings, locations = build_experiment_from_plan(plan), (), replace(locations, default="")
@@ -83,7 +83,7 @@ def run_experiment(
     return make_executed_experiment(done)
 
 
-def _read_source(source: PlanSource) -> tuple[Mapping[str, Any], str]:
+def _read_experiment_source(source: PlanSource) -> tuple[Mapping[str, Any], str]:
     """Returns the document of an experiment or plan, and its origin for messages."""
     if isinstance(source, Mapping):
         return dict(source), "document"
@@ -124,16 +124,16 @@ def _read_locations(
     on: DirectorySource, pools: Mapping[str, Sequence[str | Path]] | None, system: str, launcher: str, arguments: str
 ) -> RunLocations:
     directories = dict(on) if isinstance(on, Mapping) else {}
-    default = "" if on is None or isinstance(on, Mapping) else _to_absolute(on)
+    default = "" if on is None or isinstance(on, Mapping) else _convert_to_absolute_path(on)
     return RunLocations(
         default,
-        {name: _to_absolute(directory) for name, directory in directories.items()},
-        {name: tuple(map(_to_absolute, choices)) for name, choices in (pools or {}).items()},
+        {name: _convert_to_absolute_path(directory) for name, directory in directories.items()},
+        {name: tuple(map(_convert_to_absolute_path, choices)) for name, choices in (pools or {}).items()},
         system,
         launcher,
         arguments,
     )
 
 
-def _to_absolute(directory: str | Path) -> str:
+def _convert_to_absolute_path(directory: str | Path) -> str:
     return str(require_existing_directory(str(directory)).absolute())

@@ -11,18 +11,20 @@ from markupsafe import Markup, escape
 from sonde.model.escaping import escape_line
 
 
-def draw_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Returns an HTML table of the rows, of which there are `count` in all."""
-    head = Markup("").join(Markup("<th>{}</th>").format(_to_cell(name)) for name in columns)
+def render_html_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], row_count: int) -> str:
+    """Returns an HTML table of the rows, of which there are `row_count` in all."""
+    head = Markup("").join(Markup("<th>{}</th>").format(_render_cell(name)) for name in columns)
     body = Markup("").join(
-        Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(_to_cell(value)) for value in row))
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(Markup("<td>{}</td>").format(_render_cell(value)) for value in row)
+        )
         for row in rows
     )
-    more = Markup("<p>{} of {} rows</p>").format(len(rows), count) if len(rows) < count else Markup("")
+    more = Markup("<p>{} of {} rows</p>").format(len(rows), row_count) if len(rows) < row_count else Markup("")
     return str(Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}").format(head, body, more))
 
 
-def _to_cell(value: Any) -> Markup:
-    if value is None:
+def _render_cell(cell_value: Any) -> Markup:
+    if cell_value is None:
         return Markup("")
-    return escape(f"{value:.6g}" if isinstance(value, float) else escape_line(str(value), 200))
+    return escape(f"{cell_value:.6g}" if isinstance(cell_value, float) else escape_line(str(cell_value), 200))

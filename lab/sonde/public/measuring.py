@@ -70,7 +70,7 @@ def run(
     loaded, ranks = divide_tasks_into_processes(loaded, launcher, tasks, processes)
     labels = RunLabels(group, tuple(tags), note)
     described = read_system(find_system_file(str(system))) if system else None
-    folder = open_folder(archive)
+    folder = open_archive_folder(archive)
     with show_progress(progress) as display:
         setup = RunSetup(
             find_engine(),
@@ -82,7 +82,7 @@ def run(
         folder.recover_unfinished_runs()
         display.begin_run(loaded.title, 1, 1, loaded)
         result = run_plan_once(loaded, setup, display.show_record_line, labels)
-    return _to_successful_run(result)
+    return _require_successful_run(result)
 
 
 def simulate(
@@ -109,7 +109,7 @@ def simulate(
     name, document = _read_plan_document(plan)
     loaded = load_simulated_plan(name, list(settings), document, machine, mount)
     labels = RunLabels(group, tuple(tags))
-    folder = open_folder(archive)
+    folder = open_archive_folder(archive)
     with (
         show_progress(progress) as display,
         prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher,
@@ -117,7 +117,7 @@ def simulate(
         setup = RunSetup(find_engine(), folder, on_stop=display.report_stop_signal, system=machine)
         display.begin_run(loaded.title, 1, 1, loaded)
         result = simulate_plan_once(loaded, setup, display.show_record_line, launcher, labels)
-    return _to_successful_run(result)
+    return _require_successful_run(result)
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,9 @@ class Check:
 
     def _repr_html_(self) -> str:
         """The report of the check, for notebooks."""
-        from sonde.public.drawing import draw_runs
+        from sonde.public.drawing import render_report_of_runs
 
-        return draw_runs([run.folder for run in self.runs], f"Check of {self.target}")
+        return render_report_of_runs([run.folder for run in self.runs], f"Check of {self.target}")
 
     def figure(self, key: str) -> Figure:
         """The number of that key. Raises UserError when there is none."""
@@ -191,7 +191,7 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
     is stored.
     """
     target = require_existing_directory(str(directory))
-    folder = open_folder(archive)
+    folder = open_archive_folder(archive)
     with show_progress(progress) as display:
         setup = RunSetup(find_engine(), folder, on_stop=display.report_stop_signal)
         folder.recover_unfinished_runs()
@@ -215,10 +215,10 @@ def check(directory: str | Path, *, full: bool = False, archive: ArchiveSource =
 
 
 def _make_part_observer(display: Display) -> Any:
-    def begin_part(title: str, number: int, count: int, plan: Any) -> None:
-        if count:
-            display.set_run_position(number, count, None)
-        display.begin_run(title, number, count, plan)
+    def begin_part(part_title: str, part_number: int, part_count: int, plan: Any) -> None:
+        if part_count:
+            display.set_run_position(part_number, part_count, None)
+        display.begin_run(part_title, part_number, part_count, plan)
 
     return begin_part
 
@@ -248,13 +248,13 @@ def _read_plan_document(plan: PlanSource) -> tuple[str, dict[str, Any]]:
     return name, document
 
 
-def open_folder(archive: ArchiveSource) -> Archive:
+def open_archive_folder(archive: ArchiveSource) -> Archive:
     """Returns the archive that a call stores into; None means that of the environment."""
     root = archive.root if isinstance(archive, ArchiveReader) else archive
     return Archive.from_option(None if root is None else str(root))
 
 
-def _to_successful_run(result: RunResult) -> Run:
-    if result.exit_code != EXIT_OK:
-        raise make_engine_failure(result.exit_code, result.text)
-    return load_run(result.folder)
+def _require_successful_run(run_result: RunResult) -> Run:
+    if run_result.exit_code != EXIT_OK:
+        raise make_engine_failure(run_result.exit_code, run_result.text)
+    return load_run(run_result.folder)

@@ -126,68 +126,83 @@ class RunFindings(Rows[RunFinding]):
         return {**vars(item), "evidence": json.dumps(dict(item.evidence), ensure_ascii=False, default=str)}
 
 
-def read_recorded_run(folder: Path) -> RecordedRun:
+def read_recorded_run(run_folder: Path) -> RecordedRun:
     """Returns the run of a folder. The last ones are kept in memory while their record is unchanged. Raises
     ReportError if the folder has no record."""
     try:
-        changed_ns = (folder / RECORD).stat().st_mtime_ns
+        changed_ns = (run_folder / RECORD).stat().st_mtime_ns
     except OSError:
-        return read_recorded_run_folder(folder)  # whose error says what is wrong
-    return _read_run(folder, changed_ns)
+        return read_recorded_run_folder(run_folder)  # whose error says what is wrong
+    return _read_cached_run(run_folder, changed_ns)
 
 
 @lru_cache(maxsize=8)
-def _read_run(folder: Path, changed_ns: int) -> RecordedRun:
-    return read_recorded_run_folder(folder)
+def _read_cached_run(run_folder: Path, changed_ns: int) -> RecordedRun:
+    return read_recorded_run_folder(run_folder)
 
 
-def find_series(folder: Path, phase: str) -> PhaseSeries | None:
+def find_phase_series(run_folder: Path, phase_id: str) -> PhaseSeries | None:
     """Returns the series over all tasks; None if the phase has none, like a result of another tool."""
-    line = _find_total_series(folder, phase)
-    return PhaseSeries(phase, line.slice_s, line.bytes, line.ops, line.active) if line else None
+    line = _find_total_series(run_folder, phase_id)
+    return PhaseSeries(phase_id, line.slice_s, line.bytes, line.ops, line.active) if line else None
 
 
-def _find_total_series(folder: Path, phase: str) -> SeriesLine | None:
-    if not (folder / RECORD).is_file():
+def _find_total_series(run_folder: Path, phase_id: str) -> SeriesLine | None:
+    if not (run_folder / RECORD).is_file():
         return None
-    record = read_recorded_run(folder).record.phases.get(phase)
+    record = read_recorded_run(run_folder).record.phases.get(phase_id)
     return record.total_series if record else None
 
 
-def find_histograms(folder: Path, phase: str) -> dict[str, Histogram]:
+def find_phase_histograms(run_folder: Path, phase_id: str) -> dict[str, Histogram]:
     """Returns the histograms of a phase by kind of operation."""
-    if not (folder / RECORD).is_file():
+    if not (run_folder / RECORD).is_file():
         return {}
-    record = read_recorded_run(folder).record.phases.get(phase)
-    return {line.kind: _to_histogram(line) for line in record.histograms} if record else {}
+    record = read_recorded_run(run_folder).record.phases.get(phase_id)
+    return {line.kind: _make_histogram(line) for line in record.histograms} if record else {}
 
 
-def _to_histogram(line: HistogramLine) -> Histogram:
-    buckets = tuple(Bucket(item[0], item[1], int(item[2])) for item in line.buckets if len(item) == 3 and item[2] > 0)
-    mean = line.sum_ns / line.count if line.sum_ns is not None and line.count else None
-    return Histogram(line.phase, line.kind, line.count, line.min_ns, line.max_ns, mean, line.overflow, buckets)
+def _make_histogram(histogram_line: HistogramLine) -> Histogram:
+    buckets = tuple(
+        Bucket(item[0], item[1], int(item[2])) for item in histogram_line.buckets if len(item) == 3 and item[2] > 0
+    )
+    mean = (
+        histogram_line.sum_ns / histogram_line.count
+        if histogram_line.sum_ns is not None and histogram_line.count
+        else None
+    )
+    return Histogram(
+        histogram_line.phase,
+        histogram_line.kind,
+        histogram_line.count,
+        histogram_line.min_ns,
+        histogram_line.max_ns,
+        mean,
+        histogram_line.overflow,
+        buckets,
+    )
 
 
-def read_stored_findings(folder: Path, document: Mapping[str, Any]) -> RunFindings:
+def read_stored_findings(run_folder: Path, summary_document: Mapping[str, Any]) -> RunFindings:
     """Returns the findings of run.json, with evidence and advice from the record where it has them."""
-    stored = [item for item in document.get("findings") or () if isinstance(item, Mapping)]
+    stored = [item for item in summary_document.get("findings") or () if isinstance(item, Mapping)]
     lines: dict[tuple[Any, ...], Finding] = {}
-    if stored and (folder / RECORD).is_file():
-        run = read_recorded_run(folder)
+    if stored and (run_folder / RECORD).is_file():
+        run = read_recorded_run(run_folder)
         lines = {(line.id, line.phase, line.text): line for line in (*run.record.all_findings, *run.findings)}
-    return RunFindings([_to_finding(item, lines.get(_make_finding_key(item))) for item in stored])
+    return RunFindings([_make_run_finding(item, lines.get(_make_finding_key(item))) for item in stored])
 
 
-def _make_finding_key(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    return item.get("id"), item.get("phase"), item.get("text")
+def _make_finding_key(finding_members: Mapping[str, Any]) -> tuple[Any, ...]:
+    return finding_members.get("id"), finding_members.get("phase"), finding_members.get("text")
 
 
-def _to_finding(item: Mapping[str, Any], line: Finding | None) -> RunFinding:
+def _make_run_finding(finding_members: Mapping[str, Any], finding_line: Finding | None) -> RunFinding:
     return RunFinding(
-        id=str(item.get("id") or ""),
-        severity=str(item.get("severity") or "info"),
-        phase=item.get("phase"),
-        text=str(item.get("text") or ""),
-        advice=line.advice if line else str(item.get("advice") or ""),
-        evidence=line.evidence if line else {},
+        id=str(finding_members.get("id") or ""),
+        severity=str(finding_members.get("severity") or "info"),
+        phase=finding_members.get("phase"),
+        text=str(finding_members.get("text") or ""),
+        advice=finding_line.advice if finding_line else str(finding_members.get("advice") or ""),
+        evidence=finding_line.evidence if finding_line else {},
     )

@@ -19,8 +19,8 @@ from sonde.public.records import (
     Histogram,
     PhaseSeries,
     RunFindings,
-    find_histograms,
-    find_series,
+    find_phase_histograms,
+    find_phase_series,
     read_recorded_run,
     read_stored_findings,
 )
@@ -72,20 +72,20 @@ class Phase:
 
     def _repr_html_(self) -> str:
         """The charts of the report, for notebooks."""
-        from sonde.public.drawing import draw_phase
-        from sonde.public.html_table import draw_table
+        from sonde.public.drawing import render_charts_of_phase
+        from sonde.public.html_table import render_html_table
 
         if (self.folder / RECORD).is_file():
-            return draw_phase(self.folder, self.id)
-        return draw_table(_SHOWN_OF_A_PHASE, [[getattr(self, name) for name in _SHOWN_OF_A_PHASE]], 1)
+            return render_charts_of_phase(self.folder, self.id)
+        return render_html_table(_SHOWN_OF_A_PHASE, [[getattr(self, name) for name in _SHOWN_OF_A_PHASE]], 1)
 
     def series(self) -> PhaseSeries | None:
         """The rate in time, all tasks together; None if the record has none, like a result of another tool."""
-        return find_series(self.folder, self.id)
+        return find_phase_series(self.folder, self.id)
 
     def histograms(self) -> dict[str, Histogram]:
         """The latency histograms by kind of operation: read, write, open, …"""
-        return find_histograms(self.folder, self.id)
+        return find_phase_histograms(self.folder, self.id)
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The report of the run, for notebooks; of a result of another tool a table."""
-        from sonde.public.drawing import draw_runs
-        from sonde.public.html_table import draw_table
+        from sonde.public.drawing import render_report_of_runs
+        from sonde.public.html_table import render_html_table
 
         if (self.folder / RECORD).is_file():
-            return draw_runs([self.folder])
+            return render_report_of_runs([self.folder])
         rows = [[getattr(phase, name) for name in _SHOWN_OF_A_PHASE] for phase in self.phases]
-        return draw_table(_SHOWN_OF_A_PHASE, rows, len(rows))
+        return render_html_table(_SHOWN_OF_A_PHASE, rows, len(rows))
 
     def phase(self, name: str) -> Phase:
         """The phase of that id. Raises UserError when there is none."""
@@ -128,11 +128,11 @@ class Run:
 
     def series(self) -> Table:
         """All series of the run as rows: of all tasks, of nodes and of storage targets (column `scope`)."""
-        return Table(lambda: _read_tables([self.folder], "series"))
+        return Table(lambda: _read_parquet_tables([self.folder], "series"))
 
     def tasks(self) -> Table:
         """One row for each task of each phase."""
-        return Table(lambda: _read_tables([self.folder], "tasks"))
+        return Table(lambda: _read_parquet_tables([self.folder], "tasks"))
 
     def record(self) -> Record:
         """Everything that was measured: series, histograms, tables of tasks and nodes.
@@ -192,10 +192,10 @@ class RunList(Table, Sequence[Run]):
 
     def _repr_html_(self) -> str:
         """The last runs, for notebooks."""
-        from sonde.public.html_table import draw_table
+        from sonde.public.html_table import render_html_table
 
         last = self[-MOST_ROWS:].to_arrow().select(list(_SHOWN_OF_A_RUN)).to_pydict() if len(self) else {}
-        return draw_table(_SHOWN_OF_A_RUN, list(zip(*last.values(), strict=True)), len(self))
+        return render_html_table(_SHOWN_OF_A_RUN, list(zip(*last.values(), strict=True)), len(self))
 
     def phases(self) -> Table:
         """One row for each phase of the runs, from the index."""
@@ -212,22 +212,22 @@ class RunList(Table, Sequence[Run]):
 
     def series(self) -> Table:
         """All series of the runs as rows. One file is read for each run, so select the runs first."""
-        return Table(lambda: _read_tables([self._catalog.root / folder for folder in self._folders], "series"))
+        return Table(lambda: _read_parquet_tables([self._catalog.root / folder for folder in self._folders], "series"))
 
     def tasks(self) -> Table:
         """One row for each task of each phase of the runs. One file is read for each run, so select the runs first."""
-        return Table(lambda: _read_tables([self._catalog.root / folder for folder in self._folders], "tasks"))
+        return Table(lambda: _read_parquet_tables([self._catalog.root / folder for folder in self._folders], "tasks"))
 
 
 def load_run(folder: Path) -> Run:
     """Returns the run of a folder. Raises UserError if it holds none."""
     try:
-        return _to_run(read_summary(folder))
+        return _make_run(read_summary(folder))
     except RecordError as reason:
         raise UserError(f"{folder} {reason}; it is no run that can be read.") from None
 
 
-def _read_tables(folders: Sequence[Path], part: str) -> Any:
+def _read_parquet_tables(run_folders: Sequence[Path], file_stem: str) -> Any:
     """Returns the rows of one Parquet file of each run. Runs without the file have no rows. Raises UserError if a file
     cannot be read."""
     import pyarrow as pa
@@ -236,9 +236,9 @@ def _read_tables(folders: Sequence[Path], part: str) -> Any:
     from sonde.model.confined_files import open_file
     from sonde.store import tables
 
-    name = {"series": tables.SERIES, "tasks": tables.TASKS}[part]
+    name = {"series": tables.SERIES, "tasks": tables.TASKS}[file_stem]
     pieces = [tables.make_empty_table(name)]
-    for folder in folders:
+    for folder in run_folders:
         try:
             with open_file(folder / name) as file:
                 pieces.append(parquet.read_table(file))
@@ -249,7 +249,7 @@ def _read_tables(folders: Sequence[Path], part: str) -> Any:
     return pa.concat_tables(pieces, promote_options="permissive")
 
 
-def _to_run(summary: Summary) -> Run:
+def _make_run(summary: Summary) -> Run:
     return Run(
         id=summary.id,
         folder=summary.folder,
@@ -258,36 +258,36 @@ def _to_run(summary: Summary) -> Run:
         plan=summary.plan,
         target=summary.target,
         tags=tuple(read_tags(summary.folder)),
-        phases=tuple(_to_phase(summary, document) for document in summary.phases),
+        phases=tuple(_make_phase(summary, document) for document in summary.phases),
         document=summary.document,
     )
 
 
-def _to_phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
+def _make_phase(summary: Summary, phase_document: Mapping[str, Any]) -> Phase:
     classification, text, validity = (
-        document.get(name) for name in ("classification", "classification_text", "validity")
+        phase_document.get(name) for name in ("classification", "classification_text", "validity")
     )
     if classification is None and (summary.folder / RECORD).exists():
         # kept before the summary said what a number is about: the record still says it
         run = make_recorded_run(read_record(summary.folder / RECORD), summary.folder)
         assessment = next(
-            (assess_phase_rate(run, phase) for phase in run.phases if phase.id == document.get("phase")), None
+            (assess_phase_rate(run, phase) for phase in run.phases if phase.id == phase_document.get("phase")), None
         )
         values = assessment.as_json() if assessment else {}
         names = ("classification", "classification_text", "validity")
         classification, text, validity = (values.get(name) for name in names)
     return Phase(
-        id=str(document.get("phase") or ""),
-        op=str(document.get("op") or ""),
-        bytes=document.get("bytes"),
-        ops=document.get("ops"),
-        seconds=document.get("seconds"),
-        bytes_per_s=document.get("bytes_per_s"),
-        ops_per_s=document.get("ops_per_s"),
+        id=str(phase_document.get("phase") or ""),
+        op=str(phase_document.get("op") or ""),
+        bytes=phase_document.get("bytes"),
+        ops=phase_document.get("ops"),
+        seconds=phase_document.get("seconds"),
+        bytes_per_s=phase_document.get("bytes_per_s"),
+        ops_per_s=phase_document.get("ops_per_s"),
         classification=classification,
         classification_text=str(text or ""),
         validity=validity,
-        document=document,
+        document=phase_document,
         run=summary.id,
         folder=summary.folder,
     )

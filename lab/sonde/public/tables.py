@@ -26,11 +26,11 @@ class Convertible(ABC):
 
     def _repr_html_(self) -> str:
         """The first rows, for notebooks."""
-        from sonde.public.html_table import draw_table
+        from sonde.public.html_table import render_html_table
 
         table = self.to_arrow()
         first = table.slice(0, MOST_ROWS).to_pydict()
-        return draw_table(table.column_names, list(zip(*first.values(), strict=True)), table.num_rows)
+        return render_html_table(table.column_names, list(zip(*first.values(), strict=True)), table.num_rows)
 
     def to_pandas(self) -> Any:
         """Returns a `pandas.DataFrame`. Raises UserError if pandas is not installed."""
@@ -113,18 +113,20 @@ def make_arrow_table(kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
 
     from sonde.store.tables import make_arrow_schema
 
-    columns = {name: [_convert_value(kind, row.get(name)) for row in rows] for name, kind in kinds.items()}
+    columns = {name: [_convert_cell_value(kind, row.get(name)) for row in rows] for name, kind in kinds.items()}
     return pa.Table.from_pydict(columns, schema=make_arrow_schema(kinds))
 
 
-def _convert_value(kind: str, value: Any) -> Any:
+def _convert_cell_value(column_kind: str, value: Any) -> Any:
     if value is None:
         return None
-    return float(value) if kind == "float" else str(value) if kind == "text" else value
+    return float(value) if column_kind == "float" else str(value) if column_kind == "text" else value
 
 
-def _require_library(name: str) -> Any:
+def _require_library(library_name: str) -> Any:
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(library_name)
     except ImportError:
-        raise UserError(f"This needs the library {name}, which is not installed: `pip install {name}`.") from None
+        raise UserError(
+            f"This needs the library {library_name}, which is not installed: `pip install {library_name}`."
+        ) from None

@@ -57,21 +57,21 @@ class ColumnMap:
     tool: str = "CSV"
     definition: str = ""
 
-    def check(self, header: Sequence[str], location: str) -> None:
+    def require_mapped_columns(self, column_names: Sequence[str], file_location: str) -> None:
         """Raises UserError when the file lacks a column that the map names."""
         for meaning, columns in self.columns.items():
             for column in columns:
-                if column not in header:
+                if column not in column_names:
                     raise UserError(
-                        f'{location} has no column "{column}" for {meaning}; it has {", ".join(header)}.'
-                        f"{suggest_close_name(column, header)}"
+                        f'{file_location} has no column "{column}" for {meaning}; it has {", ".join(column_names)}.'
+                        f"{suggest_close_name(column, column_names)}"
                     )
 
 
-def read_column_map(path: Path | None, settings: Sequence[str]) -> ColumnMap:
+def read_column_map(map_file: Path | None, map_settings: Sequence[str]) -> ColumnMap:
     """The map of a file with the settings of the command line laid over it. Raises UserError."""
-    document = _read_document(path) if path else {}
-    location = str(path) if path else "--map"
+    document = _read_map_document(map_file) if map_file else {}
+    location = str(map_file) if map_file else "--map"
     column_settings: dict[str, Any] = dict(_get_table(document, "columns", location))
     constants = {str(name): str(value) for name, value in _get_table(document, "constants", location).items()}
     unknown = set(document) - {"tool", "definition", "columns", "constants"}
@@ -80,7 +80,7 @@ def read_column_map(path: Path | None, settings: Sequence[str]) -> ColumnMap:
             f"{location} has a member {sorted(unknown)[0]}; it has tool, definition, columns and constants."
         )
     names = {name: str(document.get(name, default)) for name, default in (("tool", "CSV"), ("definition", ""))}
-    for setting in settings:
+    for setting in map_settings:
         meaning, equals, column = setting.partition("=")
         if not equals or not column:
             raise UserError(f'--map "{setting}" is not MEANING=COLUMN, like time=start or "rate=rate_GiBps GiB/s".')
@@ -123,46 +123,61 @@ def _build_column_map(
     return ColumnMap(columns, factors, constants, options["tool"], options["definition"])
 
 
-def _parse_column_and_unit(meaning: str, value: Any, location: str) -> tuple[list[str], str]:
-    if isinstance(value, str):
-        column, _, unit = value.rpartition(" ") if meaning in AMOUNT_UNITS and " " in value else (value, "", "")
+def _parse_column_and_unit(column_meaning: str, setting_value: Any, location: str) -> tuple[list[str], str]:
+    if isinstance(setting_value, str):
+        column, _, unit = (
+            setting_value.rpartition(" ")
+            if column_meaning in AMOUNT_UNITS and " " in setting_value
+            else (setting_value, "", "")
+        )
         return [column], unit
-    if isinstance(value, dict) and isinstance(value.get("column"), str) and set(value) <= {"column", "unit"}:
-        return [value["column"]], str(value.get("unit", ""))
-    if meaning == "experiment" and isinstance(value, list) and all(isinstance(name, str) for name in value) and value:
-        return list(value), ""
-    raise UserError(f'{location}: {meaning} is not the name of a column; write {meaning} = "COLUMN".')
+    if (
+        isinstance(setting_value, dict)
+        and isinstance(setting_value.get("column"), str)
+        and set(setting_value) <= {"column", "unit"}
+    ):
+        return [setting_value["column"]], str(setting_value.get("unit", ""))
+    if (
+        column_meaning == "experiment"
+        and isinstance(setting_value, list)
+        and all(isinstance(name, str) for name in setting_value)
+        and setting_value
+    ):
+        return list(setting_value), ""
+    raise UserError(f'{location}: {column_meaning} is not the name of a column; write {column_meaning} = "COLUMN".')
 
 
-def _parse_unit_factor(meaning: str, unit: str, location: str) -> float:
+def _parse_unit_factor(column_meaning: str, unit_text: str, location: str) -> float:
     try:
-        if meaning == "rate":
-            return parse_rate(f"1 {unit}")
-        if meaning == "bytes":
-            return float(parse_bytes(f"1 {unit}"))
-        if meaning == "seconds":
-            return parse_duration(f"1 {unit}")
+        if column_meaning == "rate":
+            return parse_rate(f"1 {unit_text}")
+        if column_meaning == "bytes":
+            return float(parse_bytes(f"1 {unit_text}"))
+        if column_meaning == "seconds":
+            return parse_duration(f"1 {unit_text}")
     except UserError as error:
-        raise UserError(f"{location}: {meaning}: {error}") from None
+        raise UserError(f"{location}: {column_meaning}: {error}") from None
     factors = {"1/s": 1.0, "op/s": 1.0, "ops/s": 1.0, "kop/s": 1e3, "kops/s": 1e3}
-    if unit not in factors:
-        raise UserError(f'{location}: {meaning}: "{unit}" is not a unit of operations; known are {", ".join(factors)}.')
-    return factors[unit]
+    if unit_text not in factors:
+        raise UserError(
+            f'{location}: {column_meaning}: "{unit_text}" is not a unit of operations; known are {", ".join(factors)}.'
+        )
+    return factors[unit_text]
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def _read_map_document(map_file: Path) -> dict[str, Any]:
     try:
-        return parse_toml(read_limited_text(path, MAX_CONFIGURATION_BYTES))
+        return parse_toml(read_limited_text(map_file, MAX_CONFIGURATION_BYTES))
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not a text file.") from None
+        raise UserError(f"{map_file} is not a text file.") from None
     except ValueError as error:
-        raise UserError(f"{path} is not valid TOML: {error}.") from None
+        raise UserError(f"{map_file} is not valid TOML: {error}.") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{map_file} cannot be read: {error.strerror}.") from None
 
 
-def _get_table(document: Mapping[str, Any], name: str, location: str) -> Mapping[str, Any]:
-    table = document.get(name, {})
+def _get_table(document: Mapping[str, Any], table_name: str, location: str) -> Mapping[str, Any]:
+    table = document.get(table_name, {})
     if not isinstance(table, dict):
-        raise UserError(f"{location}: {name} is not a table.")
+        raise UserError(f"{location}: {table_name} is not a table.")
     return table

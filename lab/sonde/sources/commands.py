@@ -37,20 +37,20 @@ def select_work_arguments(command: str, location_options: Collection[str], flags
     return " ".join(selected)
 
 
-def find_option(command: str, name: str) -> str:
+def find_option_value(command_line: str, option_letter: str) -> str:
     """The value of an option of one letter, "" when it is not there."""
-    arguments = split_arguments(command)
+    arguments = split_arguments(command_line)
     for position, argument in enumerate(arguments):
-        if argument == name and position + 1 < len(arguments):
+        if argument == option_letter and position + 1 < len(arguments):
             return arguments[position + 1]
-        if argument.startswith(name) and len(argument) > len(name) and not argument.startswith("--"):
-            return argument[len(name) :]
+        if argument.startswith(option_letter) and len(argument) > len(option_letter) and not argument.startswith("--"):
+            return argument[len(option_letter) :]
     return ""
 
 
-def parse_clock_time(text: str) -> datetime | None:
+def parse_clock_time(time_text: str) -> datetime | None:
     """The time in ``Sun Nov 22 00:50:49 2026``, ``11/22/2026 00:50:52`` or ``2020-01-06 10:23:49``, without a zone."""
-    normalized = " ".join(text.split())
+    normalized = " ".join(time_text.split())
     for time_format in ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y.%m.%d-%H.%M.%S"):
         try:
             return datetime.strptime(normalized, time_format)
@@ -59,6 +59,6 @@ def parse_clock_time(text: str) -> datetime | None:
     return None
 
 
-def to_minor_version(version: str) -> str:
+def shorten_to_minor_version(version: str) -> str:
     """Returns ``4.1`` for ``4.1.0+dev``: a patch release does not change the definition of a number."""
     return ".".join(version.split("+")[0].split("-")[0].split(".")[:2])

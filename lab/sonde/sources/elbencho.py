@@ -14,7 +14,7 @@ from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.sources.commands import split_arguments, to_minor_version
+from sonde.sources.commands import shorten_to_minor_version, split_arguments
 from sonde.sources.import_defaults import ImportDefaults
 
 _MIB = 1 << 20
@@ -36,64 +36,72 @@ _CSV_CONFIG |= {"files": "files", "file_size": "file size", "block_size": "block
 _CSV_CONFIG |= {"random_offsets": "random", "io_depth": "IO depth", "version": "version", "command": "command"}
 
 
-def is_json(head: str) -> bool:
+def is_elbencho_json(file_head: str) -> bool:
     """Whether it is elbencho's JSON."""
-    return head.startswith("{") and '"phase_type"' in head and '"last_done"' in head
+    return file_head.startswith("{") and '"phase_type"' in file_head and '"last_done"' in file_head
 
 
-def is_csv(head: str) -> bool:
+def is_elbencho_csv(file_head: str) -> bool:
     """Whether it is elbencho's CSV."""
-    return head.lstrip("\ufeff").startswith("ISO date,label,path type,")
+    return file_head.lstrip("\ufeff").startswith("ISO date,label,path type,")
 
 
-def read_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_elbencho_json(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in elbencho's JSON."""
-    return list(group_runs([parse_json(line) for line in text.splitlines() if line.strip()], about))
+    return list(
+        group_phases_into_runs([parse_json(line) for line in result_text.splitlines() if line.strip()], import_defaults)
+    )
 
 
-def read_csv(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_elbencho_csv(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in elbencho's CSV."""
-    lines = text.splitlines()
+    lines = result_text.splitlines()
     header = next(csv.reader(lines[:1]))
     phases = []
     for line in lines[1:]:
         if line.strip() and not line.startswith("ISO date,"):
             # The last column, the command, is quoted word by word, so it is not one value for a CSV reader.
             values = line.split(",", len(header) - 1)
-            phases.append(_convert_row(dict(zip(header, values, strict=True))))
-    return list(group_runs(phases, about))
+            phases.append(_convert_csv_row(dict(zip(header, values, strict=True))))
+    return list(group_phases_into_runs(phases, import_defaults))
 
 
-def _convert_row(row: Mapping[str, str]) -> dict[str, Any]:
-    config = {name: row[column] for name, column in _CSV_CONFIG.items() if row.get(column)}
+def _convert_csv_row(csv_row: Mapping[str, str]) -> dict[str, Any]:
+    config = {name: csv_row[column] for name, column in _CSV_CONFIG.items() if csv_row.get(column)}
     for name in ("direct_io", "random_offsets"):
         config[name] = {"0": "false", "1": "true"}.get(config.get(name, ""), config.get(name, ""))
-    phase: dict[str, Any] = {"phase_type": row["operation"], "iso_start_date": row["ISO date"], "config": config}
+    phase: dict[str, Any] = {
+        "phase_type": csv_row["operation"],
+        "iso_start_date": csv_row["ISO date"],
+        "config": config,
+    }
     for variant in ("first", "last"):
-        values = {name: row.get(f"{column} [{variant}]") for name, column in _CSV_RATES.items()}
+        values = {name: csv_row.get(f"{column} [{variant}]") for name, column in _CSV_RATES.items()}
         phase[f"{variant}_done"] = {
             name: float(value) * _CSV_FACTORS.get(name, 1) for name, value in values.items() if value
         }
     return phase
 
 
-def group_runs(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> Iterator[ImportedRun]:
+def group_phases_into_runs(
+    phase_results: Sequence[Mapping[str, Any]], import_defaults: ImportDefaults
+) -> Iterator[ImportedRun]:
     """Phases of one command belong together until one of them comes again."""
     phases_of_run: list[Mapping[str, Any]] = []
-    for phase in phases:
+    for phase in phase_results:
         is_same_command = phases_of_run and phases_of_run[0]["config"].get("command") == phase["config"].get("command")
         is_repeated = any(earlier["phase_type"] == phase["phase_type"] for earlier in phases_of_run)
         if phases_of_run and (not is_same_command or is_repeated):
-            yield _build_run(phases_of_run, about)
+            yield _build_run(phases_of_run, import_defaults)
             phases_of_run = []
         phases_of_run.append(phase)
     if not phases_of_run:
         raise ValueError("it has no phases")
-    yield _build_run(phases_of_run, about)
+    yield _build_run(phases_of_run, import_defaults)
 
 
-def _build_run(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> ImportedRun:
-    config = phases[0]["config"]
+def _build_run(phase_results: Sequence[Mapping[str, Any]], import_defaults: ImportDefaults) -> ImportedRun:
+    config = phase_results[0]["config"]
     version, command = str(config.get("version", "")), str(config.get("command", "")).strip()
     hosts, threads = (int(config.get(name) or 1) for name in ("hosts", "threads"))
     paths = [word for word in split_arguments(command)[-int(config.get("paths") or 1) :] if not word.startswith("-")]
@@ -102,18 +110,20 @@ def _build_run(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> Im
         tool=f"elbencho {version}".strip(),
         name=f"elbencho-{config.get('path_type', '')}".strip("-"),
         title=f"elbencho: {config.get('path_type', '?')}, {config.get('block_size', '?')} B blocks",
-        started=about.to_utc(datetime.fromisoformat(phases[0]["iso_start_date"])),
+        started=import_defaults.convert_to_utc(datetime.fromisoformat(phase_results[0]["iso_start_date"])),
         experiment={
             **{str(name): str(value) for name, value in config.items() if name in _CSV_CONFIG and name not in excluded},
             "arguments": _select_work_arguments(command, paths),
         },
         phases=[
-            imported_phase for phase in phases for imported_phase in _build_phases(phase, to_minor_version(version))
+            imported_phase
+            for phase in phase_results
+            for imported_phase in _build_phases(phase, shorten_to_minor_version(version))
         ],
         target=paths[0].rpartition("/")[0] if paths and config.get("path_type") != "dir" else (paths or [""])[0],
         tasks=hosts * threads,
         nodes=hosts,
-        seconds=sum(float(phase["last_done"].get("elapsed_time_ms") or 0) for phase in phases) / 1000 or None,
+        seconds=sum(float(phase["last_done"].get("elapsed_time_ms") or 0) for phase in phase_results) / 1000 or None,
         command=command,
     )
 
@@ -133,7 +143,7 @@ def _select_work_arguments(command: str, paths: Sequence[str]) -> str:
 def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPhase]:
     name = str(phase["phase_type"])
     for variant in ("last", "first"):
-        values = {key: _to_number(value) for key, value in phase[f"{variant}_done"].items()}
+        values = {key: _convert_to_number(value) for key, value in phase[f"{variant}_done"].items()}
         rate = values.get("bytes/s")
         ops = values.get("iops") or values.get("entries/s")
         if not rate and not ops:
@@ -151,8 +161,8 @@ def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPh
         )
 
 
-def _to_number(value: Any) -> float | None:
+def _convert_to_number(json_value: Any) -> float | None:
     try:
-        return float(value)
+        return float(json_value)
     except (TypeError, ValueError):
         return None

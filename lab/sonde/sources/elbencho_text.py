@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from sonde.model.imported_runs import ImportedRun
-from sonde.sources.commands import find_option, split_arguments
-from sonde.sources.elbencho import group_runs
+from sonde.sources.commands import find_option_value, split_arguments
+from sonde.sources.elbencho import group_phases_into_runs
 from sonde.sources.import_defaults import ImportDefaults
 
 _MIB = 1 << 20
@@ -37,37 +37,37 @@ _NUMBERS: Mapping[str, tuple[str, int]] = {
 }
 
 
-def is_text(head: str) -> bool:
+def is_elbencho_text(file_head: str) -> bool:
     """Whether it is what elbencho prints."""
-    return _HEADING.search(head) is not None
+    return _HEADING.search(file_head) is not None
 
 
-def read_text(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_elbencho_text(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what elbencho printed."""
-    return list(group_runs(list(_read_phases(text, about)), about))
+    return list(group_phases_into_runs(list(_read_phases(result_text, import_defaults)), import_defaults))
 
 
-def _read_phases(text: str, about: ImportDefaults) -> Iterator[dict[str, Any]]:
+def _read_phases(result_text: str, import_defaults: ImportDefaults) -> Iterator[dict[str, Any]]:
     config: dict[str, str] = {}
-    started = about.to_utc(None).isoformat()
+    started = import_defaults.convert_to_utc(None).isoformat()
     previous_end = 0
-    headings = list(_HEADING.finditer(text))
-    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    headings = list(_HEADING.finditer(result_text))
+    ends = [*(heading.start() for heading in headings[1:]), len(result_text)]
     for heading, end in zip(headings, ends, strict=False):
-        before = text[previous_end : heading.start()]
+        before = result_text[previous_end : heading.start()]
         for time in _TIME.findall(before)[-1:]:
-            started = _normalize_time(time)
+            started = _normalize_time_zone(time)
         for command in _COMMAND.findall(before)[-1:]:
             config = _parse_command(command)
         previous_end = heading.end()
-        for phase in _read_table(text[heading.end() : end]):
+        for phase in _read_phase_table(result_text[heading.end() : end]):
             yield {**phase, "iso_start_date": started, "config": config}
 
 
-def _read_table(table: str) -> Iterator[dict[str, Any]]:
+def _read_phase_table(table_text: str) -> Iterator[dict[str, Any]]:
     """The phases below one heading; rows without a name of a phase belong to the one before."""
     phase: dict[str, Any] | None = None
-    for line in table.splitlines():
+    for line in table_text.splitlines():
         if line.startswith(("ISO DATE", "COMMAND LINE")):
             break
         match = _ROW.match(line)
@@ -94,18 +94,18 @@ def _read_table(table: str) -> Iterator[dict[str, Any]]:
         yield phase
 
 
-def _parse_duration(text: str) -> float:
+def _parse_duration(duration_text: str) -> float:
     """Seconds of ``2m3.241s``, ``586ms`` or ``1h0m2s``. Raises ValueError."""
-    match = _DURATION.fullmatch(text)
-    if match is None or not text:
-        raise ValueError(f'"{text}" is not an elapsed time of elbencho')
+    match = _DURATION.fullmatch(duration_text)
+    if match is None or not duration_text:
+        raise ValueError(f'"{duration_text}" is not an elapsed time of elbencho')
     hours, minutes, seconds, milliseconds, microseconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1e3 + microseconds / 1e6
 
 
-def _normalize_time(text: str) -> str:
+def _normalize_time_zone(time_text: str) -> str:
     """The time with a colon in its zone, as datetime of Python 3.10 wants it."""
-    normalized = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text)
+    normalized = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", time_text)
     datetime.fromisoformat(normalized)
     return normalized
 
@@ -118,16 +118,16 @@ def _parse_command(command: str) -> dict[str, str]:
     for name, (short, long) in options.items():
         following = [value for option, value in pairwise(arguments) if option == long]
         attached = [argument.split("=", 1)[1] for argument in arguments if argument.startswith(f"{long}=")]
-        if value := next(iter([*following, *attached]), "") or find_option(command, short):
+        if value := next(iter([*following, *attached]), "") or find_option_value(command, short):
             config[name] = value
     hosts = [value for option, value in pairwise(arguments) if option == "--hosts"]
     return config | ({"hosts": str(_count_hosts(hosts[0]))} if hosts else {})
 
 
-def _count_hosts(text: str) -> int:
+def _count_hosts(hosts_text: str) -> int:
     """The number of hosts in ``node[1-4,7],login1``: lists and ranges in brackets multiply."""
     total = 0
-    for host in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+    for host in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", hosts_text):
         count = 1
         for ranges in re.findall(r"\[([^\]]*)\]", host):
             numbers = [part.split("-") for part in ranges.split(",")]

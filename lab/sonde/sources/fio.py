@@ -14,7 +14,7 @@ from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.sources.commands import to_minor_version
+from sonde.sources.commands import shorten_to_minor_version
 from sonde.sources.import_defaults import ImportDefaults
 
 # Options that say where, or how it is reported.
@@ -31,14 +31,14 @@ _LOCATION_OPTIONS = (
 _DIRECTIONS = ("read", "write", "trim")
 
 
-def is_fio_json(head: str) -> bool:
+def is_fio_json(file_head: str) -> bool:
     """Whether it is fio's JSON; lines of text may stand before it."""
-    return '"fio version"' in head
+    return '"fio version"' in file_head
 
 
-def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_fio_json(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The run in fio's JSON."""
-    document = parse_json(text[text.index("{") :].rpartition("}")[0] + "}")
+    document = parse_json(result_text[result_text.index("{") :].rpartition("}")[0] + "}")
     version = str(document["fio version"]).removeprefix("fio-")
     jobs = [
         job_options
@@ -62,7 +62,9 @@ def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
             tool=f"fio {version}",
             name=f"fio-{'-'.join(modes)}",
             title=f"fio: {', '.join(list(clones)[:3])}{', …' if len(clones) > 3 else ''}",
-            started=about.to_utc(None if time_ms is None else datetime.fromtimestamp(float(time_ms) / 1000, UTC)),
+            started=import_defaults.convert_to_utc(
+                None if time_ms is None else datetime.fromtimestamp(float(time_ms) / 1000, UTC)
+            ),
             experiment={
                 "jobs": [
                     {name: job_options[name] for name in sorted(job_options) if name not in _LOCATION_OPTIONS}
@@ -73,7 +75,7 @@ def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
             host=str(jobs[0].get("hostname", "")),
             target=str(options[0].get("directory") or str(options[0].get("filename", "")).rpartition("/")[0]),
             tasks=sum(
-                max(_to_count(job_options.get("numjobs")) or 1, len(entries))
+                max(_convert_to_count(job_options.get("numjobs")) or 1, len(entries))
                 for job_options, entries in zip(options_by_job, clones.values(), strict=True)
             ),
             seconds=max(float(job.get("job_runtime", 0)) for job in jobs) / 1000 or None,
@@ -83,10 +85,12 @@ def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     ]
 
 
-def _build_phases(entries: Sequence[Mapping[str, Any]], version: str, several: bool) -> Iterator[ImportedPhase]:
+def _build_phases(
+    job_entries: Sequence[Mapping[str, Any]], version: str, has_several_entries: bool
+) -> Iterator[ImportedPhase]:
     """The phases of the entries of one name, one for each direction."""
     for direction in _DIRECTIONS:
-        results = [job[direction] for job in entries if (job.get(direction) or {}).get("io_bytes")]
+        results = [job[direction] for job in job_entries if (job.get(direction) or {}).get("io_bytes")]
         if not results:
             continue
         seconds = max(float(result["runtime"]) for result in results) / 1000
@@ -96,31 +100,31 @@ def _build_phases(entries: Sequence[Mapping[str, Any]], version: str, several: b
         io_bytes = sum(int(result["io_bytes"]) for result in results)
         several_entries = len(results) > 1 and seconds > 0
         yield ImportedPhase(
-            phase=f"{entries[0]['jobname']}.{direction}" if several else direction,
+            phase=f"{job_entries[0]['jobname']}.{direction}" if has_several_entries else direction,
             op=direction,
-            definition=f"fio {to_minor_version(version)} bw",
+            definition=f"fio {shorten_to_minor_version(version)} bw",
             bytes_per_s=io_bytes / seconds if several_entries else rate,
             ops_per_s=ops / seconds if several_entries and ops else sum(float(result["iops"]) for result in results),
             bytes=io_bytes,
             ops=ops or None,
             seconds=seconds,
-            done=not any(job.get("error") for job in entries),
+            done=not any(job.get("error") for job in job_entries),
             also=_find_other_metrics(results),
         )
 
 
-def _find_other_metrics(results: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+def _find_other_metrics(direction_results: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
     """Latencies of one entry; of several the maximum and the sum of the rates, for percentiles do not add up."""
-    latencies = [result.get("clat_ns") or {} for result in results]
+    latencies = [result.get("clat_ns") or {} for result in direction_results]
     metrics: dict[str, Any] = {}
-    if len(results) == 1:
+    if len(direction_results) == 1:
         percentiles = latencies[0].get("percentile") or {}
         metrics = {"clat_mean_ns": latencies[0].get("mean"), "clat_p99_ns": percentiles.get("99.000000")}
     maxima = [latency["max"] for latency in latencies if latency.get("max") is not None]
-    means = [result["bw_mean"] for result in results if result.get("bw_mean") is not None]
+    means = [result["bw_mean"] for result in direction_results if result.get("bw_mean") is not None]
     metrics |= {"clat_max_ns": max(maxima, default=None), "bw_mean_KiB_per_s": sum(means) if means else None}
     return {name: value for name, value in metrics.items() if value is not None}
 
 
-def _to_count(value: Any) -> int | None:
-    return int(value) if str(value).isdigit() else None
+def _convert_to_count(json_value: Any) -> int | None:
+    return int(json_value) if str(json_value).isdigit() else None

@@ -16,9 +16,9 @@ class ImportDefaults:
     zone: tzinfo = UTC
     file_time: datetime | None = None  # modification time of the file, for results without a time
 
-    def to_utc(self, stated: datetime | None) -> datetime:
+    def convert_to_utc(self, stated_time: datetime | None) -> datetime:
         """The time of a run in UTC, from what the file says. Raises ValueError when nothing says it."""
-        time = stated or self.file_time
+        time = stated_time or self.file_time
         if time is None:
             raise ValueError("does not say when it was measured")
         return (time if time.tzinfo else time.replace(tzinfo=self.zone)).astimezone(UTC)

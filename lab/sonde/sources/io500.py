@@ -16,7 +16,7 @@ from typing import Any
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.commands import parse_clock_time
 from sonde.sources.import_defaults import ImportDefaults
-from sonde.sources.tool_messages import find_messages
+from sonde.sources.tool_messages import find_tool_messages
 
 # 2017 to 2019: [RESULT] BW   phase 1            ior_easy_write              267.915 GB/s : time 320.25 seconds
 _RESULT = re.compile(
@@ -30,40 +30,44 @@ _SCORE = re.compile(
 _OP_BY_ENDING = {"write": "write", "read": "read", "stat": "stat", "delete": "remove", "find": "find"}
 
 
-def is_summary(head: str) -> bool:
+def is_io500_summary(file_head: str) -> bool:
     """Whether it is what IO500 prints."""
     return (
-        re.search(r"^\[RESULT\S*\s*\]\s+(?:BW\s+phase\s+\d+\s+)?ior[-_]easy[-_]write\s", head, re.MULTILINE) is not None
+        re.search(r"^\[RESULT\S*\s*\]\s+(?:BW\s+phase\s+\d+\s+)?ior[-_]easy[-_]write\s", file_head, re.MULTILINE)
+        is not None
     )
 
 
-def is_result(head: str) -> bool:
+def is_io500_result(file_head: str) -> bool:
     """Whether it is result.txt."""
-    return "[ior-easy-write]" in head and re.search(r"^[ \t]*(?:t_start|score)\s*=", head, re.MULTILINE) is not None
+    return (
+        "[ior-easy-write]" in file_head
+        and re.search(r"^[ \t]*(?:t_start|score)\s*=", file_head, re.MULTILINE) is not None
+    )
 
 
-def read_summary(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_io500_summary(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The run in what IO500 printed. It holds no time: that of the file counts, or of the folder it lies in."""
-    version = re.search(r"^IO500 version (\S+)(?: \((\S+)\))?", text, re.MULTILINE)
+    version = re.search(r"^IO500 version (\S+)(?: \((\S+)\))?", result_text, re.MULTILINE)
     rows = [
         {"phase": name.replace("_", "-"), "score": float(value), "t_delta": float(seconds), "invalid": bool(mark)}
-        for name, value, _, seconds, mark in _RESULT.findall(text)
+        for name, value, _, seconds, mark in _RESULT.findall(result_text)
     ]
-    score = _SCORE.search(text)
+    score = _SCORE.search(result_text)
     context: dict[str, Any] = {}
     if score:
         context = {"bandwidth": float(score[1]), "iops": float(score[2]), "score": float(score[3])}
     invalid = "INVALID" in (score[0] if score else "")
     mode = version[2] if version and version[2] else "standard"
-    return [_build_run(rows, version[1] if version else "", mode, context, invalid, text, about, None)]
+    return [_build_run(rows, version[1] if version else "", mode, context, invalid, result_text, import_defaults, None)]
 
 
-def read_result(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_io500_result(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The run in result.txt."""
     sections: dict[str, dict[str, str]] = {"": {}}
     section = ""
     invalid_phases: set[str] = set()
-    for line in text.splitlines():
+    for line in result_text.splitlines():
         stripped = line.strip()
         if heading := re.fullmatch(r"\[(.+)\]", stripped):
             section = heading[1]
@@ -94,41 +98,43 @@ def read_result(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     context = {name: float(total[key].split()[0]) for name, key in key_by_name.items() if key in total}
     invalid = bool(invalid_phases) or "INVALID" in total.get("SCORE", "")
     started = parse_clock_time(starts[0]) if starts else None
-    run = _build_run(rows, version, mode, context, invalid, text, about, started)
+    run = _build_run(rows, version, mode, context, invalid, result_text, import_defaults, started)
     return [replace(run, tasks=int(top["procs"])) if top.get("procs", "").isdigit() else run]
 
 
 def _build_run(
-    rows: Sequence[Mapping[str, Any]],
+    phase_rows: Sequence[Mapping[str, Any]],
     version: str,
     mode: str,
-    context: Mapping[str, Any],
-    invalid: bool,
-    text: str,
-    about: ImportDefaults,
-    started: Any,
+    run_context: Mapping[str, Any],
+    is_result_invalid: bool,
+    result_text: str,
+    import_defaults: ImportDefaults,
+    start_time: Any,
 ) -> ImportedRun:
-    if not rows:
+    if not phase_rows:
         raise ValueError("it has no results")
     invalid_finding = {"id": "io500_invalid", "severity": "invalid", "text": "IO500 marks this run as invalid."}
-    is_invalid = invalid or any(row["invalid"] for row in rows)
-    findings = [finding for finding in find_messages(text.replace(";", "")) if finding["severity"] != "invalid"]
-    commands = {str(row["phase"]): row["exe"] for row in rows if row.get("exe")}
+    is_invalid = is_result_invalid or any(row["invalid"] for row in phase_rows)
+    findings = [
+        finding for finding in find_tool_messages(result_text.replace(";", "")) if finding["severity"] != "invalid"
+    ]
+    commands = {str(row["phase"]): row["exe"] for row in phase_rows if row.get("exe")}
     return ImportedRun(
         tool=f"IO500 {version}".strip(),
         name=f"io500-{mode}",
         title=f"IO500 {version} ({mode})",
-        started=about.to_utc(started),
+        started=import_defaults.convert_to_utc(start_time),
         experiment={"version": version, "mode": mode},
-        phases=list(_build_phases(rows, version)),
-        seconds=sum(float(row["t_delta"]) for row in rows) or None,
-        context={**context, **({"commands": commands} if commands else {})},
+        phases=list(_build_phases(phase_rows, version)),
+        seconds=sum(float(row["t_delta"]) for row in phase_rows) or None,
+        context={**run_context, **({"commands": commands} if commands else {})},
         findings=[*([invalid_finding] if is_invalid else []), *findings],
     )
 
 
-def _build_phases(rows: Sequence[Mapping[str, Any]], version: str) -> Iterator[ImportedPhase]:
-    for row in rows:
+def _build_phases(phase_rows: Sequence[Mapping[str, Any]], version: str) -> Iterator[ImportedPhase]:
+    for row in phase_rows:
         name = str(row["phase"])
         is_transfer = name.startswith("ior-")
         yield ImportedPhase(

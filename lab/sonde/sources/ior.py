@@ -12,9 +12,9 @@ from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.sources.commands import parse_clock_time, select_work_arguments, to_minor_version
+from sonde.sources.commands import parse_clock_time, select_work_arguments, shorten_to_minor_version
 from sonde.sources.import_defaults import ImportDefaults
-from sonde.sources.tool_messages import find_messages
+from sonde.sources.tool_messages import find_tool_messages
 
 _MIB = 1 << 20
 _LOCATION_OPTIONS = ("-o", "-i", "-O", "-d")
@@ -40,30 +40,30 @@ _HEAD = re.compile(r"^(Began|Command line|Machine)(?: used)?\s*: (.*)$", re.MULT
 _TEST = re.compile(r"^(?:TestID\s*: (\d+)|Test (\d+) started: (.*))$", re.MULTILINE)
 
 
-def is_text(head: str) -> bool:
+def is_ior_text(file_head: str) -> bool:
     """Whether it is what IOR prints for people."""
-    return re.search(r"^IOR-\d[^\n]*MPI Coordinated Test of Parallel I/O", head, re.MULTILINE) is not None
+    return re.search(r"^IOR-\d[^\n]*MPI Coordinated Test of Parallel I/O", file_head, re.MULTILINE) is not None
 
 
-def is_json(head: str) -> bool:
+def is_ior_json(file_head: str) -> bool:
     """Whether it is IOR's JSON."""
-    return head.lstrip().startswith("{") and '"tests"' in head and '"Command line"' in head
+    return file_head.lstrip().startswith("{") and '"tests"' in file_head and '"Command line"' in file_head
 
 
-def read_text(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_ior_text(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what IOR printed; several after each other in one file are several."""
-    pieces = re.split(r"(?m)^(?=IOR-\d)", text)
-    runs = [run for piece in pieces if is_text(piece) for run in _read_output(piece, about)]
+    pieces = re.split(r"(?m)^(?=IOR-\d)", result_text)
+    runs = [run for piece in pieces if is_ior_text(piece) for run in _read_output_of_command(piece, import_defaults)]
     if not runs:
         raise ValueError("it has no line of results")
     return runs
 
 
-def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
-    version = re.search(r"^IOR-(\S+?):", text, re.MULTILINE)
-    head = dict(_HEAD.findall(text))
-    for start in _TEST.finditer(text):
-        test = text[start.start() :].partition("Summary of all tests")[0]
+def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -> Iterator[ImportedRun]:
+    version = re.search(r"^IOR-(\S+?):", output_text, re.MULTILINE)
+    head = dict(_HEAD.findall(output_text))
+    for start in _TEST.finditer(output_text):
+        test = output_text[start.start() :].partition("Summary of all tests")[0]
         next_test = _TEST.search(test, start.end() - start.start())
         test = test[: next_test.start()] if next_test else test
         header = re.search(r"^access\s+bw", test, re.MULTILINE)
@@ -73,8 +73,14 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
             options |= _parse_clients(options.pop("clients"))
         facts_of_test = dict(re.findall(r"^(StartTime|Path)\s*: (.*)$", description, re.MULTILINE))
         facts_of_test |= {"TestID": start[1] or start[2], "StartTime": facts_of_test.get("StartTime") or start[3] or ""}
-        facts = {**head, **facts_of_test, "version": version[1] if version else "", "options": options, "text": text}
-        yield from _build_runs(facts, _parse_rows(table), about)
+        facts = {
+            **head,
+            **facts_of_test,
+            "version": version[1] if version else "",
+            "options": options,
+            "text": output_text,
+        }
+        yield from _build_runs(facts, _parse_result_rows(table), import_defaults)
 
 
 def _parse_clients(clients: str) -> dict[str, str]:
@@ -84,23 +90,23 @@ def _parse_clients(clients: str) -> dict[str, str]:
     return {"tasks": match[1], "clients per node": match[2]}
 
 
-def _parse_rows(table: str) -> dict[int, list[Mapping[str, Any]]]:
+def _parse_result_rows(table_text: str) -> dict[int, list[Mapping[str, Any]]]:
     """Repetition -> the lines of results."""
     rows: dict[int, list[Mapping[str, Any]]] = {}
     header: list[str] = []
-    for line in table.splitlines():
+    for line in table_text.splitlines():
         fields = line.split()
         if fields[:1] == ["access"]:
             header = [_COLUMNS.get(field, field) for field in fields[1:]]
         elif header and _ROW.match(line.strip()):
-            row = {"access": fields[0], **dict(zip(header, map(_to_number, fields[1:]), strict=False))}
+            row = {"access": fields[0], **dict(zip(header, map(_convert_to_number, fields[1:]), strict=False))}
             rows.setdefault(int(row.get("iter") or 0), []).append(row)
     return rows
 
 
-def read_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_ior_json(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in IOR's JSON."""
-    document = parse_json(text)
+    document = parse_json(result_text)
     runs: list[ImportedRun] = []
     for test in document["tests"]:
         rows: dict[int, list[Mapping[str, Any]]] = {}
@@ -114,35 +120,37 @@ def read_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
         facts |= {name: str(test.get(name, "")) for name in ("StartTime", "Path", "TestID")}
         options = {str(name): str(value) for name, value in test.get("Options", {}).items()}
         version = str(document.get("Version", ""))
-        runs += _build_runs({**facts, "version": version, "options": options, "text": ""}, rows, about)
+        runs += _build_runs({**facts, "version": version, "options": options, "text": ""}, rows, import_defaults)
     if not runs:
         raise ValueError("it has no results")
     return runs
 
 
 def _build_runs(
-    facts: Mapping[str, Any], rows: Mapping[int, Sequence[Mapping[str, Any]]], about: ImportDefaults
+    facts: Mapping[str, Any],
+    rows_by_repetition: Mapping[int, Sequence[Mapping[str, Any]]],
+    import_defaults: ImportDefaults,
 ) -> Iterator[ImportedRun]:
     options: Mapping[str, str] = facts["options"]
     command = str(facts.get("Command line", ""))
-    tasks, nodes, per_node = (_to_count(options.get(name)) for name in ("tasks", "nodes", "clients per node"))
+    tasks, nodes, per_node = (_convert_to_count(options.get(name)) for name in ("tasks", "nodes", "clients per node"))
     if nodes is None and tasks and per_node:  # 3 does not say how many
         nodes = -(-tasks // per_node)
     experiment = {name: " ".join(value.split()) for name, value in options.items() if name not in _IGNORED_OPTIONS}
     experiment["arguments"] = select_work_arguments(command, _LOCATION_OPTIONS)
     started = parse_clock_time(str(facts.get("StartTime") or facts.get("Began")))
-    group = f"ior {facts.get('Began', '')} test {facts.get('TestID', '0')}" if len(rows) > 1 else None
-    for repetition, results in sorted(rows.items()):
+    group = f"ior {facts.get('Began', '')} test {facts.get('TestID', '0')}" if len(rows_by_repetition) > 1 else None
+    for repetition, results in sorted(rows_by_repetition.items()):
         yield ImportedRun(
             tool=f"IOR {facts['version']}".strip(),
             name=f"ior-{options.get('api', '')}-{options.get('access', '')}".lower(),
             title=f"IOR: {options.get('api', '?')}, {options.get('access', '?')}, {options.get('xfersize', '?')}",
-            started=about.to_utc(started),
+            started=import_defaults.convert_to_utc(started),
             experiment=experiment,
             phases=[
-                _build_phase(row, to_minor_version(str(facts["version"])), options)
+                _build_phase(row, shorten_to_minor_version(str(facts["version"])), options)
                 for row in results
-                if _to_number(row.get("bwMiB"))
+                if _convert_to_number(row.get("bwMiB"))
             ],
             host=str(facts.get("Machine", "")).split(" ")[-1],
             target=options.get("test filename", "").rpartition("/")[0],
@@ -152,32 +160,34 @@ def _build_runs(
             group=group,
             command=command,
             context={"repetition": repetition},
-            findings=find_messages(str(facts["text"])),
+            findings=find_tool_messages(str(facts["text"])),
         )
 
 
-def _build_phase(row: Mapping[str, Any], version: str, options: Mapping[str, str]) -> ImportedPhase:
-    access = str(row["access"])
-    rate, ops = _to_number(row.get("bwMiB")), _to_number(row.get("iops"))
+def _build_phase(result_row: Mapping[str, Any], version: str, options: Mapping[str, str]) -> ImportedPhase:
+    access = str(result_row["access"])
+    rate, ops = _convert_to_number(result_row.get("bwMiB")), _convert_to_number(result_row.get("iops"))
     return ImportedPhase(
         phase=access,
         op=access,
         definition=f"IOR {version} bw",
         bytes_per_s=None if rate is None else rate * _MIB,
         ops_per_s=ops,
-        seconds=_to_number(row.get("totalTime")),
+        seconds=_convert_to_number(result_row.get("totalTime")),
         backend=options.get("api", "").lower(),
-        also={name: value for name in _OTHER_METRICS if (value := _to_number(row.get(name))) is not None},
+        also={
+            name: value for name in _OTHER_METRICS if (value := _convert_to_number(result_row.get(name))) is not None
+        },
     )
 
 
-def _to_number(value: Any) -> float | None:
+def _convert_to_number(json_value: Any) -> float | None:
     try:
-        number = float(value)
+        number = float(json_value)
     except (TypeError, ValueError):
         return None
     return number if abs(number) < float("inf") else None
 
 
-def _to_count(value: Any) -> int | None:
-    return int(value) if isinstance(value, str) and value.isdigit() else None
+def _convert_to_count(json_value: Any) -> int | None:
+    return int(json_value) if isinstance(json_value, str) and json_value.isdigit() else None

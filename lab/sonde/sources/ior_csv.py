@@ -25,51 +25,57 @@ _OTHER_METRICS = {
 }
 
 
-def is_csv(head: str) -> bool:
+def is_ior_csv(file_head: str) -> bool:
     """Whether it is IOR's CSV."""
-    return head.startswith(_HEADER)
+    return file_head.startswith(_HEADER)
 
 
-def read_csv(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_ior_csv(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in IOR's CSV, one for each repetition of a test; the header comes again before each test."""
     runs: list[ImportedRun] = []
-    for test, table in enumerate(part for part in text.split(_HEADER) if part.strip()):
+    for test, table in enumerate(part for part in result_text.split(_HEADER) if part.strip()):
         rows: dict[str, list[Mapping[str, str]]] = {}
         for row in csv.DictReader(io.StringIO(_HEADER + "\n" + table.lstrip("\r\n"))):
             if None in row or None in row.values():
                 raise ValueError(f"a line of it has not the {len(_HEADER.split(','))} values of its header")
             rows.setdefault(row["iter"], []).append(row)
-        runs += [_build_run(rows[number], int(number), test, len(rows), about) for number in sorted(rows, key=int)]
+        runs += [
+            _build_run(rows[number], int(number), test, len(rows), import_defaults) for number in sorted(rows, key=int)
+        ]
     if not runs:
         raise ValueError("it has no line of results")
     return runs
 
 
 def _build_run(
-    rows: Sequence[Mapping[str, str]], repetition: int, test: int, repetitions: int, about: ImportDefaults
+    csv_rows: Sequence[Mapping[str, str]],
+    repetition_number: int,
+    test_number: int,
+    repetition_count: int,
+    import_defaults: ImportDefaults,
 ) -> ImportedRun:
-    block, transfer = rows[0]["block(KiB)"], rows[0]["xfer(KiB)"]
+    block, transfer = csv_rows[0]["block(KiB)"], csv_rows[0]["xfer(KiB)"]
     return ImportedRun(
         tool="IOR",
         name="ior-csv",
         title=f"IOR: blocks of {float(block):g} KiB, transfers of {float(transfer):g} KiB",
-        started=about.to_utc(None),
+        started=import_defaults.convert_to_utc(None),
         experiment={"block_KiB": float(block), "xfer_KiB": float(transfer)},
-        phases=[_build_phase(row) for row in rows],
-        tasks=int(rows[0]["numTasks"]),
-        seconds=sum(float(row["total(s)"]) for row in rows),
-        group=f"ior {about.to_utc(None)} test {test}" if repetitions > 1 else None,
-        context={"repetition": repetition, "test": test},
+        phases=[_build_phase(row) for row in csv_rows],
+        tasks=int(csv_rows[0]["numTasks"]),
+        seconds=sum(float(row["total(s)"]) for row in csv_rows),
+        group=f"ior {import_defaults.convert_to_utc(None)} test {test_number}" if repetition_count > 1 else None,
+        context={"repetition": repetition_number, "test": test_number},
     )
 
 
-def _build_phase(row: Mapping[str, str]) -> ImportedPhase:
+def _build_phase(csv_row: Mapping[str, str]) -> ImportedPhase:
     return ImportedPhase(
-        phase=row["access"],
-        op=row["access"],
+        phase=csv_row["access"],
+        op=csv_row["access"],
         definition="IOR bw",
-        bytes_per_s=float(row["bw(MiB/s)"]) * _MIB,
-        ops_per_s=float(row["IOPS"]),
-        seconds=float(row["total(s)"]),
-        also={name: float(row[column]) for column, name in _OTHER_METRICS.items()},
+        bytes_per_s=float(csv_row["bw(MiB/s)"]) * _MIB,
+        ops_per_s=float(csv_row["IOPS"]),
+        seconds=float(csv_row["total(s)"]),
+        also={name: float(csv_row[column]) for column, name in _OTHER_METRICS.items()},
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.sources.commands import find_option, parse_clock_time, select_work_arguments
+from sonde.sources.commands import find_option_value, parse_clock_time, select_work_arguments
 from sonde.sources.import_defaults import ImportDefaults
 
 _KB = 1024
@@ -49,39 +49,41 @@ _OPS = {
 }
 
 
-def is_iozone_output(head: str) -> bool:
+def is_iozone_output(file_head: str) -> bool:
     """Whether it is what IOzone prints."""
-    return "Iozone: Performance Test of File I/O" in head
+    return "Iozone: Performance Test of File I/O" in file_head
 
 
-def read_iozone_output(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_iozone_output(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what IOzone printed; several after each other in one file are several."""
-    pieces = re.split(r"(?m)^(?=[ \t]*Iozone: Performance Test of File I/O)", text)
-    runs = [run for piece in pieces if is_iozone_output(piece) for run in _read_output(piece, about)]
+    pieces = re.split(r"(?m)^(?=[ \t]*Iozone: Performance Test of File I/O)", result_text)
+    runs = [
+        run for piece in pieces if is_iozone_output(piece) for run in _read_output_of_command(piece, import_defaults)
+    ]
     if not runs:
         raise ValueError("it has no results")
     return runs
 
 
-def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
-    version = re.search(r"Version \$Revision: ([\d.]+) \$", text)
-    started = re.search(r"Run began: (.*)", text)
-    command = re.search(r"Command line used: (.*)", text)
+def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -> Iterator[ImportedRun]:
+    version = re.search(r"Version \$Revision: ([\d.]+) \$", output_text)
+    started = re.search(r"Run began: (.*)", output_text)
+    command = re.search(r"Command line used: (.*)", output_text)
     command_line = command[1].strip() if command else ""
     tool = f"IOzone {version[1]}" if version else "IOzone"
     shared: dict[str, Any] = {
         "tool": tool,
-        "started": about.to_utc(parse_clock_time(started[1]) if started else None),
-        "target": find_option(command_line, "-f").rpartition("/")[0],
+        "started": import_defaults.convert_to_utc(parse_clock_time(started[1]) if started else None),
+        "target": find_option_value(command_line, "-f").rpartition("/")[0],
         "command": command_line,
     }
     work = {"arguments": _remove_file_names(select_work_arguments(command_line, _LOCATION_OPTIONS))}
-    unit_line = _UNIT.search(text)
+    unit_line = _UNIT.search(output_text)
     unit = {"op": "operations", "microsec": "microseconds"}[unit_line[1]] if unit_line else "kBytes"
-    if phases := list(_build_throughput_phases(text, tool, unit)):
-        count = next((int(match[2]) for match in _THROUGHPUT_LINE.finditer(text)), None)
+    if phases := list(_build_throughput_phases(output_text, tool, unit)):
+        count = next((int(match[2]) for match in _THROUGHPUT_LINE.finditer(output_text)), None)
         yield ImportedRun(**shared, name="iozone-throughput", experiment=work, phases=phases, tasks=count)
-    rows = list(_parse_table(text))
+    rows = list(_parse_rate_table(output_text))
     for size, record, values in rows:
         yield ImportedRun(
             **shared,
@@ -104,30 +106,37 @@ def _remove_file_names(arguments: str) -> str:
 
 
 def _build_phase(
-    phase: str, op: str, definition: str, value: float, unit: str, size: int | None = None
+    phase_name: str, op: str, definition: str, stated_number: float, unit: str, file_bytes: int | None = None
 ) -> ImportedPhase:
     """A phase from a number in the unit of the output: kBytes a second, operations a second, or microseconds each."""
     if unit == "operations":
-        return ImportedPhase(phase, op, definition, ops_per_s=value, bytes=size)
+        return ImportedPhase(phase_name, op, definition, ops_per_s=stated_number, bytes=file_bytes)
     if unit == "microseconds":
-        return ImportedPhase(phase, op, definition, ops_per_s=1e6 / value, bytes=size, also={"us_per_op": value})
-    return ImportedPhase(phase, op, definition, bytes_per_s=value * _KB, bytes=size)
+        return ImportedPhase(
+            phase_name,
+            op,
+            definition,
+            ops_per_s=1e6 / stated_number,
+            bytes=file_bytes,
+            also={"us_per_op": stated_number},
+        )
+    return ImportedPhase(phase_name, op, definition, bytes_per_s=stated_number * _KB, bytes=file_bytes)
 
 
-def _build_throughput_phases(text: str, tool: str, unit: str) -> Iterator[ImportedPhase]:
-    if unit == "microseconds" and _THROUGHPUT_LINE.search(text):
+def _build_throughput_phases(output_text: str, tool_version: str, unit: str) -> Iterator[ImportedPhase]:
+    if unit == "microseconds" and _THROUGHPUT_LINE.search(output_text):
         raise ValueError("its processes report microseconds each (-N), whose sum is no rate; run it without -N")
-    for observer, _, operation, rate in _THROUGHPUT_LINE.findall(text):
+    for observer, _, operation, rate in _THROUGHPUT_LINE.findall(output_text):
         name = operation.strip().replace(" ", "_").replace("-", "_")
         op = _OPS.get(operation.strip(), "write" if "writ" in operation else "read")
         definition = "children" if observer.startswith("Children") else "parent"
-        yield _build_phase(name, op, f"{tool} {definition}", float(rate), unit)
+        yield _build_phase(name, op, f"{tool_version} {definition}", float(rate), unit)
 
 
-def _parse_table(text: str) -> Iterator[tuple[int, int, Mapping[tuple[str, str], float]]]:
+def _parse_rate_table(output_text: str) -> Iterator[tuple[int, int, Mapping[tuple[str, str], float]]]:
     """(file size, record size, rates) of each row; a column is known by where it ends."""
     ends: list[int] = []
-    for line in (text_line.expandtabs() for text_line in text.splitlines()):
+    for line in (text_line.expandtabs() for text_line in output_text.splitlines()):
         fields = [(match[0], match.end()) for match in re.finditer(r"\S+", line)]
         names = [word for word, _ in fields]
         if names[:2] in (["kB", "reclen"], ["KB", "reclen"]):

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.sources.commands import find_option, parse_clock_time, select_work_arguments, to_minor_version
+from sonde.sources.commands import find_option_value, parse_clock_time, select_work_arguments, shorten_to_minor_version
 from sonde.sources.import_defaults import ImportDefaults
-from sonde.sources.tool_messages import find_messages
+from sonde.sources.tool_messages import find_tool_messages
 
 _LOCATION_OPTIONS = ("-d", "-i", "-o")
 _ROW = re.compile(
@@ -26,35 +26,39 @@ _TABLE = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
 Rows = Mapping[tuple[str, str], tuple[float, ...]]  # (object, operation) -> max, min, mean, standard deviation
 
 
-def is_mdtest_output(head: str) -> bool:
+def is_mdtest_output(file_head: str) -> bool:
     """Whether it is what mdtest prints."""
-    return re.search(r"^mdtest-\S+ was launched with \d+ total task", head, re.MULTILINE) is not None
+    return re.search(r"^mdtest-\S+ was launched with \d+ total task", file_head, re.MULTILINE) is not None
 
 
-def read_mdtest_output(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
+def read_mdtest_output(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what mdtest printed; several after each other in one file are several."""
-    pieces = re.split(r"(?m)^(?=-- started at |mdtest-\S+ was launched)", text)
+    pieces = re.split(r"(?m)^(?=-- started at |mdtest-\S+ was launched)", result_text)
     joined: list[str] = []
     for piece in pieces:  # the time stands on a line before the name
         if joined and joined[-1].startswith("-- started") and "was launched" not in joined[-1]:
             joined[-1] += piece
         else:
             joined.append(piece)
-    runs = [run for piece in joined if is_mdtest_output(piece) for run in _read_output(piece, about)]
+    runs = [
+        run for piece in joined if is_mdtest_output(piece) for run in _read_output_of_command(piece, import_defaults)
+    ]
     if not runs:
         raise ValueError("it has no table of rates")
     return runs
 
 
-def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
-    head = re.search(r"^mdtest-(\S+) was launched with (\d+) total task\(?s?\)? on (\d+) node", text, re.MULTILINE)
-    command = re.search(r"^Command line used: (.*)$", text, re.MULTILINE)
-    started = re.search(r"^-- started at (.*?) --", text, re.MULTILINE)
-    iterations = re.search(r"\(of (\d+) iterations?\)", text)
-    rates, times = _read_tables(text)
+def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -> Iterator[ImportedRun]:
+    head = re.search(
+        r"^mdtest-(\S+) was launched with (\d+) total task\(?s?\)? on (\d+) node", output_text, re.MULTILINE
+    )
+    command = re.search(r"^Command line used: (.*)$", output_text, re.MULTILINE)
+    started = re.search(r"^-- started at (.*?) --", output_text, re.MULTILINE)
+    iterations = re.search(r"\(of (\d+) iterations?\)", output_text)
+    rates, times = _read_rate_and_time_tables(output_text)
     if head is None or not (rates or times):
         return
-    version = to_minor_version(head[1])
+    version = shorten_to_minor_version(head[1])
     phases = [_build_phase(name, version, rates.get(name), times.get(name)) for name in rates or times]
     command_line = command[1] if command else ""
     count = int(iterations[1]) if iterations else 1
@@ -62,15 +66,15 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
         tool=f"mdtest {head[1]}",
         name="mdtest",
         title=f"mdtest {select_work_arguments(command_line, _LOCATION_OPTIONS)}",
-        started=about.to_utc(parse_clock_time(started[1]) if started else None),
+        started=import_defaults.convert_to_utc(parse_clock_time(started[1]) if started else None),
         experiment={"arguments": select_work_arguments(command_line, _LOCATION_OPTIONS)},
         phases=phases,
-        target=find_option(command_line, "-d"),
+        target=find_option_value(command_line, "-d"),
         tasks=int(head[2]),
         nodes=int(head[3]),
         command=command_line,
         context={"iterations": count},
-        findings=[*find_messages(text), *_describe_table(count, bool(rates))],
+        findings=[*find_tool_messages(output_text), *_describe_table(count, bool(rates))],
     )
 
 
@@ -83,14 +87,14 @@ def _describe_table(iterations: int, has_rates: bool) -> Iterator[Mapping[str, s
         yield {"id": "times_only", "severity": "info", "text": text}
 
 
-def _read_tables(text: str) -> tuple[Rows, Rows]:
+def _read_rate_and_time_tables(output_text: str) -> tuple[Rows, Rows]:
     """The table of rates and that of times, without phases that did not run."""
     tables: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {"rate": {}, "time": {}}
-    headings = list(_TABLE.finditer(text))
-    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    headings = list(_TABLE.finditer(output_text))
+    ends = [*(heading.start() for heading in headings[1:]), len(output_text)]
     for heading, end in zip(headings, ends, strict=False):
         table = tables[heading[1] or "rate"]
-        for line in text[heading.end() : end].splitlines():
+        for line in output_text[heading.end() : end].splitlines():
             if match := _ROW.match(line):
                 values = tuple(map(float, match.groups()[2:]))
                 if values[0] > 0:
@@ -99,14 +103,17 @@ def _read_tables(text: str) -> tuple[Rows, Rows]:
 
 
 def _build_phase(
-    name: tuple[str, str], version: str, rate: tuple[float, ...] | None, time: tuple[float, ...] | None
+    phase_name: tuple[str, str],
+    version: str,
+    rate_columns: tuple[float, ...] | None,
+    time_columns: tuple[float, ...] | None,
 ) -> ImportedPhase:
-    object_kind, operation = name
+    object_kind, operation = phase_name
     return ImportedPhase(
         phase=f"{object_kind}_{operation}".lower(),
         op=_OPS.get(operation, operation),
         definition=f"mdtest {version} mean",
-        ops_per_s=rate[2] if rate else None,
-        seconds=time[2] if time else None,
-        also={"max": rate[0], "min": rate[1], "std_dev": rate[3]} if rate else {},
+        ops_per_s=rate_columns[2] if rate_columns else None,
+        seconds=time_columns[2] if time_columns else None,
+        also={"max": rate_columns[0], "min": rate_columns[1], "std_dev": rate_columns[3]} if rate_columns else {},
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sonde.model.errors import UserError
-from sonde.sources.formats import identify_format, read_result_text
+from sonde.sources.formats import identify_result_format, read_result_text
 
 MAX_FILES = 100_000
 # IO500 writes the same numbers several times; the first of these that a folder has is read.
@@ -25,26 +25,26 @@ class ResultFolder:
     other_files: int
 
 
-def find_results(folder: Path) -> ResultFolder:
+def find_result_files(top_folder: Path) -> ResultFolder:
     """The result files in a folder and the folders in it; hidden files are no results, links are not followed.
 
     Raises UserError when there are too many files.
     """
     results: list[Path] = []
     other_files = 0
-    for count, path in enumerate(_list_files(folder)):
+    for count, path in enumerate(_iterate_visible_files(top_folder)):
         if count == MAX_FILES:
-            raise UserError(f"{folder} has more than {MAX_FILES:,} files; name the folders of results in it.")
+            raise UserError(f"{top_folder} has more than {MAX_FILES:,} files; name the folders of results in it.")
         format_name = _identify_file(path)
-        if not format_name or (format_name in _IO500_FORMATS and _is_repeated(path)):
+        if not format_name or (format_name in _IO500_FORMATS and _is_repeated_elsewhere(path)):
             other_files += 1
         else:
             results.append(path)
     return ResultFolder(tuple(results), other_files)
 
 
-def _list_files(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
+def _iterate_visible_files(top_folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(top_folder):
         folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
@@ -52,15 +52,15 @@ def _list_files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _identify_file(path: Path) -> str:
+def _identify_file(file_path: Path) -> str:
     try:
-        chosen = identify_format(read_result_text(path))
+        chosen = identify_result_format(read_result_text(file_path))
     except UserError:
         return ""
     return chosen.name if chosen else ""
 
 
-def _is_repeated(path: Path) -> bool:
+def _is_repeated_elsewhere(result_file: Path) -> bool:
     """Whether another file in the folder holds the same numbers of IO500, and more."""
-    earlier = _IO500_FILES[: _IO500_FILES.index(path.name)] if path.name in _IO500_FILES else _IO500_FILES
-    return any((path.parent / name).is_file() for name in earlier)
+    earlier = _IO500_FILES[: _IO500_FILES.index(result_file.name)] if result_file.name in _IO500_FILES else _IO500_FILES
+    return any((result_file.parent / name).is_file() for name in earlier)

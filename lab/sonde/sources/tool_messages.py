@@ -10,10 +10,10 @@ _LINE = re.compile(r"^\W*(?:ior |mdtest )?(ERROR|WARNING|INVALID)\b\W*(.*)$", re
 _MAX_FINDINGS = 5
 
 
-def find_messages(text: str) -> Sequence[Mapping[str, str]]:
+def find_tool_messages(result_text: str) -> Sequence[Mapping[str, str]]:
     """Returns the first few warnings and errors as findings."""
     findings = []
-    for line in text.splitlines():
+    for line in result_text.splitlines():
         if match := _LINE.match(line.strip()):
             level = match[1].upper()
             invalid = "INVALID" in line

@@ -154,7 +154,7 @@ class WatchState:
             if not set(_HISTORY_LABELS) <= set(history.labels) or len(history.values) != len(history.times):
                 raise ValueError("a history is incomplete")
         for log in state.logs.values():
-            log.check()
+            log.check_types()
         return state
 
 

@@ -13,7 +13,7 @@ from archive_builders import MACHINE, NOISY, TMPFS, normalize_blanks, store_run
 from make_record import MIB, Scene, Work, steady
 from rich.console import Console
 
-from sonde.cli.check import print_result
+from sonde.cli.check import print_check_result
 from sonde.experiments.check.check import CheckResult
 from sonde.experiments.check.figures import FigureRow, compute_figures
 from sonde.findings.best_numbers import NONE, RULE, BestCandidate, WorkKind, describe_best, select_best_numbers
@@ -93,7 +93,7 @@ def test_terminal_page_and_json_quote_the_same_numbers(
     sonde: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, terminal = checked(folder, monkeypatch), io.StringIO()
-    print_result(Console(file=terminal, width=80), result, None)
+    print_check_result(Console(file=terminal, width=80), result, None)
     page = write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")
     headline = result.headline
     assert headline.startswith(

@@ -16,7 +16,7 @@ from archive_builders import MACHINE, NOISY, TMPFS, normalize_blanks, store_run
 from make_record import Scene, Work
 from rich.console import Console
 
-from sonde.cli.check import print_result
+from sonde.cli.check import print_check_result
 from sonde.experiments.check.check import CheckResult
 from sonde.experiments.check.figures import FigureRow, compute_figures
 from sonde.findings.classification import Classification
@@ -105,7 +105,7 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
     records = {str(index): (folder.name, read_record(folder / "record.ndjson")) for index, folder in enumerate(folders)}
     result = CheckResult("group", tmp_path, MACHINE, full=False, figures=compute_figures(records, MACHINE, queued=True))
     checked = io.StringIO()
-    print_result(Console(file=checked, width=200), result, None)
+    print_check_result(Console(file=checked, width=200), result, None)
     return {
         "terminal": "".join(sonde("show", folder.name).out for folder in folders),
         "page": write_report(folders, tmp_path / "report.html").read_text(encoding="utf-8"),

@@ -16,7 +16,7 @@ MOMENT = datetime(2026, 3, 17, 9, 30, 11, tzinfo=UTC)
 
 
 def parse(text: str, context: LineContext = LineContext(written=WRITTEN)) -> LogLine:  # noqa: B008 - frozen
-    return LineParser(context).parse(text)
+    return LineParser(context).parse_line(text)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.logs.message_kinds import find_new_kinds, store_kinds
+from sonde.logs.message_kinds import find_new_message_kinds, store_kind_templates
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults
 from sonde.model.errors import EventError
@@ -38,8 +38,8 @@ def write_log(path: Path, lines: int, *extra: str) -> Path:
 
 
 def scan(store: Path, log: Path) -> tuple[list[str], str]:
-    events, sentence, templates = find_new_kinds([log], RULES, DEFAULTS, store)
-    store_kinds(store, templates)
+    events, sentence, templates = find_new_message_kinds([log], RULES, DEFAULTS, store)
+    store_kind_templates(store, templates)
     return [event["title"] for event in events], sentence
 
 
@@ -60,7 +60,7 @@ def test_new_kind_is_reported_once(tmp_path: Path) -> None:
 def test_event_has_time_and_first_line(tmp_path: Path) -> None:
     store = tmp_path / "log-kinds.json"
     scan(store, write_log(tmp_path / "first", 10))
-    (event,), _, _ = find_new_kinds([write_log(tmp_path / "second", 30, UNUSUAL)], RULES, DEFAULTS, store)
+    (event,), _, _ = find_new_message_kinds([write_log(tmp_path / "second", 30, UNUSUAL)], RULES, DEFAULTS, store)
     assert (event["when"], event["kind"]) == ("2026-03-17T08:00:00Z", "other")
     assert event["details"].startswith("30 lines: LNetError: bogus frame ")
 
@@ -78,7 +78,7 @@ def test_many_new_kinds_are_fifty_events(tmp_path: Path) -> None:
     scan(store, write_log(tmp_path / "first", 10))
     names = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefghij"]
     log = write_log(tmp_path / "second", 1, *(f"kernel: {name}x{name}: the {name} of {name} {name}" for name in names))
-    events, sentence, templates = find_new_kinds([log], RULES, DEFAULTS, store)
+    events, sentence, templates = find_new_message_kinds([log], RULES, DEFAULTS, store)
     assert len(events) == 50
     assert sentence == "80 new kinds of messages that no rule matches. The first 50 are events."
     assert len(json.dumps(templates)) < 10_000

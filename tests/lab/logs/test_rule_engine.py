@@ -22,8 +22,8 @@ def run_rules(tmp_path: Path, rules: str, *lines: tuple[int, str]) -> list[LogEv
     path.write_text(f'schema = "sonde-log-rules/1"\ntitle = "test"\n{rules}', encoding="utf-8")
     engine = RuleEngine(compile_rules([path]))
     for second, text in lines:
-        engine.process(LogLine(None, "h", "p", text), START + timedelta(seconds=second))
-    return engine.finish()
+        engine.process_line(LogLine(None, "h", "p", text), START + timedelta(seconds=second))
+    return engine.finish_all_operations()
 
 
 def summarize(events: list[LogEvent]) -> list[tuple[str, int, int, int]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sonde.logs import prefilter
-from sonde.logs.log_file import open_logs
+from sonde.logs.log_file import open_log_files
 from sonde.logs.rule_engine import LogEvent
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, LogReport, make_event_document, scan_logs
@@ -146,7 +146,7 @@ def test_log_rotated_while_read_loses_nothing(
     """Blocks are small, so that the first is read before the rotation and the others after it."""
     monkeypatch.setattr(prefilter, "BLOCK_BYTES", 4096)
     path = write(tmp_path / "messages", FAILING * lines)
-    with open_logs([path])[0] as file:  # type: ignore[union-attr]
+    with open_log_files([path])[0] as file:  # type: ignore[union-attr]
         reader = prefilter.BlockReader(file, prefilter.build_prefilter(RULES))
         found_lines = []
         for number, _ in reader.read_matching_lines():
@@ -168,7 +168,7 @@ def test_rotation_between_two_files_loses_nothing(tmp_path: Path, rotate: Callab
 
 def test_truncation_without_copy_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "messages", FAILING * 20_000)
-    with open_logs([path])[0] as file:  # type: ignore[union-attr]
+    with open_log_files([path])[0] as file:  # type: ignore[union-attr]
         assert file.read(70_000)
         os.truncate(path, 10)
         with pytest.raises(OSError, match="its copy is not next to it"):

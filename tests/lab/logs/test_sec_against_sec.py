@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from sonde.logs.sec_engine import SecEngine
-from sonde.logs.sec_rules import read_sec_file
+from sonde.logs.sec_rules import read_sec_rule_file
 
 LINES = 40
 # Rule sets in which operations that end in one second affect each other may need another of sec's own orders.
@@ -136,12 +136,12 @@ def run_sec(program: str, folder: Path, lines: list[tuple[int, str]], seed: int)
 
 def run_engine(folder: Path, lines: list[tuple[int, str]]) -> dict[int, list[str]] | None:
     """Outputs of our engine by time; None where rules create events for each other for ever, which sec does not end."""
-    file = read_sec_file(folder / "rules.sec")
+    file = read_sec_rule_file(folder / "rules.sec")
     assert file.problems == []
     engine = SecEngine([file.rules])
-    engine.advance(START)
-    outputs = [output for time, text in lines for output in engine.process(text, time)]
-    outputs += engine.finish(lines[-1][0] + 60)
+    engine.advance_clock(START)
+    outputs = [output for time, text in lines for output in engine.process_line(text, time)]
+    outputs += engine.finish_due_operations(lines[-1][0] + 60)
     if engine.dropped_events:
         return None
     by_time: dict[int, list[str]] = defaultdict(list)

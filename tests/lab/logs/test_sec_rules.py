@@ -10,7 +10,7 @@ import pytest
 from sonde.logs.event_scan import scan_log_files
 from sonde.logs.scan import LogDefaults
 from sonde.logs.sec_engine import SecEngine, SecOutput
-from sonde.logs.sec_rules import read_sec_file
+from sonde.logs.sec_rules import read_sec_rule_file
 from sonde.model.errors import EventError
 
 # The rule for slow storage targets in the manner of sites with Lustre.
@@ -33,12 +33,12 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def run(path: Path, *lines: str) -> list[SecOutput]:
-    engine = SecEngine([read_sec_file(path).rules])
-    return [output for line in lines for output in engine.process(line, 1_700_000_000)]
+    engine = SecEngine([read_sec_rule_file(path).rules])
+    return [output for line in lines for output in engine.process_line(line, 1_700_000_000)]
 
 
 def test_continued_lines_and_comments_are_read(tmp_path: Path) -> None:
-    (rule,) = read_sec_file(write(tmp_path, SLOW)).rules
+    (rule,) = read_sec_rule_file(write(tmp_path, SLOW)).rules
     assert (rule.type, rule.line, rule.window, rule.threshold) == ("SingleWithThreshold", 2, 600, 2)
     assert rule.actions[0].texts == ("/usr/bin/tool event --stdin", "%t slow_ost $2 $1")
 
@@ -69,7 +69,7 @@ def test_rules_that_cannot_be_used_are_reported_and_skipped(tmp_path: Path) -> N
         good.replace("logonly", "lcall %o -> (sub { 1 })"): "is not supported",
         good.replace("SubStr", "RegExp").replace("pattern=a", "pattern=a(?{1})"): "is not supported",
     }
-    file = read_sec_file(write(tmp_path, "\n\n".join([good, *rejected])))
+    file = read_sec_rule_file(write(tmp_path, "\n\n".join([good, *rejected])))
     assert len(file.rules) == 1
     for problem, expected in zip(file.problems, rejected.values(), strict=True):
         assert expected in problem
@@ -77,7 +77,7 @@ def test_rules_that_cannot_be_used_are_reported_and_skipped(tmp_path: Path) -> N
 
 def test_file_without_usable_rule_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(EventError, match="no rule of SEC that can be used"):
-        read_sec_file(write(tmp_path, "type=Calendar\n"))
+        read_sec_rule_file(write(tmp_path, "type=Calendar\n"))
 
 
 def test_goto_jumps_to_its_label(tmp_path: Path) -> None:
@@ -88,6 +88,6 @@ def test_goto_jumps_to_its_label(tmp_path: Path) -> None:
 
 def test_rules_that_feed_each_other_end(tmp_path: Path) -> None:
     rule = "type=Single\nptype=SubStr\npattern=a\ndesc=d\naction=event a; event a\n"
-    engine = SecEngine([read_sec_file(write(tmp_path, rule)).rules])
-    assert engine.process("a", 1) == []
+    engine = SecEngine([read_sec_rule_file(write(tmp_path, rule)).rules])
+    assert engine.process_line("a", 1) == []
     assert engine.dropped_events > 0

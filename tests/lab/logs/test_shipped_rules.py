@@ -36,13 +36,13 @@ def test_rule_matches_its_samples_alone(compiled: CompiledRule, tmp_path: Path) 
     assert compiled.rule.samples
     for sample in compiled.rule.samples:
         engine = RuleEngine([compiled])
-        line = LineParser(CONTEXT).parse(sample)
+        line = LineParser(CONTEXT).parse_line(sample)
         assert line.time is not None
         assert line.host or not sample.startswith("Mar 17")
         assert PREFILTER.find_lines(sample.encode()), "the prefilter skips the line"
         for second in range(compiled.rule.count or 1):
-            assert engine.process(line, line.time + timedelta(seconds=second))
-        events = engine.finish()
+            assert engine.process_line(line, line.time + timedelta(seconds=second))
+        events = engine.finish_all_operations()
         if compiled.rule.type == "repeat":
             assert events == []
             continue
@@ -57,14 +57,14 @@ def test_pair_ends_with_its_end_samples(compiled: CompiledRule) -> None:
     assert compiled.rule.end_samples
     for sample in compiled.rule.end_samples:
         engine = RuleEngine([compiled])
-        begin = LineParser(CONTEXT).parse(compiled.rule.samples[0])
-        end = LineParser(CONTEXT).parse(sample)
+        begin = LineParser(CONTEXT).parse_line(compiled.rule.samples[0])
+        end = LineParser(CONTEXT).parse_line(sample)
         assert begin.time is not None
         assert end.time is not None
         assert PREFILTER.find_lines(sample.encode())
-        engine.process(begin, begin.time)
+        engine.process_line(begin, begin.time)
         assert engine.take_events() == []
-        assert engine.process(end, begin.time + timedelta(seconds=60))
+        assert engine.process_line(end, begin.time + timedelta(seconds=60))
         (event,) = engine.take_events()
         assert (event.last - event.first, event.is_open) == (timedelta(seconds=60), False)
 
@@ -72,12 +72,12 @@ def test_pair_ends_with_its_end_samples(compiled: CompiledRule) -> None:
 @pytest.mark.parametrize("compiled", [rule for rule in RULES if rule.rule.type == "threshold"], ids=rule_id)
 def test_threshold_needs_all_its_lines(compiled: CompiledRule) -> None:
     engine = RuleEngine([compiled])
-    line = LineParser(CONTEXT).parse(compiled.rule.samples[0])
+    line = LineParser(CONTEXT).parse_line(compiled.rule.samples[0])
     assert line.time is not None
     assert compiled.rule.count is not None
     for _ in range(compiled.rule.count - 1):
-        engine.process(line, line.time)
-    assert engine.finish() == []
+        engine.process_line(line, line.time)
+    assert engine.finish_all_operations() == []
 
 
 @pytest.mark.parametrize("compiled", RULES, ids=rule_id)
@@ -88,6 +88,8 @@ def test_rule_ignores_samples_of_other_systems(compiled: CompiledRule) -> None:
         for other in RULES
         if other.file != compiled.file
         for sample in other.rule.samples
-        if RuleEngine([compiled]).process(line := LineParser(CONTEXT).parse(sample), line.time or datetime.now(UTC))
+        if RuleEngine([compiled]).process_line(
+            line := LineParser(CONTEXT).parse_line(sample), line.time or datetime.now(UTC)
+        )
     }
     assert matches <= {"lustre-read-only-target"}

@@ -13,7 +13,7 @@ import pytest
 from sonde.model.errors import UserError
 from sonde.sources.column_guesses import guess_column_map
 from sonde.sources.columns import MEANINGS, read_column_map
-from sonde.sources.csv_rows import read_rows
+from sonde.sources.csv_rows import read_csv_runs
 from sonde.store.archive import Archive
 from sonde.store.history import list_histories
 
@@ -171,7 +171,7 @@ def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str,
 def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UserError) as raised:
-        list(read_rows(tmp_path / "x.csv", read_column_map(None, ["time=t", "rate=r"]), lambda complaint: None))
+        list(read_csv_runs(tmp_path / "x.csv", read_column_map(None, ["time=t", "rate=r"]), lambda complaint: None))
     assert text in str(raised.value)
 
 

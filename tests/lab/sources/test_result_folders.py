@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.sources.formats import read_results
+from sonde.sources.formats import read_result_file
 from sonde.sources.import_defaults import ImportDefaults
-from sonde.sources.result_folders import find_results
+from sonde.sources.result_folders import find_result_files
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "results"
 
@@ -41,7 +41,10 @@ def test_folder_of_io500_is_imported_once(sonde: Any, archive: Path, io500_folde
 
 def test_summary_is_read_where_no_result_is(io500_folder: Path) -> None:
     (io500_folder / "result.txt").unlink()
-    assert [path.name for path in find_results(io500_folder).files] == ["mdtest-easy-write.txt", "result_summary.txt"]
+    assert [path.name for path in find_result_files(io500_folder).files] == [
+        "mdtest-easy-write.txt",
+        "result_summary.txt",
+    ]
 
 
 def test_import_goes_on_past_unreadable_files(sonde: Any, archive: Path, tmp_path: Path) -> None:
@@ -70,13 +73,13 @@ def test_result_after_a_long_log_is_identified(name: str, tmp_path: Path) -> Non
     log = tmp_path / "log.txt"
     log.write_text("NOTE: a library was loaded (mknod create: on)\n" * 4000 + (DATA / name).read_text())
     assert log.stat().st_size > 128 << 10
-    runs = read_results(log, ImportDefaults())
-    alone = read_results(DATA / name, ImportDefaults())
+    runs = read_result_file(log, ImportDefaults())
+    alone = read_result_file(DATA / name, ImportDefaults())
     assert [run.phases for run in runs] == [run.phases for run in alone]
 
 
 def test_times_of_mdtest_are_durations_and_no_rates() -> None:
-    (run,) = read_results(DATA / "mdtest-4.1-times.txt", ImportDefaults())
+    (run,) = read_result_file(DATA / "mdtest-4.1-times.txt", ImportDefaults())
     assert [(phase.phase, phase.ops_per_s, phase.seconds) for phase in run.phases] == [
         ("file_creation", 32000, 2.0),
         ("file_removal", 16000, 4.0),
@@ -90,16 +93,16 @@ def test_mdtest_output_of_times_only_has_no_rate(heading: str, tmp_path: Path) -
     before, _, tables = text.partition("SUMMARY rate")
     times = tables.partition("SUMMARY time (in ms/op): ")[2]
     (tmp_path / "x.txt").write_text(f"{before}{heading}{times}")
-    (run,) = read_results(tmp_path / "x.txt", ImportDefaults())
+    (run,) = read_result_file(tmp_path / "x.txt", ImportDefaults())
     assert {phase.ops_per_s for phase in run.phases} == {None}
     assert [phase.seconds for phase in run.phases] == [2.0, 4.0, 0.25]
     assert [finding["id"] for finding in run.findings] == ["times_only"]
 
 
 def test_iozone_numbers_have_the_unit_of_their_option() -> None:
-    (operations,) = read_results(DATA / "iozone-operations.txt", ImportDefaults())
+    (operations,) = read_result_file(DATA / "iozone-operations.txt", ImportDefaults())
     assert {phase.bytes_per_s for phase in operations.phases} == {None}
-    first = read_results(DATA / "iozone-microseconds.txt", ImportDefaults())[0].phases[0]
+    first = read_result_file(DATA / "iozone-microseconds.txt", ImportDefaults())[0].phases[0]
     assert (first.bytes_per_s, first.ops_per_s, first.also) == (None, 20000, {"us_per_op": 50.0})
 
 
@@ -108,19 +111,19 @@ def test_iozone_sum_of_latencies_is_refused(tmp_path: Path) -> None:
     text = text.replace("OPS Mode. Output is in operations", "Microseconds/op Mode. Output is in microseconds")
     (tmp_path / "x.txt").write_text(text)
     with pytest.raises(UserError, match="whose sum is no rate"):
-        read_results(tmp_path / "x.txt", ImportDefaults())
+        read_result_file(tmp_path / "x.txt", ImportDefaults())
 
 
 def test_time_of_an_old_io500_run_is_in_a_file_name(tmp_path: Path) -> None:
     shutil.copy(DATA / "io500-2019-summary.txt", tmp_path / "result_summary.txt")
     (tmp_path / "io-500-summary.2019.05.17-20.39.18.txt").write_text("System: a\n")
-    (run,) = read_results(tmp_path / "result_summary.txt", ImportDefaults())
+    (run,) = read_result_file(tmp_path / "result_summary.txt", ImportDefaults())
     assert f"{run.started:%Y-%m-%dT%H:%M:%S}" == "2019-05-17T20:39:18"
     assert (run.context["score"], len(run.phases), run.findings) == (5.318, 12, [])
 
 
 def test_elbencho_text_has_a_run_for_each_command() -> None:
-    write, stat = read_results(DATA / "elbencho-3.1.txt", ImportDefaults())
+    write, stat = read_result_file(DATA / "elbencho-3.1.txt", ImportDefaults())
     assert (write.seconds, write.phases[0].bytes, write.target) == (64.0, 16384 << 20, "/scratch/probe")
     assert (stat.phases[0].op, stat.phases[0].ops_per_s, stat.seconds) == ("stat", 16978, 0.588)
 
@@ -128,4 +131,4 @@ def test_elbencho_text_has_a_run_for_each_command() -> None:
 def test_elbencho_hosts_multiply_the_threads(tmp_path: Path) -> None:
     text = (DATA / "elbencho-3.1.txt").read_text().replace('"-w"', '"--hosts" "node[1-3,5],login1" "-w"')
     (tmp_path / "x.txt").write_text(text)
-    assert read_results(tmp_path / "x.txt", ImportDefaults())[0].tasks == 5 * 8
+    assert read_result_file(tmp_path / "x.txt", ImportDefaults())[0].tasks == 5 * 8

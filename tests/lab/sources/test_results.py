@@ -20,7 +20,7 @@ import pytest
 from sonde.model.errors import UserError
 from sonde.model.imported_runs import ImportedRun
 from sonde.sources.commands import select_work_arguments
-from sonde.sources.formats import FORMATS, read_results
+from sonde.sources.formats import FORMATS, read_result_file
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.archive import Archive
 from sonde.store.history import list_histories
@@ -193,7 +193,7 @@ def read(name: str, tmp_path: Path) -> Sequence[ImportedRun]:
     """The runs in one of the files, which lies in a folder as IO500 names them."""
     folder = tmp_path / "2026.11.20-10.23.49"
     folder.mkdir(exist_ok=True)
-    return read_results(Path(shutil.copy(DATA / name, folder)), ImportDefaults())
+    return read_result_file(Path(shutil.copy(DATA / name, folder)), ImportDefaults())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -297,9 +297,9 @@ def test_the_original_stays_with_the_numbers(sonde: Any, archive: Path) -> None:
 
 def test_times_without_a_zone_are_in_the_zone_that_is_said(tmp_path: Path) -> None:
     about = ImportDefaults(zone=ZoneInfo("America/Los_Angeles"))
-    run = read_results(DATA / "ior-3.0.txt", about)[0]
+    run = read_result_file(DATA / "ior-3.0.txt", about)[0]
     assert run.started == datetime(2017, 2, 15, 2, 22, 40, tzinfo=UTC)
-    assert read_results(DATA / "fio-3.33.json", about)[0].started.hour == 0, "fio says seconds since 1970"
+    assert read_result_file(DATA / "fio-3.33.json", about)[0].started.hour == 0, "fio says seconds since 1970"
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -311,7 +311,7 @@ def test_a_file_that_breaks_off_is_a_sentence_or_gives_true_numbers(name: str, s
     text = (DATA / name).read_text()
     (tmp_path / name).write_text(text[: int(len(text) * share)].rpartition("\n")[0] + "\n")
     try:
-        runs = read_results(tmp_path / name, ImportDefaults())
+        runs = read_result_file(tmp_path / name, ImportDefaults())
     except UserError as reason:
         message = str(reason)
     else:

@@ -27,10 +27,10 @@ from sonde.dialects.io500.figures import (
     compute_ior_figures,
     compute_mdtest_figures,
     compute_mdworkbench_figures,
-    find_figures,
-    find_table,
+    compute_search_figures,
+    make_search_table,
 )
-from sonde.dialects.io500.ini import Config, format_settings
+from sonde.dialects.io500.ini import Config, format_settings_as_ini
 from sonde.dialects.io500.phases import Io500Phase, list_phases
 from sonde.dialects.io500.result_file import ResultFile, format_local_time
 from sonde.dialects.io500.rules import Rules
@@ -45,19 +45,19 @@ from sonde.model.units import format_wait
 class BenchmarkView(Protocol):
     """The display of a running benchmark."""
 
-    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+    def begin_phase(self, phase_title: str, phase_number: int, phase_count: int, plan: Plan) -> None:
         """A phase starts."""
 
-    def line(self, kind: str, line: RecordLine) -> None:
+    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
         """A line of its record."""
 
-    def close(self) -> None:
+    def end_display(self) -> None:
         """Closes the display."""
 
-    def show(self, text: str) -> None:
+    def show_official_line(self, output_line: str) -> None:
         """A line of the official output."""
 
-    def say(self, text: str) -> None:
+    def print_message(self, message: str) -> None:
         """Prints a message of Sonde."""
 
 
@@ -112,40 +112,42 @@ class BenchmarkResult:
 class Io500Benchmark:
     """Runs one request. Raises UserError before any file is created if the request is invalid."""
 
-    def __init__(self, order: BenchmarkRequest, view: BenchmarkView) -> None:
-        self._request = order
+    def __init__(self, benchmark_request: BenchmarkRequest, view: BenchmarkView) -> None:
+        self._request = benchmark_request
         self._view = view
-        self._phases = list_phases(order.extended, order.cleanup)
-        self._rules = Rules(order.config)
+        self._phases = list_phases(benchmark_request.extended, benchmark_request.cleanup)
+        self._rules = Rules(benchmark_request.config)
         self._rows: list[PhaseRow] = []
         self._broken: list[str] = []
         self._worst, self._text = EXIT_OK, ""
         self._objects = DEFAULT_OBJECTS  # of md-workbench
         self._check_settings()
 
-    def run(self) -> BenchmarkResult:
+    def run_all_phases(self) -> BenchmarkResult:
         """Runs all phases until the end or an interruption; finished phases count."""
         order = self._request
         # A cleanup does not change the results of its run.
         folder = Path(order.places.results, *(["cleanup"] if order.cleanup else []))
         if not order.dry_run:
-            data.make_folders(order.places)
+            data.create_ior_folders(order.places)
         try:
-            self._result_file = ResultFile(folder, self._view.show, order.config.number("global", "verbosity") or 0)
+            self._result_file = ResultFile(
+                folder, self._view.show_official_line, order.config.get_number("global", "verbosity") or 0
+            )
         except UserError:
-            data.remove_data(order.places)
+            data.remove_benchmark_data(order.places)
             raise
         try:
             self._write_head()
             try:
                 self._run_phases()
             except (KeyboardInterrupt, StoppedError):
-                self._note_stop()
+                self._remember_stop()
             finally:
-                self._view.close()
+                self._view.end_display()
             return self._write_tail()
         finally:
-            self._result_file.close()
+            self._result_file.close_files()
 
     # Before
 
@@ -158,14 +160,14 @@ class Io500Benchmark:
                 continue
             if phase.tool in _TOOLS:
                 self._translate_phase(phase)
-            script = order.config.text(phase.name, "external-script") if phase.tool == "find" else None
+            script = order.config.get_text(phase.name, "external-script") if phase.tool == "find" else None
             if script:
-                search.check_script(script)
-            tasks = (order.config.number(phase.name, "nproc") or 0) if phase.tool == "find" else 0
+                search.require_executable_script(script)
+            tasks = (order.config.get_number(phase.name, "nproc") or 0) if phase.tool == "find" else 0
             if tasks > order.tasks:
                 raise UserError(f"[{phase.name}] nproc is {tasks}, but there are {order.tasks} tasks.")
         if not order.dry_run and not order.cleanup:
-            data.require_no_data(order.places)
+            data.require_no_data_yet(order.places)
 
     def _is_enabled(self, phase: Io500Phase) -> bool:
         """Returns whether the settings enable the phase and, in a cleanup, whether it has data to remove."""
@@ -187,76 +189,76 @@ class Io500Benchmark:
 
     def _write_head(self) -> None:
         order, paper = self._request, self._result_file
-        paper.file("config-orig.ini", order.config.source)
-        paper.file("config.ini", format_settings(order.config, about=False))
+        paper.write_other_file("config-orig.ini", order.config.source)
+        paper.write_other_file("config.ini", format_settings_as_ini(order.config, with_descriptions=False))
         mode = "extended" if order.extended else "standard"
-        paper.line("[run]")
-        paper.pair("procs", str(order.tasks))
-        paper.pair("version", order.version)
-        paper.pair("config-hash", order.config.hash)
-        paper.pair("result-dir", order.places.results)
-        paper.pair("mode", mode)
+        paper.write_line("[run]")
+        paper.write_pair("procs", str(order.tasks))
+        paper.write_pair("version", order.version)
+        paper.write_pair("config-hash", order.config.settings_hash)
+        paper.write_pair("result-dir", order.places.results)
+        paper.write_pair("mode", mode)
         for text in self._rules.check_settings(order.dry_run):
             self._broken.append(text)
-            paper.invalid(text)
-        paper.note(f"START {format_local_time()}", 1)
-        paper.summary(f"IO500 version {order.version} ({mode})")
-        paper.line()
+            paper.write_broken_rule(text)
+        paper.write_comment(f"START {format_local_time()}", 1)
+        paper.write_summary_line(f"IO500 version {order.version} ({mode})")
+        paper.write_line()
 
     # The phases
 
     def _run_phases(self) -> None:
         for number, phase in enumerate(self._phases, 1):
             self._drop_caches(phase)
-            self._result_file.line(f"\n[{phase.name}]")
+            self._result_file.write_line(f"\n[{phase.name}]")
             self._wait_for_pause_file_removal(phase)
-            self._result_file.pair("t_start", format_local_time(), 1)
+            self._result_file.write_pair("t_start", format_local_time(), 1)
             row = PhaseRow(phase)
             self._rows.append(row)
             began = time.monotonic()
             self._run_phase(row, number)
             if row.seconds == 0 and not self._request.dry_run:
                 row.seconds = time.monotonic() - began
-            self._apply_rules(row)
+            self._apply_rules_to_phase(row)
             if row.run is not None and row.run.exit_code == EXIT_INTERRUPTED:
                 raise StoppedError(row.run.text)
 
-    def _run_phase(self, row: PhaseRow, number: int) -> None:
-        phase, order, paper = row.phase, self._request, self._result_file
+    def _run_phase(self, phase_row: PhaseRow, phase_number: int) -> None:
+        phase, order, paper = phase_row.phase, self._request, self._result_file
         if phase.tool == "timestamp":
             stamp = Path(order.places.results) / "timestampfile"
-            paper.pair("timestamp-file", str(stamp), 2)
+            paper.write_pair("timestamp-file", str(stamp), 2)
             create_file(stamp).close()
             return
         if phase.tool == "mdworkbench":
             self._choose_objects(phase)
         command_line = make_phase_command_line(phase, order.config, order.places, self._objects)
         if phase.name == "mdtest-hard-write" and uses_several_directories(order.config):
-            paper.warn(
+            paper.write_warning(
                 "stonewalling disabled in order to support -I option. Make sure your number of elements is big"
                 " enough to meet the runtime limits!"
             )
-        paper.pair("exe", " ".join(command_line))
+        paper.write_pair("exe", " ".join(command_line))
         if order.dry_run:
-            self._view.show(f"{phase.name}: {' '.join(command_line)}")
+            self._view.show_official_line(f"{phase.name}: {' '.join(command_line)}")
         if order.dry_run or not self._is_enabled(phase):
             return
         try:
             if phase.tool == "find":
-                self._run_search(row, number, " ".join(command_line))
+                self._run_search_phase(phase_row, phase_number, " ".join(command_line))
             else:
-                self._run_tool(row, number)
+                self._run_tool_phase(phase_row, phase_number)
         except StoppedError:
             raise
         except UserError as reason:
-            row.valid = False
-            self._note_failure(reason.exit_code, f"{phase.name}: {reason}")
+            phase_row.valid = False
+            self._remember_failure(reason.exit_code, f"{phase.name}: {reason}")
 
     def _choose_objects(self, phase: Io500Phase) -> None:
         """Chooses the number of md-workbench objects if the settings lack it: what mdtest would create until the
         stonewall at the lower of its two rates, divided by the sets of all tasks."""
         order, config = self._request, self._request.config
-        if config.number("mdworkbench", "filesPerProc") is None and phase.name.endswith("create"):
+        if config.get_number("mdworkbench", "filesPerProc") is None and phase.name.endswith("create"):
             creating_phases = ("mdtest-easy-write", "mdtest-hard-write")
             rates = [
                 row.figures.value for row in self._rows if row.phase.name in creating_phases and row.figures.value > 0
@@ -265,27 +267,27 @@ class Io500Benchmark:
                 sets = order.tasks * SETS_PER_TASK
                 self._objects = max(1, int(min(rates) * 1000 * get_stonewall_seconds(config) / sets))
             else:
-                self._result_file.warn(
+                self._result_file.write_warning(
                     "MDWorkbench uses the MDTest rates to determine suitable options but MDTest didn't run, will use"
                     " a low (and sane) default instead"
                 )
         for key in ("filesPerProc", "precreatePerSet"):
-            self._result_file.pair(key, str(config.number("mdworkbench", key) or self._objects))
+            self._result_file.write_pair(key, str(config.get_number("mdworkbench", key) or self._objects))
 
-    def _run_tool(self, row: PhaseRow, number: int) -> None:
-        phase, order, paper = row.phase, self._request, self._result_file
+    def _run_tool_phase(self, phase_row: PhaseRow, phase_number: int) -> None:
+        phase, order, paper = phase_row.phase, self._request, self._result_file
         setup, line = order.setup(order.tasks), self._make_command_line(phase)
         plans = self._translate_phase(phase)
-        paper.pair("result-file", f"{order.places.results}/{phase.name}.txt", 2)
-        self._view.begin(self._make_title(phase), number, len(self._phases), plans[0])
-        result = conduct_tool_run(line, plans, setup, self._view.line)
-        self._view.close()
-        paper.file(f"{phase.name}.txt", result.output + result.engine_messages)
-        row.run = result.runs[0]
-        self._record_end(row, result.exit_code, result.text)
+        paper.write_pair("result-file", f"{order.places.results}/{phase.name}.txt", 2)
+        self._view.begin_phase(self._make_title(phase), phase_number, len(self._phases), plans[0])
+        result = conduct_tool_run(line, plans, setup, self._view.show_record_line)
+        self._view.end_display()
+        paper.write_other_file(f"{phase.name}.txt", result.output + result.engine_messages)
+        phase_row.run = result.runs[0]
+        self._record_end_of_phase(phase_row, result.exit_code, result.text)
         if result.exit_code in (EXIT_OK, EXIT_MISMATCH):  # part of a phase is no result
             records = [run.record for run in result.runs]
-            row.figures = (
+            phase_row.figures = (
                 compute_ior_figures(records[0])
                 if phase.tool == "ior"
                 else compute_mdtest_figures(records[0])
@@ -293,83 +295,85 @@ class Io500Benchmark:
                 else compute_mdworkbench_figures(records)
             )
         if phase.tool == "mdtest":
-            paper.pair("time", f"{row.figures.seconds:f}", 2)
+            paper.write_pair("time", f"{phase_row.figures.seconds:f}", 2)
 
-    def _run_search(self, row: PhaseRow, number: int, command: str) -> None:
-        phase, order, paper = row.phase, self._request, self._result_file
-        tasks = order.config.number(phase.name, "nproc")
-        if order.config.text(phase.name, "external-script"):
+    def _run_search_phase(self, phase_row: PhaseRow, phase_number: int, command: str) -> None:
+        phase, order, paper = phase_row.phase, self._request, self._result_file
+        tasks = order.config.get_number(phase.name, "nproc")
+        if order.config.get_text(phase.name, "external-script"):
             if tasks is not None:
-                paper.pair("nproc", str(tasks))
-            row.figures, last_line = search.run_script(command, paper.warn)
-            paper.pair("last-output", f'"{last_line}"')
+                paper.write_pair("nproc", str(tasks))
+            phase_row.figures, last_line = search.run_script(command, paper.write_warning)
+            paper.write_pair("last-output", f'"{last_line}"')
         else:
             count = tasks or order.tasks
-            paper.pair("nproc", str(count))
-            plan = search.plan_of(phase, order.places, None if order.has_launcher else count)
-            self._view.begin(self._make_title(phase), number, len(self._phases), plan)
-            row.run = conduct_run(
-                plan, order.setup(count), self._view.line, f"io500-{phase.name}", {"group": order.group}
+            paper.write_pair("nproc", str(count))
+            plan = search.build_search_plan(phase, order.places, None if order.has_launcher else count)
+            self._view.begin_phase(self._make_title(phase), phase_number, len(self._phases), plan)
+            phase_row.run = conduct_run(
+                plan, order.setup(count), self._view.show_record_line, f"io500-{phase.name}", {"group": order.group}
             )
-            self._view.close()
-            self._record_end(row, row.run.exit_code, row.run.text)
-            row.figures = find_figures(row.run.record) if row.run.exit_code == EXIT_OK else PhaseFigures()
-            if row.figures.value > 0:
-                paper.file(f"{phase.name}.csv", find_table(row.figures, row.run.record))
+            self._view.end_display()
+            self._record_end_of_phase(phase_row, phase_row.run.exit_code, phase_row.run.text)
+            phase_row.figures = (
+                compute_search_figures(phase_row.run.record) if phase_row.run.exit_code == EXIT_OK else PhaseFigures()
+            )
+            if phase_row.figures.value > 0:
+                paper.write_other_file(f"{phase.name}.csv", make_search_table(phase_row.figures, phase_row.run.record))
 
-    def _record_end(self, row: PhaseRow, exit_code: int, text: str) -> None:
+    def _record_end_of_phase(self, phase_row: PhaseRow, exit_code: int, stderr_text: str) -> None:
         """Records how the engine's run ended."""
-        assert row.run is not None
-        end = row.run.record.end
-        row.seconds = (end.seconds if end else None) or 0.0
+        assert phase_row.run is not None
+        end = phase_row.run.record.end
+        phase_row.seconds = (end.seconds if end else None) or 0.0
         if exit_code not in (EXIT_OK, EXIT_INTERRUPTED):
-            row.valid = exit_code == EXIT_MISMATCH  # that one is counted, and judged by the rules
-            self._note_failure(exit_code, f"{row.phase.name}: {text}")
+            phase_row.valid = exit_code == EXIT_MISMATCH  # that one is counted, and judged by the rules
+            self._remember_failure(exit_code, f"{phase_row.phase.name}: {stderr_text}")
 
-    def _note_failure(self, exit_code: int, text: str) -> None:
-        self._result_file.note(f"ERROR {text}")
-        self._view.say(f"sonde: {text}")
+    def _remember_failure(self, exit_code: int, stderr_text: str) -> None:
+        self._result_file.write_comment(f"ERROR {stderr_text}")
+        self._view.print_message(f"sonde: {stderr_text}")
         if self._worst == EXIT_OK and not self._request.cleanup:  # there, what is left counts
-            self._worst, self._text = exit_code, text
+            self._worst, self._text = exit_code, stderr_text
 
-    def _apply_rules(self, row: PhaseRow) -> None:
+    def _apply_rules_to_phase(self, phase_row: PhaseRow) -> None:
         """Applies the rules to a finished phase and writes its lines in the result."""
-        phase, paper, order = row.phase, self._result_file, self._request
+        phase, paper, order = phase_row.phase, self._result_file, self._request
         ran = self._is_enabled(phase) and not order.dry_run and phase.is_measured
-        if ran and row.run is not None and row.run.exit_code == EXIT_INTERRUPTED:
-            row.valid = False
-            row.broken.append("Interrupted")
-            paper.invalid("Interrupted")
+        if ran and phase_row.run is not None and phase_row.run.exit_code == EXIT_INTERRUPTED:
+            phase_row.valid = False
+            phase_row.broken.append("Interrupted")
+            paper.write_broken_rule("Interrupted")
         elif phase.is_measured:
-            for text in self._rules.check_phase(phase, row.figures, row.seconds, ran, order.dry_run):
-                row.valid = False
-                row.broken.append(text)
-                paper.invalid(text)
-        self._write_row(row, ran)
+            for text in self._rules.check_phase(phase, phase_row.figures, phase_row.seconds, ran, order.dry_run):
+                phase_row.valid = False
+                phase_row.broken.append(text)
+                paper.write_broken_rule(text)
+        self._write_phase_result(phase_row, ran)
 
-    def _write_row(self, row: PhaseRow, ran: bool) -> None:
-        phase, paper, figures = row.phase, self._result_file, row.figures
-        if ran and phase.tool == "ior" and phase.writes:
-            paper.pair("accessed-pairs", str(figures.most_operations), 2)
+    def _write_phase_result(self, phase_row: PhaseRow, was_run: bool) -> None:
+        phase, paper, figures = phase_row.phase, self._result_file, phase_row.figures
+        if was_run and phase.tool == "ior" and phase.writes:
+            paper.write_pair("accessed-pairs", str(figures.most_operations), 2)
             if figures.stonewall is not None:
-                paper.pair("throughput-stonewall", f"{figures.stonewall:.2f}")
-        elif ran and phase.tool == "mdtest" and phase.writes and figures.stonewall is not None:
-            paper.pair("rate-stonewall", f"{figures.stonewall:f}")
-        elif ran and phase.tool == "find" and figures.visited is not None:
-            paper.pair("found", str(figures.matches))
-            paper.pair("total-files", str(figures.visited))
+                paper.write_pair("throughput-stonewall", f"{figures.stonewall:.2f}")
+        elif was_run and phase.tool == "mdtest" and phase.writes and figures.stonewall is not None:
+            paper.write_pair("rate-stonewall", f"{figures.stonewall:f}")
+        elif was_run and phase.tool == "find" and figures.visited is not None:
+            paper.write_pair("found", str(figures.matches))
+            paper.write_pair("total-files", str(figures.visited))
         for text in figures.sentences:
-            paper.note(f"sonde: {text}")
-        if row.run is not None:
-            for finding in row.run.record.all_findings:
+            paper.write_comment(f"sonde: {text}")
+        if phase_row.run is not None:
+            for finding in phase_row.run.record.all_findings:
                 if finding.severity != "info":
-                    paper.note(f"sonde: {finding.text}")
-            paper.note(f"sonde: kept as {row.run.id}")
+                    paper.write_comment(f"sonde: {finding.text}")
+            paper.write_comment(f"sonde: kept as {phase_row.run.id}")
         if phase.is_measured:
-            paper.pair("score", f"{figures.value:f}")
-        paper.result(phase, figures.value, row.seconds, row.valid)
-        paper.pair("t_delta", f"{row.seconds:.4f}", 1)
-        paper.pair("t_end", format_local_time(), 1)
+            paper.write_pair("score", f"{figures.value:f}")
+        paper.write_phase_result(phase, figures.value, phase_row.seconds, phase_row.valid)
+        paper.write_pair("t_delta", f"{phase_row.seconds:.4f}", 1)
+        paper.write_pair("t_end", format_local_time(), 1)
 
     def _make_title(self, phase: Io500Phase) -> str:
         return f"IO500 {phase.name}, about {format_wait(self._estimate_remaining_seconds())} in all to go"
@@ -377,7 +381,7 @@ class Io500Benchmark:
     def _estimate_remaining_seconds(self) -> float:
         """Returns the expected seconds of the remaining phases: the stonewall for writes, the time of the write for
         reads, a tenth of that for searches."""
-        wall = float(self._request.config.number("debug", "stonewall-time") or 0)
+        wall = float(self._request.config.get_number("debug", "stonewall-time") or 0)
         took = {row.phase.part: row.seconds for row in self._rows if row.phase.writes and row.seconds > 0}
         seconds = 0.0
         for phase in self._phases[len(self._rows) - 1 :]:
@@ -389,35 +393,37 @@ class Io500Benchmark:
 
     def _drop_caches(self, phase: Io500Phase) -> None:
         config = self._request.config
-        if not config.flag("global", "drop-caches") or not phase.is_measured:
+        if not config.get_flag("global", "drop-caches") or not phase.is_measured:
             return
-        command = ["sh", "-c", config.required_text("global", "drop-caches-cmd")]
+        command = ["sh", "-c", config.get_required_text("global", "drop-caches-cmd")]
         if self._request.has_launcher:
             command = self._request.setup(self._request.tasks).launcher.make_command_line(command)
         code = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode
         if code != 0:
-            self._result_file.warn(f'Calling "{config.required_text("global", "drop-caches-cmd")}" returned {code}')
+            self._result_file.write_warning(
+                f'Calling "{config.get_required_text("global", "drop-caches-cmd")}" returned {code}'
+            )
 
     def _wait_for_pause_file_removal(self, phase: Io500Phase) -> None:
-        folder = self._request.config.text("debug", "pause-dir")
+        folder = self._request.config.get_text("debug", "pause-dir")
         if folder is None:
             return
-        self._result_file.pair("t_pause", format_local_time(), 1)
-        self._result_file.note(f"Checking for pause file {folder}/{phase.name}")
+        self._result_file.write_pair("t_pause", format_local_time(), 1)
+        self._result_file.write_comment(f"Checking for pause file {folder}/{phase.name}")
         is_announced = False
         while (Path(folder) / phase.name).exists():
             if not is_announced:
-                self._view.say(f"Waiting until {folder}/{phase.name} is removed")
+                self._view.print_message(f"Waiting until {folder}/{phase.name} is removed")
                 is_announced = True
             time.sleep(0.2)
 
     # Afterwards
 
-    def _note_stop(self) -> None:
+    def _remember_stop(self) -> None:
         self._worst, self._text = EXIT_INTERRUPTED, "Interrupted; finished phases are stored."
         self._rules.run_is_valid = False
         self._broken.append("Interrupted")
-        self._result_file.note("ERROR INVALID interrupted")
+        self._result_file.write_comment("ERROR INVALID interrupted")
 
     def _write_tail(self) -> BenchmarkResult:
         order, paper = self._request, self._result_file
@@ -425,24 +431,24 @@ class Io500Benchmark:
         standard = [row.valid for row in self._rows if not row.phase.extra]
         valid = self._rules.run_is_valid and all(standard)
         score = compute_score(results)
-        paper.score("SCORE", score, valid, hash_score(score, results, valid, order.version))
+        paper.write_score("SCORE", score, valid, hash_score(score, results, valid, order.version))
         if order.extended:
             extended_score, is_valid_extended = (
-                compute_score(results, extended=True),
+                compute_score(results, is_extended=True),
                 valid and all(row.valid for row in self._rows),
             )
-            paper.score(
+            paper.write_score(
                 "SCOREX",
                 extended_score,
                 is_valid_extended,
                 hash_score(extended_score, results, is_valid_extended, None),
             )
-        self._view.show(f"\nThe result files are stored in the directory: {order.places.results}")
+        self._view.show_official_line(f"\nThe result files are stored in the directory: {order.places.results}")
         remaining_names: list[str] = []
         if not order.dry_run:
             try:
-                remaining_names = data.remove_data(order.places)
+                remaining_names = data.remove_benchmark_data(order.places)
             except KeyboardInterrupt:
                 remaining_names = [order.places.data]
-        paper.note(f"END {format_local_time()}", 1)
+        paper.write_comment(f"END {format_local_time()}", 1)
         return BenchmarkResult(self._rows, score, valid, self._worst, self._text, remaining_names, self._broken)

@@ -32,60 +32,60 @@ _FOLDERS = {
 }
 
 
-def require_no_data(places: RunDirectories) -> None:
+def require_no_data_yet(run_directories: RunDirectories) -> None:
     """Raises UserError when there is data already: the rules forbid it, and it might be somebody's."""
     for part in PARTS:
-        folder = Path(places.data) / part
+        folder = Path(run_directories.data) / part
         try:
             if folder.exists() and any(folder.iterdir()):
                 raise UserError(
-                    f"{folder} is not empty; if an earlier run left it, `--cleanup --timestamp={places.timestamp}` with"
+                    f"{folder} is not empty; if an earlier run left it, `--cleanup --timestamp={run_directories.timestamp}` with"
                     " the same ini file removes it, else choose another datadir."
                 )
         except OSError as reason:
             raise MachineError(f"{folder} cannot be read: {reason.strerror}.") from None
 
 
-def make_folders(places: RunDirectories) -> None:
+def create_ior_folders(run_directories: RunDirectories) -> None:
     """The directories that IOR needs; those of mdtest are its own. Raises MachineError."""
     for part in ("ior-easy", "ior-hard"):
-        folder = Path(places.data) / part
+        folder = Path(run_directories.data) / part
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as reason:
             raise MachineError(f"{folder} cannot be made: {reason.strerror}; choose another datadir.") from None
 
 
-def remove_data(places: RunDirectories) -> list[str]:
+def remove_benchmark_data(run_directories: RunDirectories) -> list[str]:
     """Removes what IOR and mdtest have made below the data directory, then the directories that are empty. Returns
     what is left there, a few names at most."""
-    top = Path(places.data)
+    top = Path(run_directories.data)
     with suppress(OSError), ConfinedDirectory.open(top) as directory:
         for part in PARTS:
-            _remove_files(directory, part, part)
-    if top.name == places.timestamp:
-        _remove_folder(top)  # else it is the user's own
+            _remove_files_of_part(directory, part, part)
+    if top.name == run_directories.timestamp:
+        _remove_empty_folder(top)  # else it is the user's own
     for part in PARTS:
         with suppress(OSError):
-            remove_file(Path(places.results) / f"{part}.stonewall")
+            remove_file(Path(run_directories.results) / f"{part}.stonewall")
     return [str(path) for path in sorted(top.iterdir())[:5]] if top.is_dir() else []
 
 
-def _remove_files(parent: ConfinedDirectory, name: str, part: str) -> None:
+def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_name: str) -> None:
     """Removes what a part made in a directory, then the directory when it is empty. Links are removed when they have
     such a name, and never followed."""
     with suppress(OSError):  # what cannot be removed is told as left
-        with parent.open_subdirectory(name) as directory:
+        with parent.open_subdirectory(directory_name) as directory:
             for entry in directory.list_names():
                 if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
-                    wanted = _FOLDERS[part]
+                    wanted = _FOLDERS[part_name]
                     if wanted is not None and wanted.fullmatch(entry):
-                        _remove_files(directory, entry, part)
-                elif entry == _MANIFEST or _FILES[part].fullmatch(entry):
+                        _remove_files_of_part(directory, entry, part_name)
+                elif entry == _MANIFEST or _FILES[part_name].fullmatch(entry):
                     directory.remove_file(entry, missing_ok=True)
-        parent.remove_empty_directory(name)
+        parent.remove_empty_directory(directory_name)
 
 
-def _remove_folder(folder: Path) -> None:
+def _remove_empty_folder(folder: Path) -> None:
     with suppress(OSError):  # it is gone already, or something is left in it
         folder.rmdir()

@@ -103,7 +103,7 @@ def compute_mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures
     )
 
 
-def find_figures(record: RecordReader) -> PhaseFigures:
+def compute_search_figures(record: RecordReader) -> PhaseFigures:
     """Of a search: entries that are no directories / (first task's start to last task's end), as pfind counts."""
     phase = _get_last_phase(record)
     if phase is None or phase.end is None or phase.end.walk is None:
@@ -122,9 +122,12 @@ def find_figures(record: RecordReader) -> PhaseFigures:
     )
 
 
-def find_table(figures: PhaseFigures, record: RecordReader) -> str:
+def make_search_table(search_figures: PhaseFigures, record: RecordReader) -> str:
     """The CSV file of a search: its first line is that of IO500, the rows say what each task did."""
-    lines = [f"runtime: {figures.seconds:f} rate: {figures.value * 1000:f}", "rank, entries, start in s, end in s"]
+    lines = [
+        f"runtime: {search_figures.seconds:f} rate: {search_figures.value * 1000:f}",
+        "rank, entries, start in s, end in s",
+    ]
     phase = _get_last_phase(record)
     if phase is not None:
         tasks, entries, starts, ends = (_sum_task_column(phase, name) for name in ("task", "ops", "start_s", "end_s"))
@@ -153,21 +156,23 @@ def compute_sonde_figures(record: RecordReader) -> tuple[float | None, float | N
     return per_s, p50, p99
 
 
-def _list_ior_sentences(end: PhaseEndLine) -> tuple[str, ...]:
+def _list_ior_sentences(phase_end: PhaseEndLine) -> tuple[str, ...]:
     sentences = []
-    if end.rates.transfer:
-        sentences.append(f"transfers alone, first start to last end: {end.rates.transfer.bytes_per_s / GIB:.6f} GiB/s")
-    if end.seconds.verify:
+    if phase_end.rates.transfer:
         sentences.append(
-            f"comparing took up to {end.seconds.verify:.3f} s of a task; it is in the score's time, not in ours"
+            f"transfers alone, first start to last end: {phase_end.rates.transfer.bytes_per_s / GIB:.6f} GiB/s"
+        )
+    if phase_end.seconds.verify:
+        sentences.append(
+            f"comparing took up to {phase_end.seconds.verify:.3f} s of a task; it is in the score's time, not in ours"
         )
     return tuple(sentences)
 
 
-def _list_mdtest_sentences(end: PhaseEndLine) -> tuple[str, ...]:
-    if end.rates.total is None:
+def _list_mdtest_sentences(phase_end: PhaseEndLine) -> tuple[str, ...]:
+    if phase_end.rates.total is None:
         return ()
-    rate = end.rates.total.ops_per_s / 1000
+    rate = phase_end.rates.total.ops_per_s / 1000
     return (f"all operations / first start to last end: {rate:.6f} kIOPS",)
 
 
@@ -175,12 +180,12 @@ def _get_last_phase(record: RecordReader) -> PhaseRecord | None:
     return next(reversed(record.phases.values()), None)
 
 
-def _sum_task_column(phase: PhaseRecord, name: str) -> Sequence[float]:
+def _sum_task_column(phase: PhaseRecord, column_name: str) -> Sequence[float]:
     """A number of each task; of a task with two streams, their sum."""
     values: dict[int, float] = {}
     for table in phase.tasks:
-        if {"task", name} <= set(table.columns):
-            task, column = table.columns.index("task"), table.columns.index(name)
+        if {"task", column_name} <= set(table.columns):
+            task, column = table.columns.index("task"), table.columns.index(column_name)
             for row in table.rows:
                 values[int(row[task])] = values.get(int(row[task]), 0.0) + float(row[column] or 0)
     return list(values.values())

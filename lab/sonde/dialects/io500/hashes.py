@@ -19,17 +19,17 @@ def hash_texts(*texts: str) -> int:
     return value
 
 
-def hash_pairs(pairs: Iterable[tuple[str, str]]) -> int:
+def hash_unordered_pairs(keys_and_values: Iterable[tuple[str, str]]) -> int:
     """Of keys and values in any order."""
     value = 0
-    for key, text in pairs:
+    for key, text in keys_and_values:
         value ^= hash_texts(key, text)
     return value
 
 
-def compute_part_seed(part: str, timestamp: str) -> int:
+def compute_part_seed(part_name: str, timestamp: str) -> int:
     """The seed (-G) of a part of the benchmark in a run: a signed number of 32 bits, never 0 or -1."""
-    value = hash_texts(part, timestamp)
+    value = hash_texts(part_name, timestamp)
     if value in (0, _MASK):
         return _FALLBACK_SEED
     return value - (1 << 32) if value >> 31 else value

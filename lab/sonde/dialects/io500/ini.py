@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.dialects.io500.hashes import hash_pairs
+from sonde.dialects.io500.hashes import hash_unordered_pairs
 from sonde.dialects.io500.keys import SECTIONS, IniKey, IniSection, KeyKind
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
@@ -33,37 +33,37 @@ class Config:
     values: Mapping[tuple[str, str], str | None]
     source: str = ""  # the file as it was read
 
-    def text(self, section: str, key: str) -> str | None:
+    def get_text(self, section: str, key: str) -> str | None:
         """The value; None when none was given and there is no default."""
         return self.values[section, key]
 
-    def required_text(self, section: str, key: str) -> str:
+    def get_required_text(self, section: str, key: str) -> str:
         """The value of a key that has a default."""
         return self.values[section, key] or ""
 
-    def flag(self, section: str, key: str) -> bool | None:
+    def get_flag(self, section: str, key: str) -> bool | None:
         """The value of a flag."""
         value = self.values[section, key]
         return None if value is None else value == "TRUE"
 
-    def number(self, section: str, key: str) -> int | None:
+    def get_number(self, section: str, key: str) -> int | None:
         """The value of an integer."""
         value = self.values[section, key]
         return None if value is None else int(value)
 
-    def with_values(self, changes: Mapping[tuple[str, str], str]) -> Config:
+    def replace_values(self, changed_values: Mapping[tuple[str, str], str]) -> Config:
         """The same with other values."""
-        return Config({**self.values, **changes}, self.source)
+        return Config({**self.values, **changed_values}, self.source)
 
     @property
-    def hash(self) -> str:
+    def settings_hash(self) -> str:
         """As IO500 prints it: two files that mean the same have the same."""
         pairs = [
             (key.name, value)
             for (section, key) in _list_all_keys()
             if (value := self.values[section.name, key.name]) is not None
         ]
-        return f"{hash_pairs(pairs):X}"
+        return f"{hash_unordered_pairs(pairs):X}"
 
 
 def _list_all_keys() -> list[tuple[IniSection, IniKey]]:
@@ -73,100 +73,100 @@ def _list_all_keys() -> list[tuple[IniSection, IniKey]]:
 DEFAULTS = Config({(section.name, key.name): key.default for section, key in _list_all_keys()})
 
 
-def read_ini(path: Path) -> Config:
+def read_ini_file(ini_file: Path) -> Config:
     """The settings in a file. Raises UserError: which line is wrong, and how."""
     try:
-        if path.is_dir():
-            raise UserError(f"{path} is a directory, not an ini file of IO500.")
-        text = read_limited_text(path, MAX_CONFIGURATION_BYTES)
+        if ini_file.is_dir():
+            raise UserError(f"{ini_file} is a directory, not an ini file of IO500.")
+        text = read_limited_text(ini_file, MAX_CONFIGURATION_BYTES)
     except FileNotFoundError:
-        raise UserError(f"There is no ini file {path}; `sonde io500 --list` prints one with all keys.") from None
+        raise UserError(f"There is no ini file {ini_file}; `sonde io500 --list` prints one with all keys.") from None
     except UnicodeDecodeError as reason:
-        raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
+        raise UserError(f"{ini_file} is not a text file: byte {reason.start} is not UTF-8.") from None
     except OSError as reason:
         if reason.errno == errno.EFBIG:
-            raise UserError(f"{path} is larger than 1 MiB; that is no ini file of IO500.") from None
-        raise MachineError(f"{path} cannot be read: {reason.strerror}.") from None
-    return parse_ini(text, str(path))
+            raise UserError(f"{ini_file} is larger than 1 MiB; that is no ini file of IO500.") from None
+        raise MachineError(f"{ini_file} cannot be read: {reason.strerror}.") from None
+    return parse_ini(text, str(ini_file))
 
 
-def parse_ini(text: str, name: str) -> Config:
-    """The settings in the text of a file called `name`."""
+def parse_ini(ini_text: str, file_name: str) -> Config:
+    """The settings in the text of a file called `file_name`."""
     values = dict(DEFAULTS.values)
     section: IniSection | None = None
-    for number, line in enumerate(text.split("\n"), 1):
-        location = f"{name}, line {number}"
+    for number, line in enumerate(ini_text.split("\n"), 1):
+        location = f"{file_name}, line {number}"
         if match := _SECTION.fullmatch(line):
             section = _find_section(match[1], location)
         elif match := _PAIR.fullmatch(line):
-            _take_value(values, section, match[1], match[2].strip(" \t\r"), location)
+            _store_value(values, section, match[1], match[2].strip(" \t\r"), location)
         elif not _NOTHING.fullmatch(line):
             raise UserError(
                 f'{location}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value'
                 f" begins"
                 " with a blank and #, and values hold no # or ;."
             )
-    _check_together(values, name)
-    return Config(values, text)
+    _check_values_together(values, file_name)
+    return Config(values, ini_text)
 
 
-def _find_section(word: str, location: str) -> IniSection:
+def _find_section(section_name: str, location: str) -> IniSection:
     for section in SECTIONS:
-        if section.name.lower() == word.lower():
+        if section.name.lower() == section_name.lower():
             return section
-    near = suggest_close_name(word, [section.name for section in SECTIONS])
-    raise UserError(f"{location}: IO500 has no section [{word}].{near}")
+    near = suggest_close_name(section_name, [section.name for section in SECTIONS])
+    raise UserError(f"{location}: IO500 has no section [{section_name}].{near}")
 
 
-def _take_value(
-    values: dict[tuple[str, str], str | None], section: IniSection | None, word: str, text: str, location: str
+def _store_value(
+    values: dict[tuple[str, str], str | None], section: IniSection | None, key_name: str, value_text: str, location: str
 ) -> None:
-    if text == "":
+    if value_text == "":
         return  # as if the line were not there
     if section is None:
-        raise UserError(f"{location}: {word} stands before the first [section].")
-    key = next((key for key in section.keys if key.name.lower() == word.lower()), None)
+        raise UserError(f"{location}: {key_name} stands before the first [section].")
+    key = next((key for key in section.keys if key.name.lower() == key_name.lower()), None)
     if key is None:
         elsewhere = next(
-            (alternative.name for alternative, key in _list_all_keys() if key.name.lower() == word.lower()), None
+            (alternative.name for alternative, key in _list_all_keys() if key.name.lower() == key_name.lower()), None
         )
-        near = suggest_close_name(word, [key.name for key in section.keys])
+        near = suggest_close_name(key_name, [key.name for key in section.keys])
         hint = near or (f" It belongs to [{elsewhere}]." if elsewhere else "")
-        raise UserError(f'{location}: [{section.name}] has no key "{word}".{hint}')
-    if not _SHAPES[key.kind].fullmatch(text):
-        raise UserError(f'{location}: [{section.name}] {key.name} is "{text}", but must be {key.kind.value}.')
+        raise UserError(f'{location}: [{section.name}] has no key "{key_name}".{hint}')
+    if not _SHAPES[key.kind].fullmatch(value_text):
+        raise UserError(f'{location}: [{section.name}] {key.name} is "{value_text}", but must be {key.kind.value}.')
     values[section.name, key.name] = (
-        ("TRUE" if text.lower() in ("true", "1") else "FALSE") if key.kind is KeyKind.FLAG else text
+        ("TRUE" if value_text.lower() in ("true", "1") else "FALSE") if key.kind is KeyKind.FLAG else value_text
     )
 
 
-def _check_together(values: Mapping[tuple[str, str], str | None], name: str) -> None:
+def _check_values_together(values: Mapping[tuple[str, str], str | None], file_name: str) -> None:
     """What no single line can get wrong."""
     is_missing = [values["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
     if is_missing[0] != is_missing[1]:
-        raise UserError(f"{name}: [mdworkbench] needs both precreatePerSet and filesPerProc, or neither.")
+        raise UserError(f"{file_name}: [mdworkbench] needs both precreatePerSet and filesPerProc, or neither.")
     for section in ("find", "find-easy", "find-hard"):
         if int(values[section, "pfind-queue-length"] or 0) < 10:
-            raise UserError(f"{name}: [{section}] pfind-queue-length must be at least 10.")
+            raise UserError(f"{file_name}: [{section}] pfind-queue-length must be at least 10.")
         if values[section, "nproc"] == "0":
-            raise UserError(f"{name}: [{section}] nproc is 0, but at least one task must search.")
+            raise UserError(f"{file_name}: [{section}] nproc is 0, but at least one task must search.")
     for section, key in (("debug", "stonewall-time"), ("ior-hard", "segmentCount")):
         if int(values[section, key] or 0) < 1:
-            raise UserError(f"{name}: [{section}] {key} must be at least 1.")
+            raise UserError(f"{file_name}: [{section}] {key} must be at least 1.")
     for section in ("mdtest-easy", "mdtest-hard"):
         if int(values[section, "n"] or 0) < 1:
-            raise UserError(f"{name}: [{section}] n must be at least 1.")
+            raise UserError(f"{file_name}: [{section}] n must be at least 1.")
 
 
-def format_settings(config: Config, about: bool, extra: bool = True) -> str:
-    """The settings as an ini file; `about`: with what each key means; without `extra`: no sections of extended mode."""
+def format_settings_as_ini(config: Config, with_descriptions: bool, with_extended: bool = True) -> str:
+    """The settings as an ini file; `with_descriptions`: with what each key means; without `with_extended`: no sections of extended mode."""
     lines: list[str] = []
     for section in SECTIONS:
-        if section.extra and not extra:
+        if section.extra and not with_extended:
             continue
         lines.append(f"[{section.name}]")
         for key in section.keys:
-            lines += [f"# {key.about}"] if about else []
+            lines += [f"# {key.about}"] if with_descriptions else []
             lines.append(f"{key.name} = {config.values[section.name, key.name] or ''}")
         lines.append("")
     return "\n".join(lines) + "\n"

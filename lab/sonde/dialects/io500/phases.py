@@ -28,7 +28,7 @@ class Io500Phase:
     extra: bool = False  # only in extended mode
 
     @property
-    def unit(self) -> str:
+    def result_unit(self) -> str:
         """Of its result."""
         return "GiB/s" if self.tool == "ior" else "kIOPS"
 
@@ -38,22 +38,24 @@ class Io500Phase:
         return self.tool != "timestamp"
 
 
-def _make_ior_phase(name: str, part: str, group: ScoreGroup = ScoreGroup.BW, writes: bool = False) -> Io500Phase:
-    return Io500Phase(name, "ior", part, group, writes)
+def _make_ior_phase(
+    phase_name: str, part_name: str, score_group: ScoreGroup = ScoreGroup.BW, is_write: bool = False
+) -> Io500Phase:
+    return Io500Phase(phase_name, "ior", part_name, score_group, is_write)
 
 
-def _make_mdtest_phase(name: str, part: str, writes: bool = False, removes: bool = False) -> Io500Phase:
-    return Io500Phase(name, "mdtest", part, ScoreGroup.MD, writes, removes)
+def _make_mdtest_phase(phase_name: str, part_name: str, is_write: bool = False, is_removal: bool = False) -> Io500Phase:
+    return Io500Phase(phase_name, "mdtest", part_name, ScoreGroup.MD, is_write, is_removal)
 
 
 ALL: tuple[Io500Phase, ...] = (
-    _make_ior_phase("ior-easy-write", "ior-easy", writes=True),
-    _make_mdtest_phase("mdtest-easy-write", "mdtest-easy", writes=True),
+    _make_ior_phase("ior-easy-write", "ior-easy", is_write=True),
+    _make_mdtest_phase("mdtest-easy-write", "mdtest-easy", is_write=True),
     Io500Phase("mdworkbench-create", "mdworkbench", "mdworkbench", extra=True),
     Io500Phase("timestamp", "timestamp", "timestamp"),
     Io500Phase("find-easy", "find", "find-easy", ScoreGroup.MD, extra=True),
-    _make_ior_phase("ior-hard-write", "ior-hard", writes=True),
-    _make_mdtest_phase("mdtest-hard-write", "mdtest-hard", writes=True),
+    _make_ior_phase("ior-hard-write", "ior-hard", is_write=True),
+    _make_mdtest_phase("mdtest-hard-write", "mdtest-hard", is_write=True),
     Io500Phase("find", "find", "find", ScoreGroup.MD),
     Io500Phase("find-hard", "find", "find-hard", ScoreGroup.MD, extra=True),
     Io500Phase("mdworkbench-bench", "mdworkbench", "mdworkbench", ScoreGroup.MD, extra=True),
@@ -62,9 +64,9 @@ ALL: tuple[Io500Phase, ...] = (
     _make_ior_phase("ior-hard-read", "ior-hard"),
     _make_mdtest_phase("mdtest-hard-stat", "mdtest-hard"),
     Io500Phase("mdworkbench-delete", "mdworkbench", "mdworkbench", removes=True, extra=True),
-    _make_mdtest_phase("mdtest-easy-delete", "mdtest-easy", removes=True),
+    _make_mdtest_phase("mdtest-easy-delete", "mdtest-easy", is_removal=True),
     _make_mdtest_phase("mdtest-hard-read", "mdtest-hard"),
-    _make_mdtest_phase("mdtest-hard-delete", "mdtest-hard", removes=True),
+    _make_mdtest_phase("mdtest-hard-delete", "mdtest-hard", is_removal=True),
     _make_ior_phase("ior-rnd4K-easy-read", "ior-easy", ScoreGroup.NONE),
 )
 

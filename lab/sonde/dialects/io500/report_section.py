@@ -19,10 +19,10 @@ phase                unit        IO500       Sonde    deadline     call p50     
 """
 
 
-def format_sonde_table(rows: Sequence[PhaseRow]) -> str:
+def format_table_of_sonde_rates(phase_rows: Sequence[PhaseRow]) -> str:
     """Returns a table with one line for each phase that the engine measured."""
     lines = []
-    for row in rows:
+    for row in phase_rows:
         if row.run is None:
             continue
         per_s, p50, p99 = compute_sonde_figures(row.run.record)
@@ -33,7 +33,7 @@ def format_sonde_table(rows: Sequence[PhaseRow]) -> str:
         )
         times = ["" if value is None else format_latency(value * 1e9) for value in (p50, p99)]
         lines.append(
-            f"{row.phase.name:<20} {row.phase.unit} {row.figures.value:>11.3f} {rate:>11} {until:>11}"
+            f"{row.phase.name:<20} {row.phase.result_unit} {row.figures.value:>11.3f} {rate:>11} {until:>11}"
             f" {times[0]:>12} {times[1]:>12}"
         )
     return _HEAD + "\n".join(lines)
@@ -43,7 +43,7 @@ def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
     """Returns the sections with score, sub-scores, phases in IO500's units, and the reasons for INVALID."""
     score = outcome.score
     sentences = [
-        f"Bandwidth {score.bandwidth:.3f} GiB/s, metadata {score.metadata:.3f} kIOPS, total {score.total:.3f}:"
+        f"Bandwidth {score.bandwidth:.3f} GiB/s, metadata {score.metadata:.3f} kIOPS, total {score.total_score:.3f}:"
         f" {'valid by the rules' if outcome.valid else 'INVALID by the rules'}."
     ]
     broken = [*outcome.broken, *(f"{row.phase.name}: {text}" for row in outcome.rows for text in row.broken)]
@@ -51,9 +51,9 @@ def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
         [
             Markup('<span class="name">{}</span>').format(row.phase.name),
             f"{row.figures.value:,.3f}",
-            row.phase.unit,
+            row.phase.result_unit,
             f"{row.seconds:,.2f} s",
-            _get_sonde_rate(row),
+            _convert_sonde_rate(row),
             "INVALID" if row.broken else "valid",
         ]
         for row in outcome.rows
@@ -68,7 +68,7 @@ def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
     return [*sections, StudySection("Why it is INVALID", reasons, [])] if broken else sections
 
 
-def _get_sonde_rate(row: PhaseRow) -> str:
+def _convert_sonde_rate(phase_row: PhaseRow) -> str:
     """Returns Sonde's rate of the phase, in IO500's unit."""
-    per_s = compute_sonde_figures(row.run.record)[0] if row.run is not None else None
-    return "" if per_s is None else f"{per_s / (GIB if row.phase.tool == 'ior' else 1000):,.3f}"
+    per_s = compute_sonde_figures(phase_row.run.record)[0] if phase_row.run is not None else None
+    return "" if per_s is None else f"{per_s / (GIB if phase_row.phase.tool == 'ior' else 1000):,.3f}"

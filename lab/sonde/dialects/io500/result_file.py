@@ -23,84 +23,86 @@ def format_local_time() -> str:
 class ResultFile:
     """result.txt and result_summary.txt, written as things happen; a summary is shown at the same time."""
 
-    def __init__(self, folder: Path, show: Callable[[str], None], verbosity: int) -> None:
+    def __init__(self, result_folder: Path, show_line: Callable[[str], None], verbosity: int) -> None:
         """Raises MachineError when the files cannot be made."""
-        self.folder = folder
-        self._show = show
+        self.folder = result_folder
+        self._show = show_line
         self._verbosity = verbosity
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._result: TextIO = io.TextIOWrapper(create_file(folder / "result.txt"), encoding="utf-8")
-            self._summary: TextIO = io.TextIOWrapper(create_file(folder / "result_summary.txt"), encoding="utf-8")
+            result_folder.mkdir(parents=True, exist_ok=True)
+            self._result: TextIO = io.TextIOWrapper(create_file(result_folder / "result.txt"), encoding="utf-8")
+            self._summary: TextIO = io.TextIOWrapper(
+                create_file(result_folder / "result_summary.txt"), encoding="utf-8"
+            )
         except OSError as reason:
             raise MachineError(
-                f"The result directory {folder} cannot be written: {reason.strerror}; name another in resultdir."
+                f"The result directory {result_folder} cannot be written: {reason.strerror}; name another in resultdir."
             ) from None
 
-    def close(self) -> None:
+    def close_files(self) -> None:
         """No more comes."""
         self._result.close()
         self._summary.close()
 
-    def pair(self, key: str, value: str, least: int = 0) -> None:
-        """A line `key = value`; not below the verbosity `least`."""
-        if self._verbosity >= least:
-            self._write(f"{key:<15} = {value}")
+    def write_pair(self, key: str, value: str, least_verbosity: int = 0) -> None:
+        """A line `key = value`; not below the verbosity `least_verbosity`."""
+        if self._verbosity >= least_verbosity:
+            self._write_to_result(f"{key:<15} = {value}")
 
-    def line(self, text: str = "") -> None:
+    def write_line(self, output_line: str = "") -> None:
         """Any line of result.txt."""
-        self._write(text)
+        self._write_to_result(output_line)
 
-    def note(self, text: str, least: int = 0) -> None:
+    def write_comment(self, comment: str, least_verbosity: int = 0) -> None:
         """A comment."""
-        if self._verbosity >= least:
-            self._write("; " + " ".join(text.split()))
+        if self._verbosity >= least_verbosity:
+            self._write_to_result("; " + " ".join(comment.split()))
 
-    def invalid(self, text: str) -> None:
+    def write_broken_rule(self, broken_rule: str) -> None:
         """A rule is broken."""
-        self.note(f"ERROR INVALID {text}")
-        self._show(f"ERROR INVALID {text}")
+        self.write_comment(f"ERROR INVALID {broken_rule}")
+        self._show(f"ERROR INVALID {broken_rule}")
 
-    def warn(self, text: str) -> None:
+    def write_warning(self, warning: str) -> None:
         """Something is odd, and breaks no rule."""
-        self.note(f"WARNING {text}")
-        self._show(f"WARNING {text}")
+        self.write_comment(f"WARNING {warning}")
+        self._show(f"WARNING {warning}")
 
-    def summary(self, text: str) -> None:
+    def write_summary_line(self, summary_line: str) -> None:
         """A line of the summary."""
-        self._summary.write(text + "\n")
+        self._summary.write(summary_line + "\n")
         self._summary.flush()
-        self._show(text)
+        self._show(summary_line)
 
-    def result(self, phase: Io500Phase, value: float, seconds: float, valid: bool) -> None:
+    def write_phase_result(self, phase: Io500Phase, phase_result: float, seconds: float, is_valid: bool) -> None:
         """The line of a phase."""
         mark = "[RESULT]" if phase.group is not ScoreGroup.NONE else "[      ]"
         unit = "GiB/s" if phase.name.startswith("i") else "kIOPS"
-        text = f"{mark} {phase.name:>20} {value:>15f} {unit} : time {seconds:.3f} seconds"
-        self.summary(text + ("" if valid else " [INVALID]"))
+        text = f"{mark} {phase.name:>20} {phase_result:>15f} {unit} : time {seconds:.3f} seconds"
+        self.write_summary_line(text + ("" if is_valid else " [INVALID]"))
 
-    def score(self, name: str, score: Score, valid: bool, mark: str) -> None:
-        """A score: SCORE, or SCOREX with the phases of extended mode. `mark`: its hash."""
-        broken = "" if valid else " [INVALID]"
-        self.line(f"\n[{name}]")
-        self.pair("MD", f"{score.metadata:f}")
-        self.pair("BW", f"{score.bandwidth:f}")
-        self.pair("SCORE", f"{score.total:f}{broken}")
-        self.pair("hash", mark)
-        self.summary(
-            f"[{name:<6}] Bandwidth {score.bandwidth:f} GiB/s : IOPS {score.metadata:f} kiops :"
-            f" TOTAL {score.total:f}{broken}"
+    def write_score(self, score_name: str, score: Score, is_valid: bool, score_hash: str) -> None:
+        """A score: SCORE, or SCOREX with the phases of extended mode. `score_hash`: its hash."""
+        broken = "" if is_valid else " [INVALID]"
+        self.write_line(f"\n[{score_name}]")
+        self.write_pair("MD", f"{score.metadata:f}")
+        self.write_pair("BW", f"{score.bandwidth:f}")
+        self.write_pair("SCORE", f"{score.total_score:f}{broken}")
+        self.write_pair("hash", score_hash)
+        self.write_summary_line(
+            f"[{score_name:<6}] Bandwidth {score.bandwidth:f} GiB/s : IOPS {score.metadata:f} kiops :"
+            f" TOTAL {score.total_score:f}{broken}"
         )
 
-    def file(self, name: str, text: str) -> Path:
+    def write_other_file(self, file_name: str, file_text: str) -> Path:
         """Another file of the result directory. Raises MachineError."""
-        path = self.folder / name
+        path = self.folder / file_name
         try:
-            write_file(path, text)
+            write_file(path, file_text)
         except OSError as reason:
             raise MachineError(f"{path} cannot be written: {reason.strerror}.") from None
         return path
 
-    def _write(self, text: str) -> None:
-        self._result.write(text + "\n")
+    def _write_to_result(self, written_text: str) -> None:
+        self._result.write(written_text + "\n")
         self._result.flush()

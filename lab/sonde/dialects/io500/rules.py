@@ -18,7 +18,7 @@ class Rules:
         self._config = config
         self.run_is_valid = True
         # 30 s in the Student Cluster Competition, 300 s elsewhere (rules 2.0).
-        self.least_s = 30 if config.flag("global", "scc") else 300
+        self.least_s = 30 if config.get_flag("global", "scc") else 300
 
     def check_settings(self, dry_run: bool) -> Iterator[str]:
         """What the settings alone break. IO500 says so of the stonewall and of files-per-dir too, and forgets it when
@@ -27,7 +27,7 @@ class Rules:
         broken = []
         if dry_run:
             broken.append("DRY RUN MODE ACTIVATED")
-        if self._config.text("debug", "pause-dir") is not None:
+        if self._config.get_text("debug", "pause-dir") is not None:
             broken.append("PAUSING BETWEEN RUNS ACTIVATED")
         if wall != self.least_s:
             broken.append(f"stonewall-time {wall}s != {self.least_s}s")
@@ -37,20 +37,20 @@ class Rules:
         yield from broken
 
     def check_phase(
-        self, phase: Io500Phase, figures: PhaseFigures, seconds: float, ran: bool, dry_run: bool
+        self, phase: Io500Phase, figures: PhaseFigures, seconds: float, was_run: bool, dry_run: bool
     ) -> Iterator[str]:
-        """What a phase that took `seconds` breaks. `ran`: it was to run, and was tried."""
+        """What a phase that took `seconds` breaks. `was_run`: it was to run, and was tried."""
         wall = get_stonewall_seconds(self._config)
-        if ran and figures.mismatches and phase.tool == "ior":
+        if was_run and figures.mismatches and phase.tool == "ior":
             yield f"Errors ({figures.mismatches}) occured during phase in IOR. This invalidates your run."
-        elif ran and figures.mismatches:
+        elif was_run and figures.mismatches:
             yield f"Errors ({figures.mismatches}) in the data that mdtest read. This invalidates your run."
-        if ran and phase.tool == "ior" and phase.writes and figures.seconds < wall:
+        if was_run and phase.tool == "ior" and phase.writes and figures.seconds < wall:
             yield (
                 f"Write phase needed {figures.seconds:f}s instead of stonewall {wall}s."
                 f" Stonewall was hit at {figures.stonewall_s:.1f}s"
             )
-        if ran and phase.tool == "find" and figures.visited is not None and figures.matches == 0:
+        if was_run and phase.tool == "find" and figures.visited is not None and figures.matches == 0:
             yield "Find didn't find anything, this is likely invalid."
         if not dry_run and phase.writes and seconds < wall:
             yield f"Runtime of phase ({seconds:f}) is below stonewall time. This shouldn't happen!"

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sonde.dialects.io500.hashes import hash_pairs
+from sonde.dialects.io500.hashes import hash_unordered_pairs
 from sonde.dialects.io500.phases import Io500Phase, ScoreGroup
 
 
@@ -24,14 +24,14 @@ class Score:
     metadata: float
 
     @property
-    def total(self) -> float:
+    def total_score(self) -> float:
         """The score."""
         return math.sqrt(self.bandwidth * self.metadata)
 
 
-def compute_score(results: Iterable[tuple[Io500Phase, float]], extended: bool = False) -> Score:
-    """The score of these results; `extended`: with those of the phases that extended mode adds."""
-    rows = [(phase, value) for phase, value in results if extended or not phase.extra]
+def compute_score(phase_results: Iterable[tuple[Io500Phase, float]], is_extended: bool = False) -> Score:
+    """The score of these results; `is_extended`: with those of the phases that extended mode adds."""
+    rows = [(phase, value) for phase, value in phase_results if is_extended or not phase.extra]
 
     def compute_group_mean(group: ScoreGroup) -> float:
         logs = [math.log(value) for phase, value in rows if phase.group is group and value > 0]
@@ -40,16 +40,18 @@ def compute_score(results: Iterable[tuple[Io500Phase, float]], extended: bool = 
     return Score(compute_group_mean(ScoreGroup.BW), compute_group_mean(ScoreGroup.MD))
 
 
-def hash_score(score: Score, results: Iterable[tuple[Io500Phase, float]], valid: bool, version: str | None) -> str:
+def hash_score(
+    score: Score, phase_results: Iterable[tuple[Io500Phase, float]], is_valid: bool, version: str | None
+) -> str:
     """The hash that stands below a score: of its parts and, for the standard one, of the version that it was made with.
     Without a version: that of the extended score, whose own part are the phases that extended mode adds."""
     extra = version is None
     pairs = [] if version is None else [("version", version)]
     pairs += [
         (phase.name, f"{value:f}")
-        for phase, value in results
+        for phase, value in phase_results
         if phase.group is not ScoreGroup.NONE and phase.extra == extra
     ]
-    pairs += [("MD", f"{score.metadata:f}"), ("BW", f"{score.bandwidth:f}"), ("SCORE", f"{score.total:f}")]
-    pairs += [] if valid else [("valid", "NO")]
-    return f"{hash_pairs(pairs):X}"
+    pairs += [("MD", f"{score.metadata:f}"), ("BW", f"{score.bandwidth:f}"), ("SCORE", f"{score.total_score:f}")]
+    pairs += [] if is_valid else [("valid", "NO")]
+    return f"{hash_unordered_pairs(pairs):X}"

@@ -15,32 +15,37 @@ from sonde.model.errors import MachineError, UserError
 from sonde.model.plan import Plan
 
 
-def plan_of(phase: Io500Phase, places: RunDirectories, tasks: int | None) -> Plan:
-    """The walk of a search. `tasks`: processes that the engine starts; None when a launcher starts them."""
-    tree = Path(places.data).absolute() / {"find-easy": "mdtest-easy", "find-hard": "mdtest-hard"}.get(phase.name, "")
+def build_search_plan(phase: Io500Phase, run_directories: RunDirectories, process_count: int | None) -> Plan:
+    """The walk of a search. `process_count`: processes that the engine starts; None when a launcher starts them."""
+    tree = Path(run_directories.data).absolute() / {"find-easy": "mdtest-easy", "find-hard": "mdtest-hard"}.get(
+        phase.name, ""
+    )
     find: dict[str, object] = {"name": FIND_NAME, "type": "file"}
     if phase.name != "find-easy":
-        find |= {"size": FIND_SIZE, "newer_than_file": str((Path(places.results) / "timestampfile").absolute())}
+        find |= {
+            "size": FIND_SIZE,
+            "newer_than_file": str((Path(run_directories.results) / "timestampfile").absolute()),
+        }
     walk = {"lookup": {"walk_from": "directory"}, "find": find}
     document = {
         "schema": "sonde-plan/2",
         "id": f"io500-{phase.name}",
         "title": f"IO500 {phase.name}",
         "target": {"path": str(tree.parent), "directory": tree.name, "use_existing": True, "min_free": 0},
-        "tasks": {"processes": tasks} if tasks else {},
+        "tasks": {"processes": process_count} if process_count else {},
         "meta": {"tree": {}},
         "phases": [{"id": phase.name, "op": "walk", "meta": walk}],
     }
     return Plan.from_document(document, f"IO500 {phase.name}")
 
 
-def check_script(script: str) -> None:
+def require_executable_script(script_path: str) -> None:
     """Raises UserError when a script cannot be started."""
-    path = Path(script)
+    path = Path(script_path)
     if not path.is_file():
-        raise UserError(f"external-script is {script}, but there is no such file.")
+        raise UserError(f"external-script is {script_path}, but there is no such file.")
     if not path.stat().st_mode & 0o100:
-        raise UserError(f"external-script is {script}, which must be a program; chmod +x may fix that.")
+        raise UserError(f"external-script is {script_path}, which must be a program; chmod +x may fix that.")
 
 
 def run_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures, str]:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.dialects.io500.hashes import hash_pairs
+from sonde.dialects.io500.hashes import hash_unordered_pairs
 from sonde.dialects.io500.ini import Config
 from sonde.dialects.io500.phases import ALL, ScoreGroup
 from sonde.model.errors import MachineError, UserError
@@ -26,17 +26,19 @@ class VerifyResult:
     is_intact: bool
 
 
-def verify_result(config: Config, path: Path) -> VerifyResult:
-    """Compares the hashes in the result file `path` with what they should be. Raises UserError when it is none."""
+def verify_result_hashes(config: Config, result_file: Path) -> VerifyResult:
+    """Compares the hashes in the result file `result_file` with what they should be. Raises UserError when it is none."""
     try:
-        text = read_limited_text(path, MAX_OUTPUT_BYTES, decode_errors="replace")
+        text = read_limited_text(result_file, MAX_OUTPUT_BYTES, decode_errors="replace")
     except FileNotFoundError:
-        raise UserError(f"There is no result file {path}.") from None
+        raise UserError(f"There is no result file {result_file}.") from None
     except OSError as reason:
-        raise MachineError(f"{path} cannot be read: {reason.strerror}.") from None
+        raise MachineError(f"{result_file} cannot be read: {reason.strerror}.") from None
     pairs, config_hash, score_hash = _read_hashed_pairs(text)
     if not config_hash or not score_hash:
-        raise UserError(f"{path} has no config-hash or no hash of a score: it is no result.txt of a finished run.")
+        raise UserError(
+            f"{result_file} has no config-hash or no hash of a score: it is no result.txt of a finished run."
+        )
     lines = [
         *(f"result file ver = {value}" for key, value in pairs if key == "version"),
         "[run]",
@@ -44,13 +46,13 @@ def verify_result(config: Config, path: Path) -> VerifyResult:
         f"score-hash      = {score_hash}",
     ]
     is_intact = True
-    if config.hash != config_hash:
+    if config.settings_hash != config_hash:
         is_intact = False
-        lines.append(f"ERROR: Configuration hash expected: {config.hash} read: {config_hash}")
-    expected_hash = hash_pairs(pairs)
+        lines.append(f"ERROR: Configuration hash expected: {config.settings_hash} read: {config_hash}")
+    expected_hash = hash_unordered_pairs(pairs)
     if f"{expected_hash:X}" != score_hash:
         is_intact = False
-        invalid_hash = f"{expected_hash ^ hash_pairs([('valid', 'NO')]):X}"
+        invalid_hash = f"{expected_hash ^ hash_unordered_pairs([('valid', 'NO')]):X}"
         lines += [
             "",
             "[OK] But this is an invalid run!"
@@ -60,10 +62,10 @@ def verify_result(config: Config, path: Path) -> VerifyResult:
     return VerifyResult("\n".join([*lines, *(["", "[OK]"] if is_intact else [])]), is_intact)
 
 
-def _read_hashed_pairs(text: str) -> tuple[list[tuple[str, str]], str, str]:
+def _read_hashed_pairs(result_text: str) -> tuple[list[tuple[str, str]], str, str]:
     """Returns the hashed pairs, the hash of the settings and the hash of the score."""
     section, pairs, config_hash, score_hash = "", [], "", ""
-    for line in text.splitlines():
+    for line in result_text.splitlines():
         if match := re.fullmatch(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*", line):
             section = match[1]
         elif match := _PAIR.fullmatch(line):

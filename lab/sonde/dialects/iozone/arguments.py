@@ -60,22 +60,22 @@ class IozoneSettings:
     notes: tuple[str, ...] = ()
 
 
-def parse_size_in_kib(text: str, option: str) -> int:
+def parse_size_in_kib(size_text: str, option_name: str) -> int:
     """IOzone's sizes: KiB, or with k, m, g."""
-    match = re.fullmatch(r"(\d+)([kmgKMG]?)", text)
+    match = re.fullmatch(r"(\d+)([kmgKMG]?)", size_text)
     if match is None or int(match[1]) == 0:
-        raise UserError(f"{option} is {text}, but must be a number of KiB above zero, or one with k, m or g.")
+        raise UserError(f"{option_name} is {size_text}, but must be a number of KiB above zero, or one with k, m or g.")
     return int(match[1]) * {"": 1, "k": 1, "m": KIB, "g": KIB * KIB}[match[2].lower()]
 
 
-def _parse_number(text: str, option: str, least: int = 1) -> int:
-    if not text.isdigit() or int(text) < least:
-        raise UserError(f"{option} is {text}, but must be a whole number from {least} on.")
-    return int(text)
+def _parse_number(number_text: str, option_name: str, least_number: int = 1) -> int:
+    if not number_text.isdigit() or int(number_text) < least_number:
+        raise UserError(f"{option_name} is {number_text}, but must be a whole number from {least_number} on.")
+    return int(number_text)
 
 
-def _add_test(settings: IozoneSettings, text: str) -> IozoneSettings:
-    number = _parse_number(text, "-i", 0)
+def _add_test(settings: IozoneSettings, test_number: str) -> IozoneSettings:
+    number = _parse_number(test_number, "-i", 0)
     if number in LEFT_OUT:
         note = f"-i {number} is not run, its columns are empty: no backend of Sonde calls {LEFT_OUT[number]}."
         return replace(settings, notes=(*settings.notes, note), left_out=(*settings.left_out, number))
@@ -165,36 +165,36 @@ class _ArgumentReader:
     def __init__(self, arguments: Sequence[str]) -> None:
         self._words = list(arguments)
 
-    def any(self) -> bool:
+    def has_arguments(self) -> bool:
         return bool(self._words)
 
-    def peek(self) -> str:
+    def peek_argument(self) -> str:
         return self._words[0]
 
-    def take(self) -> str:
+    def take_argument(self) -> str:
         return self._words.pop(0)
 
 
 def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
     """The settings that the words mean. Raises UserError with one sentence."""
     remaining, settings, bounds = _ArgumentReader(arguments), IozoneSettings(), {"l": 0, "u": 0}
-    while remaining.any():
-        word = remaining.take()
+    while remaining.has_arguments():
+        word = remaining.take_argument()
         if len(word) < 2 or word[0] != "-":
             raise UserError(f'"{word}" stands where an option of IOzone was expected.')
         position = 1
         while position < len(word):
             name = word[position : position + 2] if word[position] == "+" else word[position]
             position += len(name)
-            suffix, position = _apply_needs(name, word, position)
+            suffix, position = _split_option_value(name, word, position)
             if name in _FLAGS:
                 settings = _FLAGS[name](settings, "")
             elif name == "F":
-                settings = replace(settings, paths=tuple(_take_names(remaining, suffix)))
+                settings = replace(settings, paths=tuple(_take_file_names(remaining, suffix)))
             elif name in bounds:
-                bounds[name] = _parse_number(_take_value(name, suffix, remaining), f"-{name}")
+                bounds[name] = _parse_number(_take_option_value(name, suffix, remaining), f"-{name}")
             elif name in _VALUES:
-                settings = _VALUES[name](settings, _take_value(name, suffix, remaining))
+                settings = _VALUES[name](settings, _take_option_value(name, suffix, remaining))
             elif word.startswith("--"):
                 raise UserError(
                     f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come first."
@@ -205,36 +205,36 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
     return _check_settings(settings, bounds["l"], bounds["u"])
 
 
-def _apply_needs(name: str, word: str, position: int) -> tuple[str, int]:
+def _split_option_value(option_name: str, argument: str, position: int) -> tuple[str, int]:
     """What stands behind an option that takes a value, in the same word; the word is used up with it."""
-    if name in _VALUES or name in ("F", "l", "u"):
-        return word[position:], len(word)
+    if option_name in _VALUES or option_name in ("F", "l", "u"):
+        return argument[position:], len(argument)
     return "", position
 
 
-def _take_value(name: str, suffix: str, remaining: _ArgumentReader) -> str:
-    if suffix:
-        return suffix
-    if not remaining.any():
-        raise UserError(f"-{name} needs a value after it.")
-    return remaining.take()
+def _take_option_value(option_name: str, value_in_word: str, remaining: _ArgumentReader) -> str:
+    if value_in_word:
+        return value_in_word
+    if not remaining.has_arguments():
+        raise UserError(f"-{option_name} needs a value after it.")
+    return remaining.take_argument()
 
 
-def _take_names(remaining: _ArgumentReader, first_name: str) -> list[str]:
-    names = [first_name] if first_name else []
-    while remaining.any() and not remaining.peek().startswith("-"):
-        names.append(remaining.take())
+def _take_file_names(remaining: _ArgumentReader, first_file_name: str) -> list[str]:
+    names = [first_file_name] if first_file_name else []
+    while remaining.has_arguments() and not remaining.peek_argument().startswith("-"):
+        names.append(remaining.take_argument())
     if not names:
         raise UserError("-F needs the names of the files after it, one for each child.")
     return names
 
 
-def _check_settings(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
-    if low or high:
-        low, high = low or 1, high or low
-        if low > high:
-            raise UserError(f"-l {low} is more than -u {high}.")
-        settings = replace(settings, children=tuple(range(low, high + 1)))
+def _check_settings(settings: IozoneSettings, smallest_size: int, largest_size: int) -> IozoneSettings:
+    if smallest_size or largest_size:
+        smallest_size, largest_size = smallest_size or 1, largest_size or smallest_size
+        if smallest_size > largest_size:
+            raise UserError(f"-l {smallest_size} is more than -u {largest_size}.")
+        settings = replace(settings, children=tuple(range(smallest_size, largest_size + 1)))
     if settings.children and settings.auto:
         raise UserError("-a goes through sizes with one process; leave it out with -t.")
     most = max(settings.children, default=0)
@@ -275,9 +275,9 @@ def list_grid_cells(settings: IozoneSettings) -> list[tuple[int, int]]:
     return cells
 
 
-def _list_doubling_sizes(low: int, high: int) -> list[int]:
+def _list_doubling_sizes(smallest_size: int, largest_size: int) -> list[int]:
     sizes = []
-    while low <= high:
-        sizes.append(low)
-        low *= 2
+    while smallest_size <= largest_size:
+        sizes.append(smallest_size)
+        smallest_size *= 2
     return sizes

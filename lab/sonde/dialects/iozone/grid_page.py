@@ -49,7 +49,7 @@ class GridNumber:
     assessment: Assessment
 
     @property
-    def stored(self) -> bool:
+    def is_storage_number(self) -> bool:
         """Whether it is one of storage."""
         return self.assessment.classification in STORAGE_CLASSIFICATIONS
 
@@ -58,10 +58,14 @@ Numbers = Mapping[tuple[IozoneCell, str], GridNumber]
 
 
 def write_grid_page(
-    grid: Grid, runs: Mapping[IozoneCell, RecordedRun], title: str, facts: Sequence[tuple[str, str]], output: Path
+    grid: Grid,
+    runs: Mapping[IozoneCell, RecordedRun],
+    page_title: str,
+    fact_rows: Sequence[tuple[str, str]],
+    page_file: Path,
 ) -> Path | None:
     """Writes the page when there is a grid to draw: more than one cell. Rates are bytes per second, `runs` are those
-    that they come from, `facts` say where, on what and when."""
+    that they come from, `fact_rows` say where, on what and when."""
     if len(grid) < 2:
         return None
     numbers = dict(_iterate_numbers(grid, runs))
@@ -77,11 +81,11 @@ def write_grid_page(
     study = Study(
         title="IOzone: file size × record size",
         lead=lead,
-        facts=[*facts, ("Command", title)],
+        facts=[*fact_rows, ("Command", page_title)],
         alarms=_list_caveat_sentences([number.assessment for number in numbers.values()]),
         sections=[_make_table_section(grid, numbers), *surfaces],
     )
-    return write_study_page(study, output)
+    return write_study_page(study, page_file)
 
 
 def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
@@ -139,14 +143,14 @@ def _make_table_section(grid: Grid, numbers: Numbers) -> StudySection:
 
 
 def _format_kib_per_s(number: GridNumber | None) -> str:
-    return "" if number is None else f"{number.rate / 1024:,.0f}{'' if number.stored else '°'}"
+    return "" if number is None else f"{number.rate / 1024:,.0f}{'' if number.is_storage_number else '°'}"
 
 
-def _make_surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> StudySection:
+def _make_surface_section(test_name: str, numbers_by_cell: Mapping[IozoneCell, GridNumber]) -> StudySection:
     """A field for each pair of file and record size, darker where it is faster."""
-    files, records = (sorted({getattr(cell, member) for cell in numbers}) for member in ("file", "record"))
-    fields = {(cell.file, cell.record): number for cell, number in numbers.items()}
-    largest = max(number.rate for number in numbers.values())
+    files, records = (sorted({getattr(cell, member) for cell in numbers_by_cell}) for member in ("file", "record"))
+    fields = {(cell.file, cell.record): number for cell, number in numbers_by_cell.items()}
+    largest = max(number.rate for number in numbers_by_cell.values())
     unit = next((item for item in _UNITS if largest >= _UNITS[item]), "B/s")
     head = Markup("").join(Markup('<th scope="col">{}</th>').format(_format_size(record)) for record in records)
     body = Markup("").join(
@@ -161,19 +165,21 @@ def _make_surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -
         '<table class="matrix surface"><thead><tr><td>file \\ record</td>{}</tr></thead><tbody>{}</tbody></table></div>'
         "<figcaption>{}; darker is faster, as a share of the fastest ({}). ° not a number of storage.</figcaption>"
         "</figure>"
-    ).format(f"{name}: rate over file and record size", head, body, unit, format_rate(largest))
+    ).format(f"{test_name}: rate over file and record size", head, body, unit, format_rate(largest))
     sentences = [
         replace_no_break_spaces(sentence)
-        for sentence in dict.fromkeys(item.assessment.classification_text for item in numbers.values() if item.stored)
+        for sentence in dict.fromkeys(
+            item.assessment.classification_text for item in numbers_by_cell.values() if item.is_storage_number
+        )
     ]
-    return StudySection(name[:1].upper() + name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
+    return StudySection(test_name[:1].upper() + test_name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
 
 
 def _make_surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:
     if number is None:
         return Markup('<td class="none">·</td>')
     shade = sum(number.rate >= share * largest for share in _SHADES)
-    text = f"{number.rate / _UNITS.get(unit, 1.0):.3g}{'' if number.stored else '°'}"
+    text = f"{number.rate / _UNITS.get(unit, 1.0):.3g}{'' if number.is_storage_number else '°'}"
     return Markup('<td class="{}" title="{}">{}</td>').format(
         f"up{shade}" if shade else "plain", format_rate(number.rate), text
     )

@@ -36,7 +36,7 @@ class IozoneCell:
     children: int = 0
 
     @property
-    def name(self) -> str:
+    def cell_name(self) -> str:
         return (
             f"iozone-{self.children}x{self.file}k-{self.record}k"
             if self.children
@@ -44,7 +44,7 @@ class IozoneCell:
         )
 
 
-def plan_of(settings: IozoneSettings, cell: IozoneCell) -> Plan:
+def build_cell_plan(settings: IozoneSettings, cell: IozoneCell) -> Plan:
     """The plan of one cell, checked."""
     return Plan.from_document(_make_plan_document(settings, cell), "iozone")
 
@@ -62,7 +62,7 @@ def _make_plan_document(settings: IozoneSettings, cell: IozoneCell) -> dict[str,
         phases.append({"id": "remove", "op": "remove", "measure": False})
     return {
         "schema": "sonde-plan/2",
-        "id": cell.name,
+        "id": cell.cell_name,
         "title": f"IOzone: {cell.file} KiB in records of {cell.record} KiB",
         "target": _make_target(settings),
         "tasks": {"processes": max(1, cell.children)},
@@ -104,25 +104,27 @@ def _make_io(settings: IozoneSettings) -> dict[str, Any]:
     return io
 
 
-def _make_phase(settings: IozoneSettings, cell: IozoneCell, name: str, op: str, order: str) -> dict[str, Any]:
-    phase: dict[str, Any] = {"id": name, "op": op}
+def _make_phase(
+    settings: IozoneSettings, cell: IozoneCell, phase_name: str, operation: str, access_order: str
+) -> dict[str, Any]:
+    phase: dict[str, Any] = {"id": phase_name, "op": operation}
     access: dict[str, Any] = {}
-    if order == "one_record":  # the first one, again and again
+    if access_order == "one_record":  # the first one, again and again
         access |= {"order": "random_replace", "within": cell.record * KIB}
-    elif order != "sequential":
-        access["order"] = order
-    if order == "stride":
+    elif access_order != "sequential":
+        access["order"] = access_order
+    if access_order == "stride":
         # The records at this stride in the file; IOzone continues from the start until it has read all.
         access["stride"] = settings.stride * cell.record * KIB
         count = max(1, (cell.file // cell.record + settings.stride - 1) // settings.stride)
         access |= {"transfer": cell.record * KIB, "block": cell.record * KIB, "segments": count}
-    if op == "mixed":
+    if operation == "mixed":
         access["read_ratio"] = settings.read_share / 100
     if access:
         phase["access"] = access
     if settings.remount:
         phase["before"] = [{"kind": "remount", "need": "required"}]
-    if settings.verify and op in ("read", "reread") and order != "stride":
+    if settings.verify and operation in ("read", "reread") and access_order != "stride":
         phase["verify"] = "on_read"
     if cell.children > 1 and not settings.no_stonewall:
         phase["stop"] = {"first_done": True}

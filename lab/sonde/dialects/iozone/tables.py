@@ -62,7 +62,7 @@ class IozoneChild:
     seconds: float
 
     @property
-    def rate(self) -> float:
+    def bytes_per_s(self) -> float:
         return self.volume / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -70,27 +70,29 @@ def list_children(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneCh
     """What each process did in IOzone's time."""
     children = []
     for table in phase.tasks:
-        columns = {name: index for index, name in enumerate(table.columns)}
+        column_positions = {name: index for index, name in enumerate(table.columns)}
         for row in table.rows:
 
-            def cell(name: str, row: Sequence[object] = row, columns: Mapping[str, int] = columns) -> float:
-                value = row[columns[name]]
+            def get_number(
+                column_name: str, row: Sequence[object] = row, column_positions: Mapping[str, int] = column_positions
+            ) -> float:
+                value = row[column_positions[column_name]]
                 return float(value) if isinstance(value, int | float) else 0.0
 
-            seconds = cell("transfer_s")
-            seconds += cell("fsync_s") if settings.flush else 0.0
-            seconds += cell("close_s") if settings.close else 0.0
-            children.append(IozoneChild(cell("bytes"), seconds))
+            seconds = get_number("transfer_s")
+            seconds += get_number("fsync_s") if settings.flush else 0.0
+            seconds += get_number("close_s") if settings.close else 0.0
+            children.append(IozoneChild(get_number("bytes"), seconds))
     return children
 
 
-def compute_rates(record: RecordReader, settings: IozoneSettings) -> dict[str, float]:
+def compute_rates_of_tests(record: RecordReader, settings: IozoneSettings) -> dict[str, float]:
     """Bytes per second of each finished phase of the table, by its name."""
     rates = {}
     for phase in record.phases.values():
         children = list_children(phase, settings)
         if phase.end is not None and children:
-            rates[phase.id] = sum(child.rate for child in children)
+            rates[phase.id] = sum(child.bytes_per_s for child in children)
     return rates
 
 
@@ -142,17 +144,17 @@ def format_rate(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
     return f"{rate / KIB:.0f}"
 
 
-def make_table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSettings) -> str:
+def make_table_row(cell: IozoneCell, rates_by_test: Mapping[str, float], settings: IozoneSettings) -> str:
     """One row; a test that was not asked for leaves its column empty."""
     widths = (9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9)
     row = f"{cell.file:16d}{cell.record:8d}"
     for (_, phases), width in zip(COLUMNS, widths, strict=True):
-        value = next((rates[phase] for phase in phases if phase in rates), None)
+        value = next((rates_by_test[phase] for phase in phases if phase in rates_by_test), None)
         row += ("" if value is None else format_rate(value, cell, settings)).rjust(width)
     return row.rstrip() + "\n"
 
 
-def make_throughput_blocks(cell: IozoneCell, record: RecordReader, settings: IozoneSettings) -> str:
+def format_throughput_blocks(cell: IozoneCell, record: RecordReader, settings: IozoneSettings) -> str:
     """The blocks of throughput mode."""
     lines = [
         f"\tThroughput test with {cell.children} process{'es' if cell.children > 1 else ''}",
@@ -173,7 +175,7 @@ def _make_block(cell: IozoneCell, phase: PhaseRecord, settings: IozoneSettings) 
     who = f"{cell.children:2d} {_CHILD_NAMES.get(phase.id, phase.id)}"
     elapsed = end.seconds.elapsed or 0.0
     volume = sum(child.volume for child in children)
-    rates = [child.rate / KIB for child in children]
+    rates = [child.bytes_per_s / KIB for child in children]
     yield f"\tChildren see throughput for {who} \t= {sum(rates):10.2f} kB/sec"
     yield f"\tParent sees throughput for {who} \t= {volume / elapsed / KIB if elapsed else 0:10.2f} kB/sec"
     yield f"\tMin throughput per process \t\t\t= {min(rates):10.2f} kB/sec"
@@ -186,6 +188,6 @@ def _make_block(cell: IozoneCell, phase: PhaseRecord, settings: IozoneSettings) 
         yield f"\tCPU Utilization: Wall time {elapsed:8.3f}    CPU time {used:8.3f}    CPU utilization {share:6.2f} %"
     if settings.child_volumes:
         for number, child in enumerate(children):
-            moved, rate = child.volume / KIB, child.rate / KIB
+            moved, rate = child.volume / KIB, child.bytes_per_s / KIB
             yield f"\tChild[{number}] xfer count = {moved:10.2f} kB, Throughput = {rate:10.2f} kB/sec"
     yield ""

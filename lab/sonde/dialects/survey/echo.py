@@ -46,14 +46,14 @@ class EchoSurvey:
         self._survey, self._lctl, self._clock = survey, lctl, clock
         self._below = "osc" if survey.case == "netdisk" else "obdfilter"
 
-    def devices(self) -> list[Device]:
+    def list_devices(self) -> list[Device]:
         """What is set up on this machine."""
         (text,) = self._lctl([["dl"]], "")
         return [Device(int(number), state, kind, name) for number, state, kind, name in _DEVICE.findall(text)]
 
-    def targets(self) -> list[str]:
+    def list_targets(self) -> list[str]:
         """The targets that were named, or all that are up. Raises UserError when one is not there."""
-        devices = [name.name for name in self.devices() if name.kind == self._below and name.state == "UP"]
+        devices = [name.name for name in self.list_devices() if name.kind == self._below and name.state == "UP"]
         missing = [name for name in self._survey.targets if name not in devices]
         if missing:
             available = f"; there are {', '.join(devices)}" if devices else ""
@@ -65,7 +65,7 @@ class EchoSurvey:
         return list(self._survey.targets) or devices
 
     @contextmanager
-    def clients(self, targets: Sequence[str]) -> Iterator[list[int]]:
+    def open_echo_clients(self, targets: Sequence[str]) -> Iterator[list[int]]:
         """Device numbers of an echo client for each target; those that were not there before go again."""
         attached: list[str] = []
         try:
@@ -87,14 +87,15 @@ class EchoSurvey:
     def _find_echo_client_device(self, target: str) -> int | None:
         wanted = f"{target}_ecc"
         return next(
-            (client.number for client in self.devices() if (client.kind, client.name) == ("echo_client", wanted)), None
+            (client.number for client in self.list_devices() if (client.kind, client.name) == ("echo_client", wanted)),
+            None,
         )
 
-    def run(self, point: SurveyPoint, clients: Sequence[int]) -> list[SurveyResult]:
+    def run_tests(self, point: SurveyPoint, client_devices: Sequence[int]) -> list[SurveyResult]:
         """All tests of one combination. Objects are destroyed however it ends."""
         objects: list[tuple[int, int]] = []
         try:
-            for client in clients:
+            for client in client_devices:
                 first_object = self._create_objects(client, point.objects)
                 objects.append(
                     (client, first_object)
@@ -104,21 +105,23 @@ class EchoSurvey:
             for client, first_object in objects:
                 self._lctl([["--device", str(client), "destroy", str(first_object), str(point.objects)]], "")
 
-    def _create_objects(self, client: int, count: int) -> int:
-        (text,) = self._lctl([["--device", str(client), "create", str(count)]], "")
+    def _create_objects(self, client_device: int, object_count: int) -> int:
+        (text,) = self._lctl([["--device", str(client_device), "create", str(object_count)]], "")
         numbers = [int(number, 0) for number in _OBJECT.findall(text)]
-        if len(numbers) != count or numbers != list(range(numbers[0], numbers[0] + count)):
-            raise RunFailedError(f"Device {client} did not create {count} objects in a row: {text.strip()[-200:]}")
+        if len(numbers) != object_count or numbers != list(range(numbers[0], numbers[0] + object_count)):
+            raise RunFailedError(
+                f"Device {client_device} did not create {object_count} objects in a row: {text.strip()[-200:]}"
+            )
         return numbers[0]
 
-    def _run_test(self, name: str, point: SurveyPoint, objects: Sequence[tuple[int, int]]) -> SurveyResult:
+    def _run_test(self, test_name: str, point: SurveyPoint, objects: Sequence[tuple[int, int]]) -> SurveyResult:
         pages = -(-point.record // PAGE_KIB)
-        kind = ("w" if "write" in name else "r") + ("" if self._survey.verify else "x")
+        kind = ("w" if "write" in test_name else "r") + ("" if self._survey.verify else "x")
         mode = ("g" if self._survey.case == "netdisk" else "p") + str(pages)
         commands = [
             [
                 *("--threads", str(point.threads), "-1", str(client)),
-                *("test_brw", str(self._survey.count(point)), kind, "q", str(pages)),
+                *("test_brw", str(self._survey.count_records_per_thread(point)), kind, "q", str(pages)),
                 *(f"{point.threads // point.objects}t{first_object}", mode),
             ]
             for client, first_object in objects
@@ -126,10 +129,10 @@ class EchoSurvey:
         began = self._clock()
         answers = self._lctl(commands, "")
         elapsed = self._clock() - began
-        total = self._survey.count(point) * point.threads * pages * PAGE_KIB * len(objects) / 1024
+        total = self._survey.count_records_per_thread(point) * point.threads * pages * PAGE_KIB * len(objects) / 1024
         rates = [float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAP.findall(answer)]
         return SurveyResult(
-            name,
+            test_name,
             total / elapsed if elapsed > 0 else 0.0,
             min(rates, default=None),
             max(rates, default=None),
@@ -138,6 +141,6 @@ class EchoSurvey:
         )
 
 
-def _get_last_rate(rates: Sequence[str], mib: float) -> float | None:
-    """The last of the rates, which count records of `mib` MiB."""
-    return float(rates[-1]) * mib if rates else None
+def _get_last_rate(record_rates: Sequence[str], record_mib: float) -> float | None:
+    """The last of the rates, which count records of `record_mib` MiB."""
+    return float(record_rates[-1]) * record_mib if record_rates else None

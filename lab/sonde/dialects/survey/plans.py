@@ -31,11 +31,11 @@ class SurveyResult:
     each: tuple[float | None, ...] = ()
 
 
-def plan_of(survey: SurveySettings, point: SurveyPoint) -> Plan:
+def build_point_plan(survey: SurveySettings, point: SurveyPoint) -> Plan:
     """Returns the plan of a combination. Each object is a file; its threads use separate parts of it."""
     targets = [target.rstrip("/") or "/" for target in survey.targets]
     name = f"survey-{point.record}k-{point.objects}obj-{point.threads}thr"
-    per_thread = point.record * survey.count(point) * 1024
+    per_thread = point.record * survey.count_records_per_thread(point) * 1024
     phases: list[dict[str, Any]] = []
     for test in survey.tests:
         phase: dict[str, Any] = {"id": test, "op": _OPS[test]}
@@ -64,19 +64,19 @@ def plan_of(survey: SurveySettings, point: SurveyPoint) -> Plan:
     return Plan.from_document(document, "obdfilter-survey")
 
 
-def make_line_head(survey: SurveySettings, point: SurveyPoint) -> str:
+def format_line_head(survey: SurveySettings, point: SurveyPoint) -> str:
     """Returns the start of a result line, before the measurement."""
     count = len(survey.targets)
     return (
-        f"ost {count:2d} sz {survey.total(point):8d}K rsz {point.record:4d}K"
+        f"ost {count:2d} sz {survey.compute_total_kib(point):8d}K rsz {point.record:4d}K"
         f" obj {point.objects * count:4d} thr {point.threads * count:4d} "
     )
 
 
-def make_line_tail(results: Sequence[SurveyResult]) -> str:
+def format_line_tail(survey_results: Sequence[SurveyResult]) -> str:
     """Returns the results of a line."""
     line = ""
-    for result in results:
+    for result in survey_results:
         line += f"{result.name} {result.rate:7.2f} "
         if result.failed:
             line += f"{'ERROR':>17s} "
@@ -87,7 +87,7 @@ def make_line_tail(results: Sequence[SurveyResult]) -> str:
     return line
 
 
-def compute_results(record: RecordReader, survey: SurveySettings) -> list[SurveyResult]:
+def compute_survey_results(record: RecordReader, survey: SurveySettings) -> list[SurveyResult]:
     """The tests of one plan. All targets run at the same time, so the rate of one is taken as its share of all."""
     test_results = []
     for name in survey.tests:

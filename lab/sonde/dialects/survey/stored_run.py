@@ -22,28 +22,28 @@ def normalize_target_name(device: str) -> str:
     return next((word for word in parts if word.startswith("OST")), device)
 
 
-def to_imported_run(
+def make_imported_run(
     survey: SurveySettings,
     point: SurveyPoint,
-    figures: Sequence[SurveyResult],
-    started: datetime,
+    survey_results: Sequence[SurveyResult],
+    start_time: datetime,
     seconds: float,
     host: str,
     group: str,
-    parents: TargetParents,
+    target_parents: TargetParents,
 ) -> ImportedRun:
-    """One combination. Each OST is served by the server that `parents` says, else by this host where case=disk.
+    """One combination. Each OST is served by the server that `target_parents` says, else by this host where case=disk.
 
     The total is all data by the time of the slowest target, as in the line of the survey. That of an OST is its data
     by its own time, that of an OSS the sum of its OSTs.
     """
     names = [normalize_target_name(item) for item in survey.targets]
     phases: list[ImportedPhase] = []
-    for figure in figures:
-        moved = survey.total(point) * 1024
+    for figure in survey_results:
+        moved = survey.compute_total_kib(point) * 1024
         phases.append(_make_phase(figure.name, figure.name, "", figure.rate, moved))
         rates_by_target = {name: rate for name, rate in zip(names, figure.each, strict=False) if rate is not None}
-        for server, targets in _group_targets_by_server(survey, names, host, parents).items():
+        for server, targets in _group_targets_by_server(survey, names, host, target_parents).items():
             rates = [rates_by_target[name] for name in targets if name in rates_by_target]
             if len(rates) == len(targets):
                 share = moved // len(names) * len(targets)
@@ -53,7 +53,7 @@ def to_imported_run(
     return ImportedRun(
         tool=_TOOL,
         name=f"survey-{point.record}k-{point.objects}obj-{point.threads}thr",
-        started=started,
+        started=start_time,
         experiment={
             "case": survey.case,
             "osts": len(names),
@@ -70,39 +70,39 @@ def to_imported_run(
         tasks=point.threads * len(names),
         seconds=seconds,
         group=group,
-        status="failed" if any(item.failed for item in figures) else "done",
-        context={"osts": dict(_iterate_owners(survey, names, host, parents))},
+        status="failed" if any(item.failed for item in survey_results) else "done",
+        context={"osts": dict(_iterate_owners(survey, names, host, target_parents))},
     )
 
 
-def _make_phase(name: str, test: str, part: str, rate: float, moved: int) -> ImportedPhase:
-    op = "read" if "read" in test else "write" if test == "write" else "rewrite"
+def _make_phase(phase_name: str, test_name: str, part_name: str, rate: float, transferred_bytes: int) -> ImportedPhase:
+    op = "read" if "read" in test_name else "write" if test_name == "write" else "rewrite"
     per_s = rate * _MIB
     return ImportedPhase(
-        phase=name,
+        phase=phase_name,
         op=op,
-        definition=f"{_TOOL}{part}",
+        definition=f"{_TOOL}{part_name}",
         bytes_per_s=per_s,
-        bytes=moved,
-        seconds=moved / per_s if per_s else None,
+        bytes=transferred_bytes,
+        seconds=transferred_bytes / per_s if per_s else None,
         backend="echo",
         cache="direct",
     )
 
 
 def _iterate_owners(
-    survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
+    survey: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
 ) -> Iterator[tuple[str, str]]:
-    for name in names:
-        server = parents.find_server_of_target(name) or (host if survey.case == "disk" else None)
+    for name in target_names:
+        server = target_parents.find_server_of_target(name) or (host if survey.case == "disk" else None)
         if server is not None:
             yield name, server
 
 
 def _group_targets_by_server(
-    survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
+    survey: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
 ) -> Mapping[str, list[str]]:
     targets_by_server: dict[str, list[str]] = {}
-    for name, server in _iterate_owners(survey, names, host, parents):
+    for name, server in _iterate_owners(survey, target_names, host, target_parents):
         targets_by_server.setdefault(server, []).append(name)
     return targets_by_server

@@ -47,7 +47,7 @@ class SurveySettings:
     buffered: bool = False
     rslt: str = ""
 
-    def points(self) -> list[SurveyPoint]:
+    def list_points(self) -> list[SurveyPoint]:
         """All combinations in the order of the original: everything doubles; threads are a multiple of objects."""
         return [
             SurveyPoint(record, objects, threads)
@@ -57,20 +57,20 @@ class SurveySettings:
             if threads % objects == 0
         ]
 
-    def count(self, point: SurveyPoint) -> int:
+    def count_records_per_thread(self, point: SurveyPoint) -> int:
         """Records of each thread."""
         return self.size * 1024 // (point.record * point.threads)
 
-    def total(self, point: SurveyPoint) -> int:
+    def compute_total_kib(self, point: SurveyPoint) -> int:
         """KiB of all targets together."""
-        return point.record * self.count(point) * point.threads * len(self.targets)
+        return point.record * self.count_records_per_thread(point) * point.threads * len(self.targets)
 
 
-def _list_doubling_values(low: int, high: int) -> list[int]:
+def _list_doubling_values(smallest_value: int, largest_value: int) -> list[int]:
     values = []
-    while low <= high:
-        values.append(low)
-        low *= 2
+    while smallest_value <= largest_value:
+        values.append(smallest_value)
+        smallest_value *= 2
     return values
 
 
@@ -84,7 +84,7 @@ def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> Sur
                 f'"{argument}" is not known; give name=value, like size=1024.{suggest_close_name(name, NAMES)}'
             )
         values[name] = value
-    numbers = {name: _parse_number(name, values.get(name), default) for name, default in _NUMBERS.items()}
+    numbers = {name: _parse_variable(name, values.get(name), default) for name, default in _NUMBERS.items()}
     texts = {name: values.get(name, default) for name, default in _TEXTS.items()}
     for low, high in (("rszlo", "rszhi"), ("nobjlo", "nobjhi"), ("thrlo", "thrhi")):
         if numbers[low] > numbers[high]:
@@ -113,7 +113,7 @@ def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> Sur
         values.get("buffered", "0") not in ("", "0"),
         texts["rslt"] or (f"{texts['rslt_loc']}/obdfilter_survey" if texts["rslt_loc"] else ""),
     )
-    small = [point for point in survey.points() if survey.count(point) < 1]
+    small = [point for point in survey.list_points() if survey.count_records_per_thread(point) < 1]
     if small:
         raise UserError(
             f"size={survey.size} MiB is less than one record of {small[0].record} KiB for each of"
@@ -122,9 +122,9 @@ def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> Sur
     return survey
 
 
-def _parse_number(name: str, text: str | None, default: int) -> int:
-    if text is None:
-        return default
-    if not text.isdigit() or int(text) == 0:
-        raise UserError(f"{name}={text} must be a whole number above zero.")
-    return int(text)
+def _parse_variable(variable_name: str, value_text: str | None, default_value: int) -> int:
+    if value_text is None:
+        return default_value
+    if not value_text.isdigit() or int(value_text) == 0:
+        raise UserError(f"{variable_name}={value_text} must be a whole number above zero.")
+    return int(value_text)

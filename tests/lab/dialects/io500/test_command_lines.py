@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.io500.command_lines import is_phase_enabled, make_phase_command_line, run_directories
-from sonde.dialects.io500.ini import read_ini
+from sonde.dialects.io500.ini import read_ini_file
 from sonde.dialects.io500.phases import ALL, list_phases
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -33,7 +33,7 @@ def printed(path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
 def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
-    config, wanted = read_ini(DATA / ini), printed(DATA / result)
+    config, wanted = read_ini_file(DATA / ini), printed(DATA / result)
     phases = list_phases(extended)
     assert [phase.name for phase in phases] == list(wanted)
     for phase in phases:
@@ -56,23 +56,23 @@ def test_words_and_hash_are_those_of_the_io500_on_path(name: str, tmp_path: Path
     command_line = [program, "my.ini", "--timestamp=T", "--dry-run", "--mode=extended"]
     done = subprocess.run(command_line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    config = read_ini(tmp_path / "my.ini")
+    config = read_ini_file(tmp_path / "my.ini")
     places = run_directories(config, "T")
     result = tmp_path / places.results / "result.txt"
     for phase, wanted in printed(result).items():
         phase_found = next(phase_type for phase_type in ALL if phase_type.name == phase)
         if phase_found.tool in ("ior", "mdtest", "find"):
             assert " ".join(make_phase_command_line(phase_found, config, places)) == wanted, phase
-    assert f"config-hash     = {config.hash}\n" in result.read_text()
+    assert f"config-hash     = {config.settings_hash}\n" in result.read_text()
 
 
 def test_every_phase_has_section_and_can_be_disabled() -> None:
-    config = read_ini(DATA / "io500/short.ini")
+    config = read_ini_file(DATA / "io500/short.ini")
     for phase in ALL:
         assert is_phase_enabled(phase, config)
         if phase.is_measured:
-            assert not is_phase_enabled(phase, config.with_values({(phase.name, "run"): "FALSE"}))
-            assert not is_phase_enabled(phase, config.with_values({(phase.part, "run"): "FALSE"}))
+            assert not is_phase_enabled(phase, config.replace_values({(phase.name, "run"): "FALSE"}))
+            assert not is_phase_enabled(phase, config.replace_values({(phase.part, "run"): "FALSE"}))
 
 
 def test_a_cleanup_is_the_phases_that_remove() -> None:

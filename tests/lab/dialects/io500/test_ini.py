@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.io500.hashes import compute_part_seed
-from sonde.dialects.io500.ini import DEFAULTS, format_settings, parse_ini, read_ini
+from sonde.dialects.io500.ini import DEFAULTS, format_settings_as_ini, parse_ini, read_ini_file
 from sonde.dialects.io500.keys import SECTIONS
 from sonde.model.errors import MachineError, UserError
 
@@ -21,30 +21,30 @@ HASHES = {"# nothing\n": "9736CCCB", (DATA / "short.ini").read_text(): "84659473
 
 @pytest.mark.parametrize(("text", "wanted"), HASHES.items(), ids=["nothing", "short"])
 def test_settings_have_the_hash_that_io500_gives_them(text: str, wanted: str) -> None:
-    assert parse_ini(text, "x.ini").hash == wanted
+    assert parse_ini(text, "x.ini").settings_hash == wanted
 
 
 def test_the_order_of_lines_letters_and_comments_mean_nothing() -> None:
     text = "[ior-HARD] # here\n segmentcount=7 ; there\n\n[Global]\nDATADIR = a b \n"
     text += "resultdir =\nverbosity = 2\nVerbosity=3\n"
     config = parse_ini(text, "x.ini")
-    assert config.number("ior-hard", "segmentCount") == 7
-    assert config.required_text("global", "datadir") == "a b"
-    assert config.required_text("global", "resultdir") == "./results"
-    assert config.number("global", "verbosity") == 3
-    assert config.text("find", "nproc") is None
+    assert config.get_number("ior-hard", "segmentCount") == 7
+    assert config.get_required_text("global", "datadir") == "a b"
+    assert config.get_required_text("global", "resultdir") == "./results"
+    assert config.get_number("global", "verbosity") == 3
+    assert config.get_text("find", "nproc") is None
 
 
 @pytest.mark.parametrize(
     ("word", "flag"), [("TRUE", True), ("true", True), ("1", True), ("False", False), ("0", False)]
 )
 def test_flags_have_four_names(word: str, flag: bool) -> None:
-    assert parse_ini(f"[find]\nrun = {word}\n", "x.ini").flag("find", "run") is flag
+    assert parse_ini(f"[find]\nrun = {word}\n", "x.ini").get_flag("find", "run") is flag
 
 
 @pytest.mark.parametrize("extra", [True, False])
 def test_what_is_listed_can_be_read_and_means_the_same(extra: bool) -> None:
-    text = format_settings(DEFAULTS, about=True, extra=extra)
+    text = format_settings_as_ini(DEFAULTS, with_descriptions=True, with_extended=extra)
     assert parse_ini(text, "x.ini").values == DEFAULTS.values
     assert ("[mdworkbench]" in text) is extra
     assert [line.strip("[]") for line in text.splitlines() if line.startswith("[")] == [
@@ -90,7 +90,7 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
         (".", "is a directory"),
     ):
         with pytest.raises((UserError, MachineError), match=says):
-            read_ini(tmp_path / name)
+            read_ini_file(tmp_path / name)
 
 
 def test_seeds_are_those_of_io500() -> None:

@@ -33,7 +33,7 @@ def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
     text = normalize_blanks(str(section.parts[0]))
     for index, phase in enumerate(list_phases(False, False), 1):
         if phase.is_measured:
-            assert f"{phase.name} {index + 0.5:.3f} {phase.unit} {10 + index}.00 s valid" in text
+            assert f"{phase.name} {index + 0.5:.3f} {phase.result_unit} {10 + index}.00 s valid" in text
 
 
 def test_every_reason_for_invalid_is_said() -> None:

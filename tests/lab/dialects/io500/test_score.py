@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.io500.figures import PhaseFigures
-from sonde.dialects.io500.ini import DEFAULTS, read_ini
+from sonde.dialects.io500.ini import DEFAULTS, read_ini_file
 from sonde.dialects.io500.phases import ALL, Io500Phase
 from sonde.dialects.io500.rules import Rules
 from sonde.dialects.io500.score import compute_score, hash_score
-from sonde.dialects.io500.verify import verify_result
+from sonde.dialects.io500.verify import verify_result_hashes
 from sonde.model.errors import UserError
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -64,13 +64,13 @@ def test_the_score_is_that_of_the_documentation() -> None:
     score = compute_score(results(DOCUMENTED))
     assert score.bandwidth == pytest.approx(0.172092, rel=1e-4)
     assert score.metadata == pytest.approx(292.625029, rel=1e-6)
-    assert score.total == pytest.approx(7.096374, rel=1e-4)
+    assert score.total_score == pytest.approx(7.096374, rel=1e-4)
 
 
 def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
-    standard, extended = compute_score(results(EXTENDED)), compute_score(results(EXTENDED), extended=True)
+    standard, extended = compute_score(results(EXTENDED)), compute_score(results(EXTENDED), is_extended=True)
     for score, wanted in zip(
-        (standard.bandwidth, standard.metadata, standard.total, extended.metadata, extended.total),
+        (standard.bandwidth, standard.metadata, standard.total_score, extended.metadata, extended.total_score),
         (1.337896, 270.797294, 19.034140, 370.709228, 22.270389),
         strict=True,
     ):
@@ -78,41 +78,41 @@ def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
 
 
 def test_nothing_has_no_score() -> None:
-    assert compute_score([]).total == 0
+    assert compute_score([]).total_score == 0
     score = compute_score([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
     assert score.metadata == pytest.approx(6.0)
-    assert score.total == 0.0
+    assert score.total_score == 0.0
 
 
 def test_verify_accepts_real_result_and_detects_change(tmp_path: Path) -> None:
-    config = read_ini(DATA / "io500" / "short.ini")
+    config = read_ini_file(DATA / "io500" / "short.ini")
     text = (DATA / "results" / "io500-isc26-result.txt").read_text()
     file = tmp_path / "result.txt"
     file.write_text(text)
-    assert verify_result(config, file).text.endswith("[OK] But this is an invalid run!")
+    assert verify_result_hashes(config, file).text.endswith("[OK] But this is an invalid run!")
     file.write_text(text.replace("702.523687", "802.523687"))
-    assert "Score hash expected" in verify_result(config, file).text
-    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify_result(DEFAULTS, file).text
+    assert "Score hash expected" in verify_result_hashes(config, file).text
+    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify_result_hashes(DEFAULTS, file).text
     file.write_text("[run]\n")
     with pytest.raises(UserError, match=r"no result\.txt of a finished run"):
-        verify_result(config, file)
+        verify_result_hashes(config, file)
 
 
 def test_written_score_hash_verifies(tmp_path: Path) -> None:
     rows = results(EXTENDED)
     score = compute_score(rows)
     for valid, says in ((True, "[OK]"), (False, "[OK] But this is an invalid run!")):
-        lines = ["[run]", "version = v1", f"config-hash = {DEFAULTS.hash}"]
+        lines = ["[run]", "version = v1", f"config-hash = {DEFAULTS.settings_hash}"]
         lines += [f"[{phase.name}]\nscore = {value:f}" for phase, value in rows]
         lines += [
             "[SCORE]",
             f"MD = {score.metadata:f}",
             f"BW = {score.bandwidth:f}",
-            f"SCORE = {score.total:f} [INVALID]",
+            f"SCORE = {score.total_score:f} [INVALID]",
         ]
         lines += [f"hash = {hash_score(score, rows, valid, 'v1')}", "[SCOREX]", "SCORE = 1.0", "hash = 0"]
         (tmp_path / "result.txt").write_text("\n".join(lines))
-        verdict = verify_result(DEFAULTS, tmp_path / "result.txt")
+        verdict = verify_result_hashes(DEFAULTS, tmp_path / "result.txt")
         assert verdict.text.splitlines()[-1] == says
         assert verdict.is_intact is valid
 
@@ -165,6 +165,6 @@ def test_a_phase_breaks_the_rules_that_it_breaks(sentences: list[str], says: lis
 def test_settings_that_break_the_rules_make_the_run_invalid(
     changes: dict[tuple[str, str], str], dry_run: bool, says: list[str]
 ) -> None:
-    rules = Rules(DEFAULTS.with_values(changes))
+    rules = Rules(DEFAULTS.replace_values(changes))
     assert list(rules.check_settings(dry_run)) == says
     assert rules.run_is_valid is not bool(says)

@@ -10,7 +10,7 @@ import pytest
 
 from sonde.dialects.iozone import tables as iozone_tables
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
-from sonde.dialects.iozone.plans import IozoneCell, plan_of
+from sonde.dialects.iozone.plans import IozoneCell, build_cell_plan
 from sonde.model.errors import UserError
 from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, TableLine
 from sonde.model.record import PhaseRecord
@@ -107,7 +107,7 @@ def test_wrong_words_are_one_sentence(line: str) -> None:
 
 def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
     settings = parse_text(f"-i 0 -i 1 -i 2 -i 3 -i 5 -e -I -o -f {tmp_path}/f")
-    plan = plan_of(settings, IozoneCell(1024, 64)).document
+    plan = build_cell_plan(settings, IozoneCell(1024, 64)).document
     ids = "write rewrite read reread random_read random_write backward_read stride_read"
     assert [phase["id"] for phase in plan["phases"]] == ids.split()
     assert plan["target"]["path"] == str(tmp_path)
@@ -115,24 +115,27 @@ def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
     assert plan["data"]["io"] == {"direct": True, "sync": "sync", "fsync": "end_timed_separately"}
     assert plan["phases"][6]["access"]["order"] == "reverse"
     assert plan["phases"][7]["access"]["stride"] == 17 * 65536
-    assert [p["id"] for p in plan_of(parse_text("-+n -i 0 -i 1"), IozoneCell(64, 4)).document["phases"]] == [
+    assert [p["id"] for p in build_cell_plan(parse_text("-+n -i 0 -i 1"), IozoneCell(64, 4)).document["phases"]] == [
         "write",
         "read",
     ]
 
 
 def test_record_rewrite_repeats_the_first_record() -> None:
-    (_, _, rewrite) = plan_of(parse_text("-i 0 -i 4"), IozoneCell(1024, 64)).document["phases"]
+    (_, _, rewrite) = build_cell_plan(parse_text("-i 0 -i 4"), IozoneCell(1024, 64)).document["phases"]
     assert (rewrite["id"], rewrite["op"]) == ("record_rewrite", "rewrite")
     assert rewrite["access"] == {"order": "random_replace", "within": 65536}
     assert "record_rewrite" in [
-        phase["id"] for phase in plan_of(parse_text("-a"), IozoneCell(64, 4)).document["phases"]
+        phase["id"] for phase in build_cell_plan(parse_text("-a"), IozoneCell(64, 4)).document["phases"]
     ]
 
 
 def test_tests_without_a_backend_are_left_out_with_a_note() -> None:
     settings = parse_text("-i 0 -i 6 -i 12 -d 5")
-    assert [phase["id"] for phase in plan_of(settings, IozoneCell(64, 4)).document["phases"]] == ["write", "rewrite"]
+    assert [phase["id"] for phase in build_cell_plan(settings, IozoneCell(64, 4)).document["phases"]] == [
+        "write",
+        "rewrite",
+    ]
     assert settings.notes == (
         "-i 6 is not run, its columns are empty: no backend of Sonde calls fwrite of the C library.",
         "-i 12 is not run, its columns are empty: no backend of Sonde calls preadv.",
@@ -148,10 +151,13 @@ def test_table_has_the_thirteen_columns_of_iozone() -> None:
 
 
 def test_the_first_child_stops_all_unless_told_otherwise() -> None:
-    stops = [phase.get("stop") for phase in plan_of(parse_text("-t 2 -i 0"), IozoneCell(64, 4, 2)).document["phases"]]
+    stops = [
+        phase.get("stop") for phase in build_cell_plan(parse_text("-t 2 -i 0"), IozoneCell(64, 4, 2)).document["phases"]
+    ]
     assert stops == [{"first_done": True}] * 2
     assert all(
-        "stop" not in phase for phase in plan_of(parse_text("-t 2 -x -i 0"), IozoneCell(64, 4, 2)).document["phases"]
+        "stop" not in phase
+        for phase in build_cell_plan(parse_text("-t 2 -x -i 0"), IozoneCell(64, 4, 2)).document["phases"]
     )
 
 
@@ -174,7 +180,7 @@ class FakeRecord:
 @pytest.mark.parametrize(("flags", "seconds"), [("", 1.0), ("-e", 1.5), ("-c", 1.25), ("-ce", 1.75)])
 def test_flush_and_close_are_in_the_time_when_asked(flags: str, seconds: float) -> None:
     record = FakeRecord(phase("write", (1 << 20, 1.0, 0.5, 0.25)))
-    rates = iozone_tables.compute_rates(record, parse_text(flags))  # type: ignore[arg-type]
+    rates = iozone_tables.compute_rates_of_tests(record, parse_text(flags))  # type: ignore[arg-type]
     assert rates["write"] == pytest.approx((1 << 20) / seconds)
 
 
@@ -198,7 +204,7 @@ def test_the_table_is_read_by_those_who_read_iozones() -> None:
 def test_throughput_sums_children_parent_waits_for_last() -> None:
     record = FakeRecord(phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
     settings = parse_text("-t 2 -i 0 -C")
-    text = iozone_tables.make_throughput_blocks(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
+    text = iozone_tables.format_throughput_blocks(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
     assert "Children see throughput for  2 initial writers \t=    1280.00 kB/sec" in text
     assert "Parent sees throughput for  2 initial writers \t=     768.00 kB/sec" in text
     assert "Min throughput per process \t\t\t=     256.00 kB/sec" in text

@@ -11,8 +11,14 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.plans import SurveyResult, compute_samples, make_line_head, make_line_tail, plan_of
-from sonde.dialects.survey.stored_run import to_imported_run
+from sonde.dialects.survey.plans import (
+    SurveyResult,
+    build_point_plan,
+    compute_samples,
+    format_line_head,
+    format_line_tail,
+)
+from sonde.dialects.survey.stored_run import make_imported_run
 from sonde.dialects.survey.variables import SurveyPoint, SurveySettings, read_survey
 from sonde.model.errors import MachineError, RunFailedError, UserError
 from sonde.model.lines import SeriesLine
@@ -47,10 +53,10 @@ def test_arguments_override_environment_variables() -> None:
 
 
 def test_everything_doubles_and_threads_are_a_multiple_of_objects() -> None:
-    points = survey("nobjhi=4 thrhi=4 rszlo=64 rszhi=128").points()
+    points = survey("nobjhi=4 thrhi=4 rszlo=64 rszhi=128").list_points()
     one_size = [(1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 4)]
     assert [(p.record, p.objects, p.threads) for p in points] == [(r, n, t) for r in (64, 128) for n, t in one_size]
-    assert [(p.objects, p.threads) for p in survey("nobjlo=3 nobjhi=3 thrlo=4 thrhi=6").points()] == []
+    assert [(p.objects, p.threads) for p in survey("nobjlo=3 nobjhi=3 thrlo=4 thrhi=6").list_points()] == []
 
 
 WRONG = {
@@ -76,15 +82,15 @@ def test_wrong_variables_are_one_sentence(text: str) -> None:
 def test_lines_are_those_of_the_original() -> None:
     # The line of its documentation: eight OSTs of 8 GiB, an object and a thread on each.
     eight = survey("size=8192 thrhi=1 nobjhi=1", targets=" ".join("abcdefgh"))
-    assert make_line_head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
-    assert make_line_tail([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
-    assert make_line_tail([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
-    assert make_line_tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
+    assert format_line_head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
+    assert format_line_tail([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
+    assert format_line_tail([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
+    assert format_line_tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
 
 
 def test_a_combination_is_a_plan(tmp_path: Path) -> None:
     settings = survey(f"size=64 targets={tmp_path}/a,{tmp_path}/b")
-    plan = plan_of(settings, SurveyPoint(1024, 2, 4)).document
+    plan = build_point_plan(settings, SurveyPoint(1024, 2, 4)).document
     assert plan["tasks"] == {"processes": 8}
     files = plan["data"]["files"]
     assert (files["mapping"], files["group_size"]) == ("per_group", 2)
@@ -138,9 +144,9 @@ def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
     lustre, times = Lustre(), iter(range(100))
     settings = survey("size=64 nobjhi=2 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
     echo = EchoSurvey(settings, lustre, lambda: float(next(times)))
-    with echo.clients(echo.targets()) as clients:
+    with echo.open_echo_clients(echo.list_targets()) as clients:
         assert clients == [9, 10]
-        (result,) = echo.run(SurveyPoint(1024, 2, 4), clients)
+        (result,) = echo.run_tests(SurveyPoint(1024, 2, 4), clients)
     calls = [call for call in lustre.said if call[0] != [["dl"]]]
     attach = "attach echo_client {0}_ecc {0}_ecc_UUID\nsetup {0}\n"
     brw = "--threads 4 -1 {} test_brw 16 wx q 256 2t2 p256"
@@ -166,7 +172,7 @@ def test_stored_run_has_total_servers_and_targets(tmp_path: Path) -> None:
     written = SurveyResult("write", 3700.0, 900.0, 960.0, each=(950.0, 949.0, 929.0, 929.0))
     began = datetime(2012, 4, 30, 12, tzinfo=UTC)
     point = SurveyPoint(1024, 8, 64)
-    run = to_imported_run(settings, point, [written], began, 20.0, "client", "survey-1", TargetParents("s", levels))
+    run = make_imported_run(settings, point, [written], began, 20.0, "client", "survey-1", TargetParents("s", levels))
     rates = {phase.phase: (phase.bytes_per_s or 0) / 2**20 for phase in run.phases}
     assert rates == {
         "write": 3700.0, "write oss1": 1899.0, "write oss2": 1858.0,
@@ -186,14 +192,14 @@ def test_host_serves_targets_without_system_file() -> None:
     settings = survey("size=64 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
     silent = SurveyResult("write", 10.0, each=(5.0, None))
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    run = to_imported_run(settings, SurveyPoint(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", TargetParents())
+    run = make_imported_run(settings, SurveyPoint(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", TargetParents())
     assert [phase.phase for phase in run.phases] == ["write", "write OST0000"]
     both = SurveyResult("write", 10.0, each=(5.0, 4.0))
-    served = to_imported_run(settings, SurveyPoint(1024, 1, 1), [both], moment, 1.0, "oss7", "g", TargetParents())
+    served = make_imported_run(settings, SurveyPoint(1024, 1, 1), [both], moment, 1.0, "oss7", "g", TargetParents())
     assert "write oss7" in {phase.phase for phase in served.phases}
     over_network = survey("size=64 case=netdisk targets=lustre-OST0000-osc-ffff tests_str=write")
     nine = SurveyResult("write", 9.0, each=(9.0,))
-    alone = to_imported_run(over_network, SurveyPoint(1024, 1, 1), [nine], moment, 1.0, "c", "g", TargetParents())
+    alone = make_imported_run(over_network, SurveyPoint(1024, 1, 1), [nine], moment, 1.0, "c", "g", TargetParents())
     assert [phase.phase for phase in alone.phases] == ["write", "write OST0000"]
 
 
@@ -201,24 +207,24 @@ def test_reads_are_checked_when_asked_and_errors_are_said() -> None:
     lustre = Lustre("error: test_brw: #1 - 0x2: Input/output error\n")
     settings = survey("size=64 verify=1 tests_str=write targets=lustre-OST0000 nobjhi=2")
     echo = EchoSurvey(settings, lustre)
-    (result,) = echo.run(SurveyPoint(1024, 2, 2), [9])
+    (result,) = echo.run_tests(SurveyPoint(1024, 2, 2), [9])
     assert result.failed
     assert "w" in lustre.said[1][0][0]
     assert lustre.said[-1][0] == [["--device", "9", "destroy", "2", "2"]]
 
 
 def test_targets_are_all_that_are_up_unless_named() -> None:
-    assert EchoSurvey(survey(), Lustre()).targets() == ["lustre-OST0000", "lustre-OST0001"]
+    assert EchoSurvey(survey(), Lustre()).list_targets() == ["lustre-OST0000", "lustre-OST0001"]
     with pytest.raises(UserError, match="lustre-OST0002 is neither"):
-        EchoSurvey(survey("targets=lustre-OST0002"), Lustre()).targets()
+        EchoSurvey(survey("targets=lustre-OST0002"), Lustre()).list_targets()
     with pytest.raises(MachineError, match="no osc that is UP"):
-        EchoSurvey(survey("case=netdisk"), Lustre()).targets()
+        EchoSurvey(survey("case=netdisk"), Lustre()).list_targets()
 
 
 def test_objects_must_be_in_a_row_and_clients_go_again() -> None:
     lustre = Lustre()
     lustre.objects = "create: #1 is object id 0x2\ncreate: #2 is object id 0x9\n"
     echo = EchoSurvey(survey("size=64 targets=lustre-OST0000 nobjhi=2"), lustre)
-    with pytest.raises(RunFailedError, match="in a row"), echo.clients(["lustre-OST0000"]) as clients:
-        echo.run(SurveyPoint(1024, 2, 2), clients)
+    with pytest.raises(RunFailedError, match="in a row"), echo.open_echo_clients(["lustre-OST0000"]) as clients:
+        echo.run_tests(SurveyPoint(1024, 2, 2), clients)
     assert lustre.said[-1][1].endswith("detach\n")

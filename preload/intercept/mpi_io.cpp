@@ -72,9 +72,9 @@ Function* look_up_mpi_function(const char* name, const void* caller) noexcept {
 
 /// Returns the number of ranks that opened a file; 0 if unknown.
 int count_ranks_of_file(long handle, const void* caller) noexcept {
-    auto* const group_of = beside<int(long, long*)>("PMPI_File_get_group", caller);
-    auto* const size_of = beside<int(long, int*)>("PMPI_Group_size", caller);
-    auto* const free_group = beside<int(long*)>("PMPI_Group_free", caller);
+    auto* const group_of = look_up_mpi_function<int(long, long*)>("PMPI_File_get_group", caller);
+    auto* const size_of = look_up_mpi_function<int(long, int*)>("PMPI_Group_size", caller);
+    auto* const free_group = look_up_mpi_function<int(long*)>("PMPI_Group_free", caller);
     long group = 0;
     int ranks = 0;
     if (group_of == nullptr || size_of == nullptr || free_group == nullptr || group_of(handle, &group) != 0) {
@@ -87,8 +87,8 @@ int count_ranks_of_file(long handle, const void* caller) noexcept {
 
 /// Returns whether the MPI type has holes: independent writes then also rewrite bytes of other ranks.
 bool has_holes(long type, const void* caller) noexcept {
-    auto* const size_of = beside<int(long, int*)>("PMPI_Type_size", caller);
-    auto* const extent_of = beside<int(long, long*, long*)>("PMPI_Type_get_extent", caller);
+    auto* const size_of = look_up_mpi_function<int(long, int*)>("PMPI_Type_size", caller);
+    auto* const extent_of = look_up_mpi_function<int(long, long*, long*)>("PMPI_Type_get_extent", caller);
     int bytes = 0;
     long lower = 0;
     long extent = 0;
@@ -210,7 +210,7 @@ using sonde::intercept::open_file;
 using sonde::intercept::set_atomicity;
 using sonde::intercept::set_view;
 using sonde::intercept::synchronize;
-using sonde::intercept::together;
+using sonde::intercept::release_shared_before_call;
 
 #define SONDE_TOGETHER(name, reason)                                                                            \
     long wrap_##name(long a, long b, long c, long d, long e, long f) {                                          \

@@ -81,7 +81,7 @@ void read_settings_file(const char* path) noexcept {
                               : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
         return;
     }
-    settings::read_params(text, chosen, warn);
+    settings::read_params(text, chosen, print_warning);
 }
 
 bool is_set_to(const char* name, const char* value) noexcept {
@@ -149,13 +149,13 @@ settings::Settings* read_settings() noexcept {
     describe_process();
     read_settings_file(nullptr);
     if (params != nullptr) {
-        settings::read_params(params, chosen, warn);
+        settings::read_params(params, chosen, print_warning);
     }
     if (file != nullptr) {
         read_settings_file(file);
     }
     if (params == nullptr && file == nullptr && has_stage) {
-        settings::read_params("*:auto", chosen, warn);
+        settings::read_params("*:auto", chosen, print_warning);
     }
     choose_stage();
     const bool all_off =

@@ -30,34 +30,34 @@ bool dispatch_transfer_call(long call, long a, long b, long c, long d, long f, l
     const int fd = convert_to_int(a);
     switch (call) {
         case SYS_read:
-            result = wrap_read(fd, pointer<void>(b), convert_to_size(c));
+            result = wrap_read(fd, convert_to_pointer<void>(b), convert_to_size(c));
             return true;
         case SYS_write:
-            result = wrap_write(fd, pointer<void>(b), convert_to_size(c));
+            result = wrap_write(fd, convert_to_pointer<void>(b), convert_to_size(c));
             return true;
         case SYS_pread64:
-            result = wrap_pread64(fd, pointer<void>(b), convert_to_size(c), d);
+            result = wrap_pread64(fd, convert_to_pointer<void>(b), convert_to_size(c), d);
             return true;
         case SYS_pwrite64:
-            result = wrap_pwrite64(fd, pointer<void>(b), convert_to_size(c), d);
+            result = wrap_pwrite64(fd, convert_to_pointer<void>(b), convert_to_size(c), d);
             return true;
         case SYS_readv:
-            result = wrap_readv(fd, pointer<iovec>(b), convert_to_int(c));
+            result = wrap_readv(fd, convert_to_pointer<iovec>(b), convert_to_int(c));
             return true;
         case SYS_writev:
-            result = wrap_writev(fd, pointer<iovec>(b), convert_to_int(c));
+            result = wrap_writev(fd, convert_to_pointer<iovec>(b), convert_to_int(c));
             return true;
         case SYS_preadv:
-            result = wrap_preadv64(fd, pointer<iovec>(b), convert_to_int(c), d);
+            result = wrap_preadv64(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d);
             return true;
         case SYS_pwritev:
-            result = wrap_pwritev64(fd, pointer<iovec>(b), convert_to_int(c), d);
+            result = wrap_pwritev64(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d);
             return true;
         case SYS_preadv2:
-            result = wrap_preadv64v2(fd, pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
+            result = wrap_preadv64v2(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
             return true;
         case SYS_pwritev2:
-            result = wrap_pwritev64v2(fd, pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
+            result = wrap_pwritev64v2(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
             return true;
         case SYS_lseek:
             result = wrap_lseek64(fd, b, convert_to_int(c));
@@ -71,10 +71,10 @@ bool dispatch_transfer_call(long call, long a, long b, long c, long d, long f, l
 bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e, long& result) noexcept {
     switch (call) {
         case SYS_openat:
-            result = wrap_openat64(convert_to_int(a), pointer<char>(b), convert_to_int(c), static_cast<mode_t>(d));
+            result = wrap_openat64(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c), static_cast<mode_t>(d));
             return true;
         case SYS_openat2:
-            result = wrap_openat2(convert_to_int(a), pointer<char>(b), pointer<void>(c), convert_to_size(d));
+            result = wrap_openat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_pointer<void>(c), convert_to_size(d));
             return true;
         case SYS_close:
             result = wrap_close(convert_to_int(a));
@@ -98,24 +98,24 @@ bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e,
             result = wrap_flock(convert_to_int(a), convert_to_int(b));
             return true;
         case SYS_renameat:
-            result = wrap_renameat(convert_to_int(a), pointer<char>(b), convert_to_int(c), pointer<char>(d));
+            result = wrap_renameat(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c), convert_to_pointer<char>(d));
             return true;
         case SYS_renameat2:
-            result = wrap_renameat2(convert_to_int(a), pointer<char>(b), convert_to_int(c), pointer<char>(d),
+            result = wrap_renameat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c), convert_to_pointer<char>(d),
                                     static_cast<unsigned>(e));
             return true;
 #if defined(__x86_64__)
         case SYS_open:
-            result = wrap_open64(pointer<char>(a), convert_to_int(b), static_cast<mode_t>(c));
+            result = wrap_open64(convert_to_pointer<char>(a), convert_to_int(b), static_cast<mode_t>(c));
             return true;
         case SYS_creat:
-            result = wrap_creat64(pointer<char>(a), static_cast<mode_t>(b));
+            result = wrap_creat64(convert_to_pointer<char>(a), static_cast<mode_t>(b));
             return true;
         case SYS_dup2:
             result = wrap_dup2(convert_to_int(a), convert_to_int(b));
             return true;
         case SYS_rename:
-            result = wrap_rename(pointer<char>(a), pointer<char>(b));
+            result = wrap_rename(convert_to_pointer<char>(a), convert_to_pointer<char>(b));
             return true;
 #endif
         default:
@@ -154,12 +154,12 @@ bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, in
 /// Finds the path that a system call names.
 bool find_named_path(long call, long a, long b, int& dirfd, const char*& path) noexcept {
     dirfd = AT_FDCWD;
-    path = pointer<char>(a);
+    path = convert_to_pointer<char>(a);
     switch (call) {
         case SYS_statx:
         case SYS_newfstatat:
             dirfd = convert_to_int(a);
-            path = pointer<char>(b);
+            path = convert_to_pointer<char>(b);
             return true;
 #if defined(__x86_64__)
         case SYS_stat:

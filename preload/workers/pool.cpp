@@ -52,7 +52,7 @@ void* run_worker(void*) noexcept {
 }
 
 std::uint32_t start_pool_threads() noexcept {
-    return pool.started + start_threads(work, state.settings->limits.threads - pool.started);
+    return pool.started + start_threads(run_worker, state.settings->limits.threads - pool.started);
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ def describe_targets(survey: TargetSurvey) -> list[str]:
         return [target.describe_in_sentence() for target in survey.slow]
     if survey.compared:
         return [
-            f"None of {format_count_with_noun(survey.compared, 'storage target')} is slow ({format_count_with_noun(survey.files, 'file')})."
+            f"None of {format_count_with_noun(survey.compared, 'storage target')} is slow "
+            f"({format_count_with_noun(survey.files, 'file')})."
         ]
     return []

@@ -32,7 +32,8 @@ def print_fleet(console: Console, survey: FleetLosses) -> None:
         )
     if survey.refused:
         console.print(
-            f"! {format_count_with_noun(len(survey.refused), 'log')} cannot be read; the first reason: {survey.refused[0]['refused']}",
+            f"! {format_count_with_noun(len(survey.refused), 'log')} cannot be read; the first reason: "
+            f"{survey.refused[0]['refused']}",
             style="yellow",
             soft_wrap=True,
         )

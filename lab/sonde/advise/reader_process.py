@@ -30,7 +30,8 @@ class IsolatedLogReader:
         self._timeout_s = timeout_s
 
     def read_in_process(self, read_log: Callable[[Path], Result], log_path: Path) -> Result:
-        """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `read_log` raises."""
+        """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `read_log`
+        raises."""
         if self._executor is None:
             self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_limit_reader_process)
         try:

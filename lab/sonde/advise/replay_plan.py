@@ -68,7 +68,8 @@ def build_replay(log: CallLog, list_folder: Path, request: ReplayRequest, plan_n
 
 
 def make_calibration_plan(phases: Sequence[CalibrationPhase], list_folder: Path, request: ReplayRequest) -> Plan:
-    """Writes the lists of a calibration into `list_folder` and returns the plan. With a cold cache, reads begin with one."""
+    """Writes the lists of a calibration into `list_folder` and returns the plan. With a cold cache, reads begin with
+    one."""
     documents, largest = [], 1
     for phase in phases:
         operations = build_operation_list(phase.calls)

@@ -41,8 +41,10 @@ class SlowStorageTarget:
     def describe_in_sentence(self) -> str:
         """One sentence."""
         return (
-            f"Storage target {self.target} is slow: {format_count_with_noun(self.files, 'file')} on it take {self.factor:.3g} times as"
-            f" long per byte ({self.direction}) as {format_count_with_noun(self.other_files, 'file')} on others. Such a statement is"
+            f"Storage target {self.target} is slow: {format_count_with_noun(self.files, 'file')} on it take "
+            f"{self.factor:.3g} times as"
+            f" long per byte ({self.direction}) as {format_count_with_noun(self.other_files, 'file')} on others. "
+            "Such a statement is"
             f" wrong for at most {FALSE_ALARM_RATE:.0%} of healthy systems (adjusted p = {max(self.p, 1e-300):.2g})."
         )
 

@@ -64,7 +64,8 @@ def read_storage_rates(json_or_system_file: Path) -> StorageRates:
         document = None
     if not get_text(document, "schema").startswith(_CHECK_SCHEMA):
         raise UserError(
-            f"{json_or_system_file} is neither the JSON output of `sonde check` (sonde check DIR --json > check.json) nor a system"
+            f"{json_or_system_file} is neither the JSON output of `sonde check` (sonde check DIR --json > "
+            "check.json) nor a system"
             " file (.toml)."
         )
     return read_rates_from_check(document, json_or_system_file)

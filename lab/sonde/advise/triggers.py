@@ -225,7 +225,8 @@ def _make_ordered_access_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple
         consecutive = _format_percent(move.consecutive, move.calls)
         onward = _format_percent(move.sequential - move.consecutive, move.calls)
         return (
-            f"The {_choose_verb_of_direction(cost_kind)} calls are mostly in order: {consecutive} consecutive, {onward} sequential.",
+            f"The {_choose_verb_of_direction(cost_kind)} calls are mostly in order: {consecutive} consecutive, "
+            f"{onward} sequential.",
             (),
         )
 
@@ -235,7 +236,10 @@ def _make_ordered_access_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple
 def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     if not job.long_metadata_records:
         return None
-    text = f"Metadata calls take more than 30 s in {format_count_with_noun(job.long_metadata_records, 'record')} of a rank and file."
+    text = (
+        f"Metadata calls take more than 30 s in {format_count_with_noun(job.long_metadata_records, 'record')} of a "
+        "rank and file."
+    )
     return text, [file for file in job.files if file.meta_s]
 
 
@@ -268,7 +272,8 @@ def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequenc
         if not files:
             return None
         return (
-            f"Ranks {'write' if is_write else 'read'} different amounts of {format_count_with_noun(len(files), 'file')}.",
+            f"Ranks {'write' if is_write else 'read'} different amounts of "
+            f"{format_count_with_noun(len(files), 'file')}.",
             files,
         )
 

@@ -33,7 +33,8 @@ _TICKS = 4
 
 
 def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup:
-    """The bars in the order of `change_rows`, with a heading where the group changes. All share one scale around zero."""
+    """The bars in the order of `change_rows`, with a heading where the group changes. All share one scale around
+    zero."""
     reach = max(
         (abs(value) for row in change_rows for value in (row.change, row.low, row.high) if value is not None), default=0
     )

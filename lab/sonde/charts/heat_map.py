@@ -81,9 +81,17 @@ def render_heat_map(heat: HeatMap) -> Markup:
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
         '<figcaption><span class="caption-text">{}{}</span> {}</figcaption></figure>'
     ).format(
-        escape_line(heat.title), heat.summary, f"{total:.0f}", names, _encode_palette_png(values), f"{total:.0f}", below,
-        heat.summary, note, legend,
-    )  # fmt: skip
+        escape_line(heat.title),
+        heat.summary,
+        f"{total:.0f}",
+        names,
+        _encode_palette_png(values),
+        f"{total:.0f}",
+        below,
+        heat.summary,
+        note,
+        legend,
+    )
 
 
 def _select_rows(heat: HeatMap) -> list[int]:

@@ -15,7 +15,8 @@ HOME = "sonde.charts"
 
 
 def render_page_template(view: object, template_name: str, package_name: str = HOME) -> str:
-    """A page as one HTML document: `view` laid out by the template of that name, which the package `package_name` keeps.
+    """A page as one HTML document: `view` laid out by the template of that name, which the package `package_name`
+    keeps.
 
     The shared templates and the style sheet are in this package.
     """

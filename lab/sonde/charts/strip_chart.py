@@ -85,7 +85,8 @@ def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floa
     ]
     medians = [float(np.median(period.values)) for period in result]
     text = (
-        f"{title} by {word}: {quantities.display_count_with_noun(len(run_values), 'run')} in {quantities.display_count_with_noun(len(result), word)};"
+        f"{title} by {word}: {quantities.display_count_with_noun(len(run_values), 'run')} in "
+        f"{quantities.display_count_with_noun(len(result), word)};"
         f" medians from {format_rate_with_unit(min(medians), unit)} to {format_rate_with_unit(max(medians), unit)}"
     )
     cut = int((run_values > scale.high).sum())

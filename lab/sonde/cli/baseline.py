@@ -139,7 +139,8 @@ def _require_one_origin(runs: Sequence[Summary]) -> None:
     simulated = sum(is_simulated_document(run.document) for run in runs)
     if 0 < simulated < len(runs):
         raise UserError(
-            f"{simulated} of {format_count_with_noun(len(runs), 'run')} are simulated: a baseline is of measured runs or of simulated"
+            f"{simulated} of {format_count_with_noun(len(runs), 'run')} are simulated: a baseline is of measured "
+            "runs or of simulated"
             " runs, never of both. `sonde list` shows which are simulated."
         )
 

@@ -55,7 +55,8 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     stuck = [entry for entry in entries if entry.get("remaining")]
     if stuck:
         raise RunFailedError(
-            f"{format_count_with_noun(len(stuck[0]['remaining']), 'file')} of {stuck[0]['directory']} could not be removed."
+            f"{format_count_with_noun(len(stuck[0]['remaining']), 'file')} of {stuck[0]['directory']} could not be "
+            "removed."
         )
     refused = [entry for entry in entries if "not_removed" in entry and entry.get("directories")]
     if refused:

@@ -39,7 +39,8 @@ def find_run_folder(archive: Archive, run_reference: str) -> Path:
     folders = archive.find_run_folders(run_reference)
     if len(folders) != 1:
         raise UserError(
-            f'"{run_reference}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list prints it.'
+            f'"{run_reference}" names {len(folders)} runs of {archive.root}; give the id of one, as sonde list '
+            "prints it."
         )
     return folders[0]
 
@@ -183,7 +184,8 @@ def print_evidence_for_hypothesis(
     candidate = session.find_candidate(hypothesis_name)
     probability = format_probability(candidate.probability)
     out.print(
-        f"{describe_candidate(candidate)}: {probability} after {format_count_with_noun(len(session.state.results), 'experiment')}.",
+        f"{describe_candidate(candidate)}: {probability} after "
+        f"{format_count_with_noun(len(session.state.results), 'experiment')}.",
         soft_wrap=True,
     )
     table = make_plain_table()

@@ -46,7 +46,8 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
     console.print(table)
     room = "" if forecast.available is None else f" of {format_bytes(forecast.available)} available"
     console.print(
-        f"  {format_count_with_noun(forecast.tasks, 'task')}, {format_count_with_noun(forecast.runs, 'run')}, {format_bytes(forecast.space)}{room}",
+        f"  {format_count_with_noun(forecast.tasks, 'task')}, {format_count_with_noun(forecast.runs, 'run')}, "
+        f"{format_bytes(forecast.space)}{room}",
         soft_wrap=True,
     )
     if forecast.may_fill_storage:
@@ -85,7 +86,10 @@ def _make_total_line(forecasts: Sequence[Forecast]) -> str:
         else ""
     )
     runs = sum(forecast.runs for forecast in ready)
-    return f"{format_count_with_noun(len(ready), 'cell')}, {format_count_with_noun(runs, 'run')} at least, {time}{hint}{refused}."
+    return (
+        f"{format_count_with_noun(len(ready), 'cell')}, {format_count_with_noun(runs, 'run')} at least, "
+        f"{time}{hint}{refused}."
+    )
 
 
 def convert_forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:

@@ -139,7 +139,8 @@ def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], verb_p
         elif name not in options:
             hint = suggest_close_name(name, options)
             raise UserError(
-                f'A configuration file sets "{name}" in [{verb_path}], and `sonde {verb_path}` has no such option.{hint}'
+                f'A configuration file sets "{name}" in [{verb_path}], and `sonde {verb_path}` has no such '
+                f"option.{hint}"
             )
         elif options[name] != name and isinstance(defaults, dict):
             defaults[str(options[name])] = defaults.pop(name)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def write_report_or_warn(
     run_folders: Sequence[Path], page_file: Path, title: str | None, quiet: bool, sections: Sequence[StudySection] = ()
 ) -> Path | None:
-    """Writes the report of `run_folders` into `page_file`, after `sections`. Prints a warning on failure, since the runs are
-    stored anyway."""
+    """Writes the report of `run_folders` into `page_file`, after `sections`. Prints a warning on failure, since the
+    runs are stored anyway."""
     try:
         return write_run_report(run_folders, page_file, title, quiet, sections)
     except UserError as reason:

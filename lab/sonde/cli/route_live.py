@@ -81,7 +81,8 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
     plan = watched.plan
     change = make_route_replacer(fabric.version, plan.mtu)
     get_messages_console().print(
-        f"Watching {format_count_with_noun(len(fabric.routers), 'router')}: a dead one is out within {timing.failover_s:g} s.",
+        f"Watching {format_count_with_noun(len(fabric.routers), 'router')}: a dead one is out within "
+        f"{timing.failover_s:g} s.",
         soft_wrap=True,
     )
     try:

@@ -31,8 +31,14 @@ def report_route_check(
 ) -> None:
     """Prints a check, as JSON or for people."""
     if as_json:
-        print_json({"host": host_name, "faults": [asdict(fault) for fault in faults],
-                    "compared": [asdict(item) for item in comparisons], "not_given": list(unchecked_facts)})  # fmt: skip
+        print_json(
+            {
+                "host": host_name,
+                "faults": [asdict(fault) for fault in faults],
+                "compared": [asdict(item) for item in comparisons],
+                "not_given": list(unchecked_facts),
+            }
+        )
     else:
         _print_route_faults(host_name, faults, comparisons, unchecked_facts)
 

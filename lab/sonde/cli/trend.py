@@ -154,7 +154,10 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     )
     if not survey.analyses:
         return
-    watched = f"{format_count_with_noun(len(survey.analyses), 'history')}, {format_count_with_noun(runs, 'probe')} ({measure})"
+    watched = (
+        f"{format_count_with_noun(len(survey.analyses), 'history')}, {format_count_with_noun(runs, 'probe')} "
+        f"({measure})"
+    )
     console.print(f"{watched}. {describe_alarm_budget(survey)}", style="dim")
     console.print()
     for joint in survey.joint:

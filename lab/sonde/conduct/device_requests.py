@@ -52,7 +52,8 @@ def find_calls_above_device_limit(plan: Plan, device_limit: DeviceLimit | None) 
             "id": "calls_are_cut",
             "phase": phase["id"],
             "severity": "info",
-            "text": f"direct calls of {format_bytes(transfer)} reach {device_limit.device} as {requests} requests of at most"
+            "text": f"direct calls of {format_bytes(transfer)} reach {device_limit.device} as {requests} requests "
+            "of at most"
             f" {format_bytes(device_limit.request_bytes)}",
             "advice": "calls beyond the device's largest request (queue/max_sectors_kb) save system calls, not"
             " requests",

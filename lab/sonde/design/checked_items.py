@@ -38,7 +38,10 @@ def split_faults_and_comparisons(
 def summarize_comparisons(fault_count: int, comparisons: Sequence[CheckedItem]) -> str:
     """The headline of a check, without a period: faults, nothing wrong in so many comparisons, or nothing compared."""
     if fault_count:
-        return f"{format_count_with_noun(fault_count, 'fault')} in {format_count_with_noun(len(comparisons), 'comparison')}"
+        return (
+            f"{format_count_with_noun(fault_count, 'fault')} in "
+            f"{format_count_with_noun(len(comparisons), 'comparison')}"
+        )
     if not comparisons:
         return "Nothing could be compared, so nothing is known"
     return f"Nothing wrong in {format_count_with_noun(len(comparisons), 'comparison')}"

@@ -88,7 +88,8 @@ def _describe_file_system(system: System, file_system_id: str, part_table: objec
         if servers:
             failover = sum(system.find_failover_server(target) is not None for target in targets)
             facts.append(
-                f"{format_count_with_noun(len(servers), 'server')} ({_fold_many_names(servers)}), {failover:,} targets with failover"
+                f"{format_count_with_noun(len(servers), 'server')} ({_fold_many_names(servers)}), {failover:,} "
+                "targets with failover"
             )
     yield f"file system {file_system_id}: {'; '.join(facts)}"
 

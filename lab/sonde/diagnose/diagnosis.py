@@ -119,8 +119,12 @@ def choose_next_experiment(
     if is_probable_enough(rank_hypotheses(posterior)[0], stop_rule):
         return None, [], "one hypothesis is as probable as the stop rule asks"
     return select_most_informative_experiment(
-        model, results, stop_rule, lambda names: estimate_experiment_values(model, posterior, seed, names), allowed_experiments
-    )  # fmt: skip
+        model,
+        results,
+        stop_rule,
+        lambda names: estimate_experiment_values(model, posterior, seed, names),
+        allowed_experiments,
+    )
 
 
 def select_most_informative_experiment(
@@ -166,7 +170,8 @@ def is_probable_enough(most_probable: RankedHypothesis, stop_rule: DiagnosisStop
 def build_answer(
     model: DiagnosisModel, results: Sequence[ExperimentResult], stop_rule: DiagnosisStopRule, stop_reason: str
 ) -> DiagnosisAnswer:
-    """Returns the answer at this point. `stop_reason` is why no experiment follows; empty while the diagnosis goes on."""
+    """Returns the answer at this point. `stop_reason` is why no experiment follows; empty while the diagnosis goes
+    on."""
     posterior = model.compute_posterior(results)
     ranking = rank_hypotheses(posterior)
     remaining: list[RankedHypothesis] = []

@@ -301,7 +301,8 @@ class DiagnosisSession:
                     f"{hypothesis_name} is no hypothesis for this machine: {self.model.refused[hypothesis_name]}."
                 )
             raise UserError(
-                f'There is no hypothesis "{hypothesis_name}"; `sonde diagnose show --json` lists them.{suggest_close_name(hypothesis_name, by_id)}'
+                f'There is no hypothesis "{hypothesis_name}"; `sonde diagnose show --json` lists '
+                f"them.{suggest_close_name(hypothesis_name, by_id)}"
             )
         return by_id[hypothesis_name]
 

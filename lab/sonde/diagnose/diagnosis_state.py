@@ -155,7 +155,8 @@ def check_suspects(fault_names: Sequence[str]) -> tuple[str, ...]:
     for name in fault_names:
         if name not in FAULT_GRIDS:
             raise UserError(
-                f'There is no fault "{name}"; there are {", ".join(FAULT_GRIDS)}.{suggest_close_name(str(name), FAULT_GRIDS)}'
+                f'There is no fault "{name}"; there are '
+                f"{', '.join(FAULT_GRIDS)}.{suggest_close_name(str(name), FAULT_GRIDS)}"
             )
     return tuple(str(name) for name in fault_names)
 

@@ -79,8 +79,8 @@ def find_origins(hypothesis: Hypothesis) -> frozenset[str]:
 
 
 def find_latest_joint_drop(survey: Survey, since_time: float, until_time: float) -> JointChangeEvidence:
-    """Returns the largest part of the latest joint drop after `since_time` and until `until_time`, which is not over; empty
-    evidence without one. Times are seconds since 1970."""
+    """Returns the largest part of the latest joint drop after `since_time` and until `until_time`, which is not over;
+    empty evidence without one. Times are seconds since 1970."""
     for joint in sorted(survey.joint, key=lambda item: -item.begin_time):
         if not since_time < joint.begin_time <= until_time:
             continue

@@ -52,7 +52,8 @@ def find_experiment(experiment_id: str) -> DiagnosisExperiment:
     by_id = {experiment.id: experiment for experiment in list_experiments()}
     if experiment_id not in by_id:
         raise UserError(
-            f'There is no diagnosis experiment "{experiment_id}"; there are {", ".join(by_id)}.{suggest_close_name(experiment_id, by_id)}'
+            f'There is no diagnosis experiment "{experiment_id}"; there are '
+            f"{', '.join(by_id)}.{suggest_close_name(experiment_id, by_id)}"
         )
     return by_id[experiment_id]
 

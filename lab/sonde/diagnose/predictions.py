@@ -182,10 +182,18 @@ class _StrengthScale:
         if count < 3:
             return np.zeros(len(self._fine))
         held_out = [
-            abs(simulated_values[index] - float(np.interp(self._positions[index], self._positions[[index - 1, index + 1]],
-                                                [simulated_values[index - 1], simulated_values[index + 1]])))
+            abs(
+                simulated_values[index]
+                - float(
+                    np.interp(
+                        self._positions[index],
+                        self._positions[[index - 1, index + 1]],
+                        [simulated_values[index - 1], simulated_values[index + 1]],
+                    )
+                )
+            )
             for index in range(1, count - 1)
-        ]  # fmt: skip
+        ]
         by_interval = [max(held_out[max(0, index - 1) : index + 1]) for index in range(count - 1)]
         interval = np.minimum(self._fine.astype(int), count - 2)
         share = self._fine - interval

@@ -104,7 +104,8 @@ def _parse_joined_values(value_text: str, path_count: int, sweep_text: str) -> A
     values = [_parse_value(part) for part in value_text.split("+")]
     if len(values) != path_count:
         raise UserError(
-            f'--sweep "{sweep_text}" has {path_count} paths, so each of its values is {path_count} joined by "+"; "{value_text}" is'
+            f'--sweep "{sweep_text}" has {path_count} paths, so each of its values is {path_count} joined by "+"; '
+            f'"{value_text}" is'
             f" not."
         )
     return values

@@ -44,8 +44,8 @@ def divide_tasks_into_processes(
 ) -> tuple[Plan, int]:
     """Returns the plan with its tasks divided, and the number of processes that the launcher must start.
 
-    Tasks are processes times threads. Without `stated_processes`, there is one process on this machine alone, and one for each
-    task under a launcher, whose plan states no processes. Raises UserError.
+    Tasks are processes times threads. Without `stated_processes`, there is one process on this machine alone, and one
+    for each task under a launcher, whose plan states no processes. Raises UserError.
     """
     if task_count is None and stated_processes is None:
         ranks = plan.processes if launcher != LOCAL else 1

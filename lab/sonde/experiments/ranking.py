@@ -98,7 +98,10 @@ def _describe_share(phase: str, cells: Sequence[CellMedian], demanded: float) ->
         sentence = f"{phase}: no number of accelerators that was tried computed {100 * demanded:.0f} % of the time"
     else:
         about = f", not of storage ({busy.about})" if busy.about else ""
-        sentence = f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed {_format_share(busy)} of the time{about}"
+        sentence = (
+            f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed {_format_share(busy)} of "
+            f"the time{about}"
+        )
         sentence += f": the most that reached {100 * demanded:.0f} %" if waiting else ""
     if waiting is None:
         return f"{sentence}, {100 * demanded:.0f} % is demanded; no larger number was tried."
@@ -118,7 +121,10 @@ def _drop_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:
 def _describe_best(phase: str, ranked: Sequence[CellMedian]) -> str:
     best = ranked[0]
     about = f", not of storage ({best.about})" if best.about else ""
-    return f"{phase}: {describe_cell_axes(best)} has the highest median of {len(ranked)} cells, {_format_median(best)}{about}."
+    return (
+        f"{phase}: {describe_cell_axes(best)} has the highest median of {len(ranked)} cells, "
+        f"{_format_median(best)}{about}."
+    )
 
 
 def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
@@ -137,7 +143,10 @@ def describe_cell_ratio(first_median: CellMedian, second_median: CellMedian, rat
     if ratio.low is None or ratio.high is None:
         return f"{sentence} ({ratio.why})."
     if not ratio.differs:
-        return f"{describe_cell_axes(first_median)} and {describe_cell_axes(second_median)} do not differ by more than chance ({_format_ratio_interval(ratio)})."
+        return (
+            f"{describe_cell_axes(first_median)} and {describe_cell_axes(second_median)} do not differ by more than "
+            f"chance ({_format_ratio_interval(ratio)})."
+        )
     return f"{sentence}, {_format_ratio_interval(ratio)}."
 
 

@@ -76,8 +76,8 @@ class Runner:
         observer: RunnerObserver,
         time_limit: float | None = None,
     ) -> None:
-        """`time_limit`: a run begins only if it will probably finish before this time (seconds of time.time()); None: no
-        limit."""
+        """`time_limit`: a run begins only if it will probably finish before this time (seconds of time.time()); None:
+        no limit."""
         self._request, self._archive = request, archive
         self._time_limit = time_limit
         self._executor, self._observer = executor, observer
@@ -226,9 +226,19 @@ class Runner:
         cell, request = scheduled_run.cell, self._request
         variant = str(cell.coordinates.get("variant", ""))
         placement = RunPlacement(
-            request.experiment.id, self._hash, cell.id, cell.coordinates, cell.plan, variant, scheduled_run.repeat, scheduled_run.warm_up,
-            request.profile, request.seed, self._number, self._executor.simulated,
-        )  # fmt: skip
+            request.experiment.id,
+            self._hash,
+            cell.id,
+            cell.coordinates,
+            cell.plan,
+            variant,
+            scheduled_run.repeat,
+            scheduled_run.warm_up,
+            request.profile,
+            request.seed,
+            self._number,
+            self._executor.simulated,
+        )
         note = {"note": request.note} if request.note else {}
         role = "calibration" if scheduled_run.warm_up else "run"
         return {"group": request.group, "role": role, **note, **placement.to_facts()}

@@ -187,7 +187,10 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
         percent = max(1, round(variation.relative_spread * 100))
         return f"steady, ±{percent}{quantities.NO_BREAK_SPACE}% around {format_rate(variation.mean)}"
     if variation.kind == "uneven":
-        return f"uneven, between {format_rate(variation.low)} and {format_rate(variation.high)} for nine tenths of the time"
+        return (
+            f"uneven, between {format_rate(variation.low)} and {format_rate(variation.high)} for nine tenths of the "
+            "time"
+        )
     return ""
 
 

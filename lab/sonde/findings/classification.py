@@ -169,7 +169,8 @@ def _classify_storage_number_by_duration(
     reason_clause: str,
     interval_name: str = "total",
 ) -> tuple[Classification, str]:
-    """Divides storage numbers by duration: sustained, a burst, or too short. `operations_are_files`: each operation is one file."""
+    """Divides storage numbers by duration: sustained, a burst, or too short. `operations_are_files`: each operation is
+    one file."""
     rates = phase.end.rates if phase.end else PhaseRates()
     rate = getattr(rates, interval_name) or rates.total or rates.transfer
     if classification is not Classification.STORAGE or rate is None:

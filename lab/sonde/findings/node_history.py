@@ -74,7 +74,8 @@ def describe_repeated_stragglers(node_rate_history: NodeRateHistory) -> str:
     for row, count in node_rate_history.slow[:5]:
         shares = node_rate_history.shares[row][~np.isnan(node_rate_history.shares[row])]
         sentences.append(
-            f"{node_rate_history.hosts[row]} ({100 * (1 - float(np.median(shares))):.0f} %, in {count} of {shares.size} runs)"
+            f"{node_rate_history.hosts[row]} ({100 * (1 - float(np.median(shares))):.0f} %, in {count} of "
+            f"{shares.size} runs)"
         )
     more = f" and {len(node_rate_history.slow) - 5} more" if len(node_rate_history.slow) > 5 else ""
     return f"Slower than the middle node again and again: {', '.join(sentences)}{more}." if sentences else ""

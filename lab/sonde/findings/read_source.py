@@ -88,7 +88,8 @@ def find_subpage_source(
     size = quantities.display_configured_size(float(transfer))
     return ReadSource(
         True,
-        f"{quantities.display_count_with_noun(round(per_page), 'operation')} of {size} for each page in memory: {NOT_STORAGE}",
+        f"{quantities.display_count_with_noun(round(per_page), 'operation')} of {size} for each page in memory: "
+        f"{NOT_STORAGE}",
     )
 
 

@@ -24,7 +24,8 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     limit_s = f"{job.time_s - grace:.0f}"
     script = ShellScript("/bin/bash")
     script.add_comment(
-        f"{format_count_with_noun(job.nodes, 'node')} of {site.name} ({site.scheduler}) for {format_seconds(job.time_s)},"
+        f"{format_count_with_noun(job.nodes, 'node')} of {site.name} ({site.scheduler}) for "
+        f"{format_seconds(job.time_s)},"
         f" submitted {job.submitted}."
     )
     if job.array:

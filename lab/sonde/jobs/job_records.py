@@ -157,8 +157,8 @@ def _build_job(job_folder: Path, members: Mapping[str, Any]) -> Job:
 
 
 def find_job(archive: Archive, job_reference: str) -> Job:
-    """The job whose id or scheduler id is `job_reference`, whose id begins or ends with it, or the last one for "last". Raises
-    UserError when there is none or several."""
+    """The job whose id or scheduler id is `job_reference`, whose id begins or ends with it, or the last one for "last".
+    Raises UserError when there is none or several."""
     jobs = read_jobs(archive)
     if not jobs:
         raise UserError(f"No job was submitted from the archive {archive.root}; `sonde submit` does.")

@@ -94,8 +94,8 @@ class ChildProcess:
     ) -> int:
         """Waits for the end of the child. Returns the exit status; a child that `is_stuck` counts as killed.
 
-        Calls `on_poll` ten times a second. Forwards the signal that `choose_forwarded_signal` returns for a received one, also for a
-        signal that arrived while the child was being started.
+        Calls `on_poll` ten times a second. Forwards the signal that `choose_forwarded_signal` returns for a received
+        one, also for a signal that arrived while the child was being started.
         """
         forwarded = 0
         while not select.select([self._ended], [], [], _INTERVAL_S)[0]:

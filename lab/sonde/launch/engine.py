@@ -69,8 +69,9 @@ class Engine:
         """Removes what killed runs left below `directory`; with `dry_run` only reports what would be removed.
         `include_other_folders`: also in directories outside `directory` that a run's manifest names.
 
-        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed), `include_other_folders`
-        (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it stays).
+        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed),
+        `include_other_folders` (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it
+        stays).
         """
         flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if include_other_folders else [])]
         arguments = ["clean", str(directory), "--json", *flags]
@@ -82,9 +83,9 @@ class Engine:
         self._run_engine(["run", str(plan_file), "--dry-run"])
 
     def resolve_plan(self, plan: Mapping[str, Any], process_count: int) -> dict[str, Any]:
-        """The plan as the engine resolves it for `process_count` processes on one node, and what it would touch: `space`,
-        and for each phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the engine's
-        message."""
+        """The plan as the engine resolves it for `process_count` processes on one node, and what it would touch:
+        `space`, and for each phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the
+        engine's message."""
         request = json.dumps({"plan": plan, "processes": process_count})
         try:
             answer = json.loads(self._run_engine(["resolve", "--lines", "-"], standard_input=request).stdout)

@@ -139,11 +139,13 @@ def _check_interceptable(program_path: Path, program_name: str, preload_library:
         return  # a script without an interpreter line: the shell runs it
     if ours is not None and (program.bits, program.machine) != (ours.bits, ours.machine):
         raise UserError(
-            f"{program_name} is a program for {program.architecture_name}, and the library is for {ours.architecture_name}."
+            f"{program_name} is a program for {program.architecture_name}, and the library is for "
+            f"{ours.architecture_name}."
         )
     if program.is_go_program:
         raise UserError(
-            f"{program_name} is written in Go, which makes system calls without the C library: they cannot be intercepted."
+            f"{program_name} is written in Go, which makes system calls without the C library: they cannot be "
+            "intercepted."
         )
     if not program.has_loader:
         raise UserError(
@@ -160,7 +162,8 @@ def _check_interceptable(program_path: Path, program_name: str, preload_library:
     )
     if gains_rights or _has_file_capabilities(program_path):
         raise UserError(
-            f"{program_name} runs with more rights than you have (setuid, setgid or capabilities): the loader then ignores"
+            f"{program_name} runs with more rights than you have (setuid, setgid or capabilities): the loader then "
+            "ignores"
             " preloaded libraries."
         )
 

@@ -175,7 +175,8 @@ class EngineSession:
         if launcher.ranks is None or run_line.processes is None or run_line.processes == launcher.ranks:
             return True
         self._rank_error = (
-            f"{launcher.name} was asked for {launcher.ranks} processes, but the engine sees {run_line.processes}: they did"
+            f"{launcher.name} was asked for {launcher.ranks} processes, but the engine sees {run_line.processes}: "
+            "they did"
             " not connect to each other. Use the launcher of the MPI that the engine loads (`sonde doctor`)"
             f"{launcher.missing_rank_hint}."
         )

@@ -108,7 +108,8 @@ def read_sites(sites_files: Sequence[Path] | None = None) -> dict[str, Site]:
 
 
 def find_site(site_name: str | None) -> Site:
-    """The site of that name, or the only one. Raises UserError when there is none, or several and `site_name` is None."""
+    """The site of that name, or the only one. Raises UserError when there is none, or several and `site_name` is
+    None."""
     sites = read_sites()
     if not sites:
         files = " or ".join(str(path) for path in list_site_files())
@@ -121,7 +122,8 @@ def find_site(site_name: str | None) -> Site:
         raise UserError(f"Several sites are described; name one with --site: {', '.join(sites)}.")
     if site_name not in sites:
         raise UserError(
-            f'There is no site "{site_name}"; described are {", ".join(sites)}.{suggest_close_name(site_name, list(sites))}'
+            f'There is no site "{site_name}"; described are '
+            f"{', '.join(sites)}.{suggest_close_name(site_name, list(sites))}"
         )
     return sites[site_name]
 
@@ -184,7 +186,8 @@ def _check_batch_value(location: str, batch_value: str) -> None:
         quote_batch_value(batch_value or "-")
     except ValueError:
         raise UserError(
-            f'{location} is "{escape_line(batch_value)}"; allowed are letters, digits and _ @ % + = : , . / - (no blanks).'
+            f'{location} is "{escape_line(batch_value)}"; allowed are letters, digits and _ @ % + = : , . / - (no '
+            "blanks)."
         ) from None
 
 

@@ -15,7 +15,8 @@ from sonde.model.errors import UserError, suggest_close_name
 
 
 def choose_rule_files(user_files: Sequence[Path], rule_file_names: str) -> list[Path]:
-    """The files of the user, or the shipped files, of which `rule_file_names` (names separated by commas) selects some."""
+    """The files of the user, or the shipped files, of which `rule_file_names` (names separated by commas) selects
+    some."""
     if user_files and rule_file_names:
         raise UserError("--only selects shipped rules; leave it out with --rules.")
     if user_files:
@@ -25,7 +26,8 @@ def choose_rule_files(user_files: Sequence[Path], rule_file_names: str) -> list[
     for name in names:
         if name not in shipped:
             raise UserError(
-                f'There are no shipped rules "{name}"; there are {", ".join(shipped)}.{suggest_close_name(name, shipped)}'
+                f'There are no shipped rules "{name}"; there are '
+                f"{', '.join(shipped)}.{suggest_close_name(name, shipped)}"
             )
     return [shipped[name] for name in names]
 

@@ -70,7 +70,8 @@ def open_unread_files(log_file: Path, log_position: LogPosition) -> tuple[list[U
     ]
     _close_files([unread for unread in newest_first if unread not in newer])
     problem = (
-        f"{log_file} was rotated and the file that was read up to line {log_position.lines} is not next to it, so lines may be"
+        f"{log_file} was rotated and the file that was read up to line {log_position.lines} is not next to it, so "
+        "lines may be"
         " missing; `sonde event scan` reads it from another directory."
         if log_position.offset
         else ""

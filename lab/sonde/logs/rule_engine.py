@@ -340,9 +340,17 @@ def _restore_operation(operation_state: OperationState, compiled_rule: CompiledR
         parse_stored_time(text) for text in (operation_state.first, operation_state.last, operation_state.ends)
     )
     event = LogEvent(
-        rule.id, rule.kind, rule.severity, operation_state.title, operation_state.parts, first, last, operation_state.count, operation_state.line,
+        rule.id,
+        rule.kind,
+        rule.severity,
+        operation_state.title,
+        operation_state.parts,
+        first,
+        last,
+        operation_state.count,
+        operation_state.line,
         source=operation_state.source,
-    )  # fmt: skip
+    )
     try:
         end_pattern = re.compile(operation_state.end_pattern) if operation_state.end_pattern else None
     except re.error as error:

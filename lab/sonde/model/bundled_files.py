@@ -14,7 +14,8 @@ TOML_SUFFIX = ".toml"
 
 
 def find_bundled_toml_files(folder_name: str, include_subfolders: bool = False) -> dict[str, Path]:
-    """Returns path by name of the TOML files in `folder_name` ("experiments", "systems") of the package and source tree.
+    """Returns path by name of the TOML files in `folder_name` ("experiments", "systems") of the package and source
+    tree.
 
     With `include_subfolders`, files in its direct subfolders are included, also by their bare name.
     """
@@ -73,6 +74,6 @@ def find_system_file(file_or_system_name: str) -> str:
     if file_or_system_name in systems:
         return str(systems[file_or_system_name])
     raise UserError(
-        f'There is no system file "{file_or_system_name}" and no described system of that name; described are {", ".join(systems)}.'
-        + suggest_close_name(file_or_system_name, systems)
+        f'There is no system file "{file_or_system_name}" and no described system of that name; described are '
+        f"{', '.join(systems)}." + suggest_close_name(file_or_system_name, systems)
     )

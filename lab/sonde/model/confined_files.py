@@ -67,8 +67,8 @@ class ConfinedDirectory:
 
     @classmethod
     def open_beneath(cls, root_folder: Path, subdirectory: Path) -> ConfinedDirectory:
-        """Opens `subdirectory`, a directory below `root_folder`, without following a link below `root_folder`. Raises ValueError when `subdirectory`
-        does not lie below `root_folder`."""
+        """Opens `subdirectory`, a directory below `root_folder`, without following a link below `root_folder`. Raises
+        ValueError when `subdirectory` does not lie below `root_folder`."""
         try:
             relative = subdirectory.absolute().relative_to(root_folder.absolute())
         except ValueError:
@@ -197,7 +197,8 @@ class ConfinedDirectory:
 
     @contextmanager
     def replace_file(self, file_name: str) -> Iterator[BinaryIO]:
-        """A new file that takes the place of `file_name`, on storage and in one step, when the block ends without error."""
+        """A new file that takes the place of `file_name`, on storage and in one step, when the block ends without
+        error."""
         part = f".{_require_single_path_component(file_name)[:80]}.{secrets.token_hex(8)}{_PART}"
         file = self.create_file(part)
         try:
@@ -247,7 +248,8 @@ class ConfinedDirectory:
         os.rmdir(_require_single_path_component(directory_name), dir_fd=self.descriptor)
 
     def remove_tree(self, directory_name: str, files_removed_last: Collection[str] = ()) -> None:
-        """Removes a directory and all that it holds; files named in `files_removed_last` go when all others are gone."""
+        """Removes a directory and all that it holds; files named in `files_removed_last` go when all others are
+        gone."""
         with self.open_subdirectory(directory_name) as directory:
             for entry in sorted(directory.list_names(), key=lambda entry: entry in files_removed_last):
                 if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
@@ -268,8 +270,9 @@ class ConfinedDirectory:
 
 @contextmanager
 def replace_file(output_file: Path, create_directory: bool = False) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `output_file`, an output that the user named. `create_directory`: makes its directory when that
-    is absent. A pipe, a character device or a standard stream is written to as it is. Raises OSError."""
+    """A new file that takes the place of `output_file`, an output that the user named. `create_directory`: makes its
+    directory when that is absent. A pipe, a character device or a standard stream is written to as it is. Raises
+    OSError."""
     if _is_written_in_place(output_file):
         with os.fdopen(_open_in_place(output_file), "wb") as file:
             yield file

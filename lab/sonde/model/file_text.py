@@ -26,10 +26,11 @@ def read_limited_text(text_file: Path, max_bytes: int, decode_errors: str = "str
 def read_text_file(
     text_file: Path, file_kind: str, max_bytes: int, error_class: type[UserError], regular_only: bool = False
 ) -> str:
-    """Returns the text of `text_file`, a `file_kind` ("plan file") of at most `max_bytes` bytes (a whole number of MiB).
+    """Returns the text of `text_file`, a `file_kind` ("plan file") of at most `max_bytes` bytes (a whole number of
+    MiB).
 
-    Raises `error_class` when the file is missing, a directory, larger, not UTF-8 or unreadable; with `regular_only` also
-    when it is a pipe or a device.
+    Raises `error_class` when the file is missing, a directory, larger, not UTF-8 or unreadable; with `regular_only`
+    also when it is a pipe or a device.
     """
     try:
         if text_file.is_dir():

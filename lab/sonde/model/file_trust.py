@@ -29,11 +29,13 @@ def _check_file_owner(file_path: Path, file_kind: str, may_others_write: bool) -
     name = escape_line(str(file_path))
     if not is_owned_by_user_or_root(status):
         raise UserError(
-            f"The {file_kind} {name} belongs to user {status.st_uid}, and it makes Sonde run commands with your rights; read"
+            f"The {file_kind} {name} belongs to user {status.st_uid}, and it makes Sonde run commands with your "
+            "rights; read"
             " it, then use a copy of your own."
         )
     if not may_others_write and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UserError(
-            f"The {file_kind} {name} can be written by other users, and it makes Sonde run commands with your rights; read"
+            f"The {file_kind} {name} can be written by other users, and it makes Sonde run commands with your "
+            "rights; read"
             f" it, then: chmod go-w {name}."
         )

@@ -72,7 +72,10 @@ def _advise_alignment(phases: Sequence[_DataPhase]) -> Iterator[str]:
     ]
     if unaligned:
         size = format_bytes(unaligned[0].volume.transfer_bytes)
-        yield f"{_join_phase_names(unaligned)}: calls of {size} begin between pages; multiples of 4 KiB avoid partial pages."
+        yield (
+            f"{_join_phase_names(unaligned)}: calls of {size} begin between pages; multiples of 4 KiB avoid partial "
+            "pages."
+        )
 
 
 def _advise_large_calls(phases: Sequence[_DataPhase]) -> Iterator[str]:
@@ -80,7 +83,8 @@ def _advise_large_calls(phases: Sequence[_DataPhase]) -> Iterator[str]:
     if small:
         size = format_bytes(min(phase.volume.transfer_bytes for phase in small))
         yield (
-            f"{_join_phase_names(small)}: calls of {size} pay the cost of a call often; use 1 MiB or more, or gather them"
+            f"{_join_phase_names(small)}: calls of {size} pay the cost of a call often; use 1 MiB or more, or "
+            "gather them"
             " (sonde iobuf)."
         )
 
@@ -89,7 +93,8 @@ def _advise_direct(phases: Sequence[_DataPhase]) -> Iterator[str]:
     large = [phase for phase in phases if not phase.is_direct and phase.fits_in_memory is False]
     if large:
         yield (
-            f"{_join_phase_names(large)}: the volume exceeds half of the memory ({format_bytes(large[0].memory or 0)}), so"
+            f"{_join_phase_names(large)}: the volume exceeds half of the memory "
+            f"({format_bytes(large[0].memory or 0)}), so"
             " the page cache costs copies and gains little; io.direct = true avoids it."
         )
     small = [
@@ -97,7 +102,8 @@ def _advise_direct(phases: Sequence[_DataPhase]) -> Iterator[str]:
     ]
     if small:
         yield (
-            f"{_join_phase_names(small)}: small direct calls of a volume that fits into memory get no write-behind and no"
+            f"{_join_phase_names(small)}: small direct calls of a volume that fits into memory get no write-behind "
+            "and no"
             " read-ahead; buffered calls (io.direct = false) do."
         )
 
@@ -112,7 +118,8 @@ def _advise_parallel_calls(phases: Sequence[_DataPhase]) -> Iterator[str]:
     single = [phase for phase in phases if phase.volume.tasks == 1]
     if single:
         yield (
-            f"{_join_phase_names(single)}: one stream uses one path; more tasks on several files, or a file striped over"
+            f"{_join_phase_names(single)}: one stream uses one path; more tasks on several files, or a file striped "
+            "over"
             " targets of different controllers, distribute the load over the hardware."
         )
 
@@ -128,7 +135,8 @@ def _advise_preallocation(phases: Sequence[_DataPhase]) -> Iterator[str]:
     ]
     if growing:
         yield (
-            f"{_join_phase_names(growing)}: direct writes allocate blocks call by call; io.preallocate allocates the file at"
+            f"{_join_phase_names(growing)}: direct writes allocate blocks call by call; io.preallocate allocates "
+            "the file at"
             " once."
         )
 

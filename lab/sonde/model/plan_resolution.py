@@ -33,7 +33,8 @@ def is_tree_phase(document: Table, phase: Table) -> bool:
 
 
 def override_members(base_table: Table, overrides: Table, schema: Table) -> dict[str, Any]:
-    """Returns `base_table` overridden by `overrides`. An override removes the members that it excludes (``instead_of``)."""
+    """Returns `base_table` overridden by `overrides`. An override removes the members that it excludes
+    (``instead_of``)."""
     members = schema["properties"]
     replaced = {other for name in overrides for other in members.get(name, {}).get("instead_of", ())}
     remaining = {name: value for name, value in base_table.items() if name not in replaced}

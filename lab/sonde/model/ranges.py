@@ -68,7 +68,8 @@ def _expand_bracket(bracket: str, range_text: str) -> list[str]:
 def fold_names_into_ranges(names: Iterable[str]) -> str:
     """Returns `names` as comma-separated ranges, in order: oss001 oss002 oss003 is ``oss[001-003]``.
 
-    Only the last number of each name is folded. `expand_name_range` of each part (split at ``", "``) restores the names.
+    Only the last number of each name is folded. `expand_name_range` of each part (split at ``", "``) restores the
+    names.
     """
     return ", ".join(_iterate_folded_runs(names))
 

@@ -123,8 +123,8 @@ class RecordedRun:
 def make_recorded_run(
     record: RecordReader, run_folder: Path | None = None, summary_document: Mapping[str, Any] | None = None
 ) -> RecordedRun:
-    """The run of a record that was read already. `run_folder` defaults to that of the record; of its files only `summary_document`
-    (run.json) are given, and telemetry is read from it."""
+    """The run of a record that was read already. `run_folder` defaults to that of the record; of its files only
+    `summary_document` (run.json) are given, and telemetry is read from it."""
     plan = record.run.plan if record.run else {}
     return RecordedRun(
         folder=record.folder if run_folder is None else run_folder,

@@ -103,7 +103,8 @@ def _explain_unknown_member(error: ValidationError, location: str, schema: Mappi
 
 
 def _suggest_other_location(member_name: str, location: str, schema: Mapping[str, Any]) -> str:
-    """Suggests the table in which the schema defines member `member_name`. Most users write it one level too high or low."""
+    """Suggests the table in which the schema defines member `member_name`. Most users write it one level too high or
+    low."""
     tables = [
         path for path in _find_member_tables(schema, member_name) if path != location and not path.startswith("phases")
     ]
@@ -137,7 +138,10 @@ def _explain_enum_error(error: ValidationError, location: str, _: Mapping[str, A
     allowed = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     value = error.instance
     hint = suggest_close_name(value, [str(choice) for choice in allowed]) if isinstance(value, str) else ""
-    return f"{location} is {format_json_value(value)}; allowed is {_join_names([str(choice) for choice in allowed])}.{hint}"
+    return (
+        f"{location} is {format_json_value(value)}; allowed is "
+        f"{_join_names([str(choice) for choice in allowed])}.{hint}"
+    )
 
 
 def _explain_type_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
@@ -154,7 +158,10 @@ def _explain_type_error(error: ValidationError, location: str, _: Mapping[str, A
 
 
 def _explain_pattern_error(error: ValidationError, location: str, _: Mapping[str, Any]) -> str:
-    return f"{location} is {format_json_value(error.instance)}; only letters, digits, dot, dash and underscore are allowed."
+    return (
+        f"{location} is {format_json_value(error.instance)}; only letters, digits, dot, dash and underscore are "
+        "allowed."
+    )
 
 
 def _explain_alternatives_error(error: ValidationError, location: str, schema: Mapping[str, Any]) -> str:

@@ -81,7 +81,8 @@ def _set_member_at_steps(document: dict[str, Any], path_steps: list[str], value:
         return
     if not isinstance(container, dict):
         raise PlanError(
-            f'--set "{setting_text}": {".".join(path_steps[:-1])} is {format_json_value(container)}, which has no members.'
+            f'--set "{setting_text}": {".".join(path_steps[:-1])} is {format_json_value(container)}, which has no '
+            "members."
         )
     if value is None:
         container.pop(member, None)

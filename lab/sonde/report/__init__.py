@@ -52,9 +52,10 @@ def write_report(
     """Writes the report on these run folders to the file `page_file` and returns its path.
 
     Several runs make one report with a summary over all of them. Runs that failed, were interrupted or lost their end
-    are shown with the data they have. `leading_sections` are sections of other tools, shown first. `system` maps storage targets
-    to servers and units, instead of the mapping recorded with the run. Raises ReportError (one sentence) when a folder
-    holds no readable record, or when `page_file` cannot be written. Replaces an older file in one step.
+    are shown with the data they have. `leading_sections` are sections of other tools, shown first. `system` maps
+    storage targets to servers and units, instead of the mapping recorded with the run. Raises ReportError (one
+    sentence) when a folder holds no readable record, or when `page_file` cannot be written. Replaces an older file in
+    one step.
     """
     html = render_report(run_folders, title, leading_sections, system)
     try:

@@ -154,7 +154,8 @@ def build_member_rate_chart(
     panel.tips = _make_member_tips(ordered, counts_operations)
     slowest, median, fastest = (format_phase_rate(rate, counts_operations) for rate in (values[0], middle, values[-1]))
     text = (
-        f"{title}: {quantities.display_count_with_noun(len(values), 'value')} from {slowest} to {fastest}, median {median};"
+        f"{title}: {quantities.display_count_with_noun(len(values), 'value')} from {slowest} to {fastest}, median "
+        f"{median};"
         f" slowest is {ordered[0].name}"
     )
     return Chart(

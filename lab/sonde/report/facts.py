@@ -110,7 +110,10 @@ def _describe_tasks(run: RecordedRun) -> str:
         return ""
     text = quantities.display_count_with_noun(run.tasks, "task")
     if head.processes and head.threads:
-        text += f" ({quantities.display_count_with_noun(head.processes, 'process')} × {quantities.display_count_with_noun(head.threads, 'thread')})"
+        text += (
+            f" ({quantities.display_count_with_noun(head.processes, 'process')} × "
+            f"{quantities.display_count_with_noun(head.threads, 'thread')})"
+        )
     if head.nodes and head.nodes > 1:
         text += f" on {quantities.display_count_with_noun(head.nodes, 'node')}"
     parts = [text]

@@ -68,7 +68,10 @@ def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
         panels.append(_make_task_panel(timeline, axis, choose_style_class(result.classification)))
     if several:
         panels.append(_make_active_panel(timeline, axis))
-    text = f"Rate over time of phase {phase.id}, {quantities.display_seconds(timeline.edges[-1])} long: {result.detail_text}"
+    text = (
+        f"Rate over time of phase {phase.id}, {quantities.display_seconds(timeline.edges[-1])} long: "
+        f"{result.detail_text}"
+    )
     return Chart(
         kind="rate",
         title="Rate over time",

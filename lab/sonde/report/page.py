@@ -218,7 +218,10 @@ def _describe_number_counts(summary_rows: Sequence[SummaryRow]) -> str:
         return ""
     assessments = [row.summary.assessment for row in summary_rows]
     stored = sum(assessment.classification in STORAGE_CLASSIFICATIONS for assessment in assessments)
-    text = f"Of {quantities.display_count_with_noun(len(assessments), 'number')} {stored} {'is' if stored == 1 else 'are'} of storage"
+    text = (
+        f"Of {quantities.display_count_with_noun(len(assessments), 'number')} {stored} "
+        f"{'is' if stored == 1 else 'are'} of storage"
+    )
     counts = [
         (sum(assessment.validity == validity for assessment in assessments), validity)
         for validity in ("doubtful", "invalid")

@@ -44,7 +44,8 @@ class SiteReport:
 def build_site(
     catalog: Catalog, site_root: Path, report_count: int, survey_progress: Progress, page_progress: Progress
 ) -> SiteReport:
-    """Builds or rebuilds the site in `site_root`: the latest `report_count` runs, and those around changes, have a whole page.
+    """Builds or rebuilds the site in `site_root`: the latest `report_count` runs, and those around changes, have a
+    whole page.
 
     Raises UserError where `site_root` holds other files. An interrupted build is continued by the next.
     """

@@ -43,7 +43,8 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
         if others:
             parts.append(Markup('<p class="note">{}</p>').format(Markup(" ").join(others)))
         lead = (
-            f"{format_count_with_noun(len(events), 'event')}: entered by people, from logs, and from differences between runs."
+            f"{format_count_with_noun(len(events), 'event')}: entered by people, from logs, and from differences "
+            "between runs."
             if events
             else "The archive has no events; `sonde event add` and `sonde event scan` enter some."
         )

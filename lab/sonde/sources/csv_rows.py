@@ -32,7 +32,8 @@ def read_csv_runs(csv_file: Path, column_map: ColumnMap, report_problem: ReportP
             for number, row in enumerate(reader):
                 if number == MAX_ROWS:
                     raise UserError(
-                        f"{csv_file} has more than {MAX_ROWS:,} rows; the rows before were read. Split the file and import"
+                        f"{csv_file} has more than {MAX_ROWS:,} rows; the rows before were read. Split the file and "
+                        "import"
                         " the rest."
                     )
                 try:

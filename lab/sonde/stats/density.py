@@ -11,8 +11,8 @@ _MIN_KERNEL_WIDTH = 0.002
 
 
 def estimate_log_density(observations: NDArray[np.float64], positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Density of log(`observations`) at log(`places`); both above zero. A Gaussian kernel, its width by Silverman's rule
-    (0.9 min(sd, IQR / 1.349) n^-1/5; Density Estimation, 1986, eq. 3.31). Raises ValueError without values."""
+    """Density of log(`observations`) at log(`places`); both above zero. A Gaussian kernel, its width by Silverman's
+    rule (0.9 min(sd, IQR / 1.349) n^-1/5; Density Estimation, 1986, eq. 3.31). Raises ValueError without values."""
     if observations.size == 0 or (observations <= 0).any() or (positions <= 0).any():
         raise ValueError("a density on logarithms needs values above zero")
     logs = np.log(observations)

@@ -80,7 +80,8 @@ class StragglerAttribution:
 def attribute_slowness_to_nodes_or_tasks(
     task_seconds: ArrayLike, node_of_tasks: Sequence[int]
 ) -> StragglerAttribution | None:
-    """Attributes a long run to slow nodes or to single slow tasks. `node_of_tasks` has the node of each task, from 0."""
+    """Attributes a long run to slow nodes or to single slow tasks. `node_of_tasks` has the node of each task, from
+    0."""
     times = _convert_to_positive_times(task_seconds)
     node_of_task = np.asarray(node_of_tasks)
     if node_of_task.size != times.size:

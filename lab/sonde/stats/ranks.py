@@ -29,7 +29,8 @@ def compute_midranks(values: ArrayLike) -> Floats:
 
 
 def compute_mann_whitney_u(low_sample: ArrayLike, high_sample: ArrayLike) -> float:
-    """Mann and Whitney's U: in how many of the pairs the value of `low_sample` is the smaller one (equal ones count half)."""
+    """Mann and Whitney's U: in how many of the pairs the value of `low_sample` is the smaller one (equal ones count
+    half)."""
     a, b = np.sort(np.asarray(low_sample, dtype=float)), np.asarray(high_sample, dtype=float)
     below, up_to = np.searchsorted(a, b, side="left"), np.searchsorted(a, b, side="right")
     return float(np.sum(below + up_to) / 2)
@@ -37,7 +38,8 @@ def compute_mann_whitney_u(low_sample: ArrayLike, high_sample: ArrayLike) -> flo
 
 @cache
 def compute_rank_sum_tail(first_count: int, second_count: int) -> Floats:
-    """P(U <= u), u = 0 … m·n, when `first_count` and `second_count` values come from one distribution without ties (Mann, Whitney 1947)."""
+    """P(U <= u), u = 0 … m·n, when `first_count` and `second_count` values come from one distribution without ties
+    (Mann, Whitney 1947)."""
     if first_count * second_count > _MAX_EXACT_PAIRS:
         raise ValueError("so many arrangements are not counted out")
     # Gaussian binomial coefficient: multiply by (1 - q^(n+i)) and divide by (1 - q^i), for i = 1 … m

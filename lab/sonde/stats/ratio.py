@@ -47,8 +47,8 @@ class RateRatio:
 def compare_rates(
     rates_before: ArrayLike, rates_after: ArrayLike, confidence: float = CONFIDENCE, with_p_value: bool = True
 ) -> RateRatio:
-    """The ratio of `rates_after` to `rates_before` (rates, all above 0) with its interval, and without its p where no `with_p_value` is
-    asked for.
+    """The ratio of `rates_after` to `rates_before` (rates, all above 0) with its interval, and without its p where no
+    `with_p_value` is asked for.
 
     Raises ValueError for an empty group and for values that have no logarithm.
     """
@@ -137,7 +137,8 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
 
 
 def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, level: float) -> Floats:
-    """Of each row of two samples without a difference: by how much `new_samples` must fall for the rank test to see it."""
+    """Of each row of two samples without a difference: by how much `new_samples` must fall for the rank test to see
+    it."""
     cut = find_rank_sum_cut(old_samples.shape[1], new_samples.shape[1], level)
     differences = (new_samples[:, :, None] - old_samples[:, None, :]).reshape(len(old_samples), -1)
     position = differences.shape[1] - cut

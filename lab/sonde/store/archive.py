@@ -242,7 +242,8 @@ class Archive:
                         _finish_removal(root, directory, name)
         if foreign:
             self.report(
-                f"The archive {self.root} has {format_count_with_noun(foreign, 'unfinished run')} of other users, which were left"
+                f"The archive {self.root} has {format_count_with_noun(foreign, 'unfinished run')} of other users, "
+                "which were left"
                 " alone; a command of their owner finishes them."
             )
         return recovered
@@ -340,8 +341,8 @@ class Archive:
             raise MachineError(f"The archive {self.root} cannot be read: {reason.strerror}.") from None
 
     def find_run_folders(self, run_reference: str, calibrations: bool = False) -> list[Path]:
-        """Folders of what `run_reference` means: a path, a run, a group of runs, a unique beginning of either, or "last". The
-        calibrations of a group are left out unless they are asked for."""
+        """Folders of what `run_reference` means: a path, a run, a group of runs, a unique beginning of either, or
+        "last". The calibrations of a group are left out unless they are asked for."""
         as_path = Path(run_reference).expanduser()
         if (as_path / RECORD).is_file() or (as_path / SUMMARY).is_file():
             return [as_path]

@@ -75,7 +75,8 @@ class CodedTextColumn:
     """Texts of many files as one list of different texts and a code for each row; -1 stands for null."""
 
     def __init__(self, text_columns: Iterable[Any], has_unique_codes: bool) -> None:
-        """`has_unique_codes`: the same text has the same code wherever it comes from. Without it texts are never compared."""
+        """`has_unique_codes`: the same text has the same code wherever it comes from. Without it texts are never
+        compared."""
         texts, codes, offset = [], [], 0
         for column in text_columns:
             array = combine_chunks(column)

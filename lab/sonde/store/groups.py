@@ -26,7 +26,8 @@ def check_group_name(group_name: str) -> str:
     """The name, or a sentence about why no group can have it."""
     if not _GROUP.fullmatch(group_name):
         raise UserError(
-            f'"{group_name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to 120 of'
+            f'"{group_name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to '
+            "120 of"
             " these and _ . -"
         )
     return group_name
@@ -56,7 +57,8 @@ def write_group_request(archive_root: Path, group_name: str, request_document: M
 
 
 def read_group_request(archive_root: Path, group_reference: str) -> dict[str, Any]:
-    """What was asked in the group that `group_reference` means: a name, its unique beginning, or "last". Raises UserError."""
+    """What was asked in the group that `group_reference` means: a name, its unique beginning, or "last". Raises
+    UserError."""
     group_names = (
         sorted(iterate_group_names(archive_root), key=lambda group: _read_change_time(archive_root, group))
         if group_reference == "last"
@@ -72,11 +74,13 @@ def read_group_request(archive_root: Path, group_reference: str) -> dict[str, An
         )
     if not matching:
         raise UserError(
-            f'There is no experiment "{group_reference}" in the archive {archive_root}.{suggest_close_name(group_reference, group_names)}'
+            f'There is no experiment "{group_reference}" in the archive '
+            f"{archive_root}.{suggest_close_name(group_reference, group_names)}"
         )
     if len(matching) > 1:
         raise UserError(
-            f'"{group_reference}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of the name.'
+            f'"{group_reference}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of '
+            "the name."
         )
     document = read_json_file(locate_group_folder(archive_root, matching[0]) / NAME)
     if document is None or document.get("schema") != SCHEMA:

@@ -47,7 +47,8 @@ def add_imported_runs(
     original_file: Path | None,
     on_progress: Step,
 ) -> Added:
-    """Adds the runs that are not there yet. `source_facts` says where they come from; `original_file` is kept with each."""
+    """Adds the runs that are not there yet. `source_facts` says where they come from; `original_file` is kept with
+    each."""
     added = Added()
     batch: list[ImportedRun] = []
     run_ids: set[str] = set()

@@ -222,7 +222,8 @@ class Index:
         return self._enter_index_folder(index_folder)
 
     def _enter_index_folder(self, index_folder: Path, create_if_absent: bool = False) -> ConfinedDirectory:
-        """Opens one of the places. `create_if_absent`: makes it, so that only its owner may write there whatever the umask."""
+        """Opens one of the places. `create_if_absent`: makes it, so that only its owner may write there whatever the
+        umask."""
         parts = (
             index_folder.relative_to(self._root).parts
             if index_folder.is_relative_to(self._root)

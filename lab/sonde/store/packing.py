@@ -59,8 +59,8 @@ def is_pack_file_name(file: Path) -> bool:
 
 
 def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: Step) -> list[str]:
-    """Writes the files of these runs into `pack_file`, which appears when it is whole. Returns a sentence for each run or
-    file that could not be read or is no regular file. Raises MachineError when `pack_file` cannot be written."""
+    """Writes the files of these runs into `pack_file`, which appears when it is whole. Returns a sentence for each run
+    or file that could not be read or is no regular file. Raises MachineError when `pack_file` cannot be written."""
     complaints: list[str] = []
     try:
         with replace_file(pack_file, create_directory=True) as file, _open_pack_writer(pack_file, file) as add:

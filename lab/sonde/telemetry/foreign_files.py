@@ -50,9 +50,11 @@ def add_telemetry_to_run(
     if not cut:
         first, last = telemetry_file.samples[0].time, telemetry_file.samples[-1].time
         raise UserError(
-            f"The counters of {telemetry_file.host} do not overlap with the run: they end {kept_interval[0] - last:,.0f} s before it."
+            f"The counters of {telemetry_file.host} do not overlap with the run: they end "
+            f"{kept_interval[0] - last:,.0f} s before it."
             if last < kept_interval[0]
-            else f"The counters of {telemetry_file.host} do not overlap with the run: they begin {first - kept_interval[1]:,.0f} s"
+            else f"The counters of {telemetry_file.host} do not overlap with the run: they begin "
+            f"{first - kept_interval[1]:,.0f} s"
             " after it."
         )
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", telemetry_file.name)[:80]

@@ -86,7 +86,8 @@ class TelemetryBuilder:
 
 
 def parse_local_time(time_text: str, default_zone: tzinfo) -> float:
-    """Seconds since 1970-01-01 UTC of an ISO 8601 time; `default_zone` holds where the text names none. Raises ValueError."""
+    """Seconds since 1970-01-01 UTC of an ISO 8601 time; `default_zone` holds where the text names none. Raises
+    ValueError."""
     moment = datetime.fromisoformat(time_text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=default_zone)).timestamp()
 

@@ -100,13 +100,15 @@ class PhaseTelemetry:
         ratio = moved / self.transferred_bytes
         if ratio >= _OTHER_TRAFFIC:
             return [
-                f"{name} moved {display_transferred_bytes(moved)}, {ratio:.1f} times the {display_transferred_bytes(self.transferred_bytes)}"
+                f"{name} moved {display_transferred_bytes(moved)}, {ratio:.1f} times the "
+                f"{display_transferred_bytes(self.transferred_bytes)}"
                 " of this phase: other programs used it, or the file system moved more than it was asked for."
             ]
         if ratio <= _MOSTLY_MEMORY:
             direction = "came from memory" if self.moves_reads and not self.moves_writes else "stayed in memory"
             return [
-                f"{name} moved {display_transferred_bytes(moved)} of the {display_transferred_bytes(self.transferred_bytes)} of this phase:"
+                f"{name} moved {display_transferred_bytes(moved)} of the "
+                f"{display_transferred_bytes(self.transferred_bytes)} of this phase:"
                 f" the rest {direction}."
             ]
         return []
@@ -276,6 +278,7 @@ def _list_hosts(hosts: Sequence[str]) -> str:
 def format_device(device: DeviceTelemetry) -> str:
     """One line on a device during a phase."""
     return (
-        f"{device.device}: read {display_transferred_bytes(device.read_bytes)}, wrote {display_transferred_bytes(device.written_bytes)},"
+        f"{device.device}: read {display_transferred_bytes(device.read_bytes)}, wrote "
+        f"{display_transferred_bytes(device.written_bytes)},"
         f" busy {display_percent(device.busy_fraction)}, {device.queue:.1f} requests outstanding"
     )

@@ -53,7 +53,8 @@ class ServerTelemetry:
         """Sentences on traffic of others, cached data and slow targets; the first is always there."""
         total = self.read_bytes + self.written_bytes
         sentences = [
-            f"{display_count_with_noun(self.targets, 'storage target')} moved {display_transferred_bytes(total)} during this phase."
+            f"{display_count_with_noun(self.targets, 'storage target')} moved {display_transferred_bytes(total)} "
+            "during this phase."
         ]
         if self.coverage is not None and self.run_bytes and self.coverage <= 1 / _OTHER_TRAFFIC:
             sentences.append(
@@ -62,7 +63,8 @@ class ServerTelemetry:
             )
         elif self.coverage is not None and self.coverage >= 1 / _MOSTLY_CACHED:
             sentences.append(
-                f"This phase asked for {display_transferred_bytes(self.run_bytes)}: the rest stayed in, or came from, memory of"
+                f"This phase asked for {display_transferred_bytes(self.run_bytes)}: the rest stayed in, or came "
+                "from, memory of"
                 " clients."
             )
         for target, ratio in sorted(self.slow_targets.items(), key=lambda entry: -entry[1]):

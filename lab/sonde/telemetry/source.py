@@ -98,7 +98,8 @@ def open_kernel_files(
     parse_texts: Callable[[Mapping[str, str]], Readings],
     remedy: str,
 ) -> SourceReader:
-    """A reader of the existing files among `relative_paths` (relative to `file_system_root`); `parse_texts` gets their texts by path.
+    """A reader of the existing files among `relative_paths` (relative to `file_system_root`); `parse_texts` gets their
+    texts by path.
 
     Raises UnavailableSourceError when none exists or can be read.
     """

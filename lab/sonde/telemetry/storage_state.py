@@ -49,7 +49,8 @@ class _StorageState:
                 fraction = self._find_extreme_value(replace(key, metric="raid_sync_fraction"), finds_largest=False)
                 done = "" if fraction is None else f", {display_percent(fraction)} done"
                 yield (
-                    f"{key.part} on {key.host} was checked or rebuilt at up to {display_transferred_bytes(rate)}/s during this run"
+                    f"{key.part} on {key.host} was checked or rebuilt at up to {display_transferred_bytes(rate)}/s "
+                    "during this run"
                     f"{done}: its disks were shared with that."
                 )
 

@@ -46,7 +46,8 @@ def make_row_for_each_run(index_rows: Iterable[Row]) -> list[RunListRow]:
 
 
 def make_row_for_each_group(index_rows: Sequence[Row], smallest_group: int) -> list[RunListRow]:
-    """A row for each group of at least `smallest_group` runs, at the start of its first one; a row for each other run."""
+    """A row for each group of at least `smallest_group` runs, at the start of its first one; a row for each other
+    run."""
     sizes = Counter(row["group"] for row in index_rows)
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in index_rows:

@@ -33,9 +33,11 @@ def compare_archive_sides(
     machine: System | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ArchiveComparison:
-    """Compares the runs that the texts mean (see `find_compared_side`). `machine` names the server and unit of each target.
+    """Compares the runs that the texts mean (see `find_compared_side`). `machine` names the server and unit of each
+    target.
 
-    Raises UserError, with the sentence `refusal_hint`, if one side is simulated and the other is not, unless `with_simulated`.
+    Raises UserError, with the sentence `refusal_hint`, if one side is simulated and the other is not, unless
+    `with_simulated`.
     """
     old, new = (
         find_compared_side(archive, runs_before, on_progress),

@@ -47,10 +47,11 @@ class GateVerdict(Generic[Check]):
 def gate_against_baseline(
     archive: Archive, run_reference: str, baseline_reference: str, most_retests: int, repeat_run: Repeat
 ) -> GateVerdict[GateCheck]:
-    """Checks the run against the baseline, and calls `repeat_run` up to `most_retests` times while a number is too slow.
+    """Checks the run against the baseline, and calls `repeat_run` up to `most_retests` times while a number is too
+    slow.
 
-    `baseline_reference` is the name of a baseline, or a side as `find_compared_side` reads it. Raises UserError, and NothingComparedError
-    if both have no number in common.
+    `baseline_reference` is the name of a baseline, or a side as `find_compared_side` reads it. Raises UserError, and
+    NothingComparedError if both have no number in common.
     """
     reference = find_compared_side(archive, _resolve_baseline(archive, baseline_reference))
     now = find_compared_side(archive, run_reference)
@@ -70,8 +71,8 @@ def gate_against_baseline(
 def gate_against_limits(
     archive: Archive, run_reference: str, limits: Sequence[Limit], most_retests: int, repeat_run: Repeat
 ) -> GateVerdict[LimitCheck]:
-    """Checks the run against stated limits, and calls `repeat_run` up to `most_retests` times while a number is too slow. One
-    run that reaches a limit is enough. Raises UserError."""
+    """Checks the run against stated limits, and calls `repeat_run` up to `most_retests` times while a number is too
+    slow. One run that reaches a limit is enough. Raises UserError."""
 
     def check_side(side: ComparedSide) -> GateVerdict[LimitCheck]:
         return GateVerdict(side, [check_limit_against_runs(item, side.runs) for item in limits])
@@ -125,7 +126,8 @@ def _resolve_baseline(archive: Archive, baseline_text: str) -> str:
         find_compared_side(archive, f"{BASELINE}{baseline_text}")
     except UserError:
         raise UserError(
-            f'There is no baseline "{baseline_text}"; `sonde baseline set {baseline_text} RUN...` makes it, `sonde baseline show`'
+            f'There is no baseline "{baseline_text}"; `sonde baseline set {baseline_text} RUN...` makes it, `sonde '
+            "baseline show`"
             f" lists those there are."
         ) from None
     return f"{BASELINE}{baseline_text}"

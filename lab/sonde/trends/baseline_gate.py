@@ -55,7 +55,8 @@ class GateCheck:
 def compute_median_and_limit(
     baseline_values: Sequence[float], settings: DetectorSettings | None = None
 ) -> tuple[float, float]:
-    """The median of `baseline_values` and the limit below it: four robust standard deviations and 15 %, whichever is lower."""
+    """The median of `baseline_values` and the limit below it: four robust standard deviations and 15 %, whichever is
+    lower."""
     settings = settings or DetectorSettings()
     logs = np.log(np.asarray(baseline_values, dtype=float))
     middle = float(np.median(logs))
@@ -78,7 +79,8 @@ def check_against_baseline(
     few = [old for old, _ in both if len(old.values) < LEAST]
     if few:
         raise UserError(
-            f"{baseline.name} holds {format_count_with_noun(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
+            f"{baseline.name} holds {format_count_with_noun(len(few[0].values), 'run')} of {few[0].key.phase}; a "
+            f"limit needs {LEAST}"
             " at least, and ten are better: add runs with `sonde baseline set`."
         )
     return sorted((_check_number_against_baseline(old, new, settings) for old, new in both), key=lambda item: item.key)
@@ -93,7 +95,10 @@ def _check_number_against_baseline(
     if not after.values:
         reason = f"not a storage number ({candidate.classification_text})"
     elif len(before.values) < LEAST:
-        reason = f"{len(before.values)} of {format_count_with_noun(len(baseline.values), 'baseline run')} have a storage number ({baseline.classification_text})"
+        reason = (
+            f"{len(before.values)} of {format_count_with_noun(len(baseline.values), 'baseline run')} have a storage "
+            f"number ({baseline.classification_text})"
+        )
     if reason:
         before, after = baseline, candidate
     usual, limit = compute_median_and_limit(before.values, settings)

@@ -91,7 +91,8 @@ def compute_log_residuals(rates: ArrayLike, segments: Sequence[Segment] | None =
 def resample_noise(
     noise: Floats, history_count: int, run_count: int, generator: np.random.Generator, block_length: int = BLOCK
 ) -> Floats:
-    """`history_count` histories of `run_count` runs without change, drawn from `noise` in blocks of consecutive runs."""
+    """`history_count` histories of `run_count` runs without change, drawn from `noise` in blocks of consecutive
+    runs."""
     block_length = min(block_length, noise.size)
     starts = generator.integers(0, noise.size - block_length + 1, (history_count, -(-run_count // block_length)))
     drawing: Floats = noise[(starts[:, :, None] + np.arange(block_length)).reshape(history_count, -1)[:, :run_count]]
@@ -101,7 +102,8 @@ def resample_noise(
 def count_false_alarms(
     noises: Sequence[Floats], settings: DetectorSettings, run_count: int, history_count: int, seed: int
 ) -> tuple[int, int, int]:
-    """Alarms, alarms of the collapse detector, and watched runs of `history_count` histories of `run_count` runs from each noise.
+    """Alarms, alarms of the collapse detector, and watched runs of `history_count` histories of `run_count` runs from
+    each noise.
 
     Runs before the first possible alarm do not count as watched.
     """
@@ -122,8 +124,8 @@ def calibrate_detector(
     seed: int = 1,
     on_step: Callable[[], None] = lambda: None,
 ) -> Calibration:
-    """The most sensitive settings within `budget` on these residuals (one array per history). Calls `on_step` before each
-    trial.
+    """The most sensitive settings within `budget` on these residuals (one array per history). Calls `on_step` before
+    each trial.
 
     Short arrays are left out; when none has `ENOUGH` runs the given settings (else the published ones) are returned.
     """

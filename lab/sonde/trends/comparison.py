@@ -96,7 +96,8 @@ def compare_sides(
     both = pair_comparable_numbers(old, new)
     if not both:
         raise UserError(
-            f"{side_before.name} and {side_after.name} have no number in common: they ran different phases or operations;"
+            f"{side_before.name} and {side_after.name} have no number in common: they ran different phases or "
+            "operations;"
             " `sonde show` shows what each of them did."
         )
     ratios = [compare_rates(item.values, other.values) for item, other in both]

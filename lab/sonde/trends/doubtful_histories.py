@@ -14,7 +14,8 @@ from sonde.trends.survey import FRESH, Survey
 
 
 def add_caveats_to_survey(survey: Survey, archive_root: Path) -> Survey:
-    """The survey with what speaks against the last runs of each of its histories, as the archive at `archive_root` holds them.
+    """The survey with what speaks against the last runs of each of its histories, as the archive at `archive_root`
+    holds them.
 
     Of the repeats of one probe the first is looked at. A run that is not there, or cannot be read, is not counted.
     """

@@ -57,7 +57,8 @@ class EventMarks:
 def select_event_marks(
     events: Iterable[Event], begin_time: float, end_time: float, change_times: Sequence[float] = ()
 ) -> EventMarks:
-    """The events between `begin_time` and `end_time` (seconds since 1970) that are drawn: all, or the 30 that matter most.
+    """The events between `begin_time` and `end_time` (seconds since 1970) that are drawn: all, or the 30 that matter
+    most.
 
     Events that people entered come before those from logs, errors before warnings; among equals the nearest to one of
     the times in `change_times`.

@@ -37,7 +37,8 @@ def describe_baseline_checks(checks: Sequence[GateCheck]) -> list[GateCase]:
         name = f"{format_number_name(check.key, check.plan, keys)} ({check.key.op}, {unit})"
         measured = ", ".join(format_history_rate(value, unit) for value in check.measured)
         sentence = (
-            f"{name}: measured {measured}; the limit is {format_history_rate(check.limit, unit)}, the median of the baseline"
+            f"{name}: measured {measured}; the limit is {format_history_rate(check.limit, unit)}, the median of the "
+            "baseline"
             f" {format_history_rate(check.usual, unit)}, the change {format_change_percent(check.relative_change)}."
         )
         cases.append(_build_gate_case(check.key.id, name, check.plan, check, sentence))

@@ -55,7 +55,8 @@ class ResultCache:
         convert_from_json: Callable[[Any], Answer],
         convert_to_json: Callable[[Answer], Any],
     ) -> Answer:
-        """The result with key `cache_key`, computed by `compute` if absent. `convert_from_json` and `convert_to_json` convert from and to JSON."""
+        """The result with key `cache_key`, computed by `compute` if absent. `convert_from_json` and `convert_to_json`
+        convert from and to JSON."""
         stored = self._now.get(cache_key, self._before.get(cache_key))
         result = self._convert_stored_result(stored, convert_from_json)
         if result is None:

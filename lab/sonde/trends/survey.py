@@ -154,8 +154,9 @@ def survey_histories(
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     cache: ResultCache | None = None,
 ) -> Survey:
-    """Watches all histories. `alarms_per_year` is the budget of false alarms of one history; `on_progress` is told how far the
-    work is. What `known` has from an earlier survey is not found out again; the answers are the same without it."""
+    """Watches all histories. `alarms_per_year` is the budget of false alarms of one history; `on_progress` is told how
+    far the work is. What `known` has from an earlier survey is not found out again; the answers are the same without
+    it."""
     cache = cache or ResultCache()
     long = [history for history in histories if len(history) >= SHORTEST]
     total = 4 * len(long)

@@ -110,7 +110,8 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
 
 def _list_joint_members(survey: Survey, joint: JointChange) -> str:
     names = [
-        f"{make_history_name(survey.histories[change.history], survey.distinguishing_labels)} {format_dated_change(change)}"
+        f"{make_history_name(survey.histories[change.history], survey.distinguishing_labels)} "
+        f"{format_dated_change(change)}"
         for change in joint.changes[:8]
     ]
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")

@@ -34,7 +34,10 @@ def summarize_survey(survey: Survey) -> str:
     """The first sentences: whether anything is slower now, what speaks against its runs, what could not be judged."""
     short = describe_caveats(survey)
     if survey.simulated:
-        short += f" {format_count_with_noun(survey.simulated, 'simulated history')} {'is' if survey.simulated == 1 else 'are'} left out."
+        short += (
+            f" {format_count_with_noun(survey.simulated, 'simulated history')} "
+            f"{'is' if survey.simulated == 1 else 'are'} left out."
+        )
     if survey.short:
         short += (
             f" {format_count_with_noun(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
@@ -55,7 +58,8 @@ def summarize_survey(survey: Survey) -> str:
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
     return (
-        f"Slower now: {'; '.join(names)}{more}. {format_count_with_noun(remaining, 'other history')} did not become slower."
+        f"Slower now: {'; '.join(names)}{more}. {format_count_with_noun(remaining, 'other history')} did not become "
+        "slower."
         f"{_describe_still_slower(survey)}{short}"
     )
 
@@ -70,7 +74,10 @@ def _describe_still_slower(survey: Survey) -> str:
         for item in still[:_MAX_NAMED]
     ]
     more = f"; and {len(still) - _MAX_NAMED} more" * (len(still) > _MAX_NAMED)
-    return f" {format_count_with_noun(len(still), 'history')} did not recover from an earlier drop: {'; '.join(names)}{more}."
+    return (
+        f" {format_count_with_noun(len(still), 'history')} did not recover from an earlier drop: "
+        f"{'; '.join(names)}{more}."
+    )
 
 
 def format_utc_day(unix_time: float) -> str:
@@ -132,7 +139,10 @@ def _describe_changed_part(survey: Survey, changed_part: Part) -> str:
     others = [item for item in changed_part.changes if item not in covered] if covered else []
     size = _describe_sizes(covered or changed_part.changes)
     if len(changed_part.changes) == 1:
-        return f"{make_history_name(survey.histories[changed_part.changes[0].history], survey.distinguishing_labels)} {size}."
+        return (
+            f"{make_history_name(survey.histories[changed_part.changes[0].history], survey.distinguishing_labels)} "
+            f"{size}."
+        )
     why = changed_part.explanation
     scope_text = " and ".join(_describe_scope(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
@@ -144,7 +154,10 @@ def _describe_changed_part(survey: Survey, changed_part: Part) -> str:
     )
     if others:
         share = "has" if len(others) == 1 else "have"
-        loose = f" {format_count_with_noun(len(others), 'other history')} {_describe_sizes(others)} and {share} no common cause."
+        loose = (
+            f" {format_count_with_noun(len(others), 'other history')} {_describe_sizes(others)} and {share} no "
+            "common cause."
+        )
     stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
         why.unjudged > 0
     )
@@ -223,7 +236,7 @@ def format_dated_change(change: Change) -> str:
 
 
 def make_history_name(history: History, distinguishing_labels: Sequence[str]) -> str:
-    """What tells it from others: experiment, phase and operation, and the labels that differ (`distinguishing_labels`); nothing
-    twice."""
+    """What tells it from others: experiment, phase and operation, and the labels that differ (`distinguishing_labels`);
+    nothing twice."""
     parts = [history.labels.get(name, "") for name in ("experiment", "phase", "operation", *distinguishing_labels)]
     return " · ".join(dict.fromkeys(part for part in parts if part)) or history.joined_labels

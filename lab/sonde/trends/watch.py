@@ -38,7 +38,8 @@ class HistoryWatch:
 def find_alarms_in_histories(
     histories: Sequence[History], detector_settings: Sequence[DetectorSettings] | DetectorSettings | None = None
 ) -> list[Alarm]:
-    """Alarms of all histories; `Alarm.history` is the position in `histories`. `detector_settings` are one for all, or one each.
+    """Alarms of all histories; `Alarm.history` is the position in `histories`. `detector_settings` are one for all, or
+    one each.
 
     Histories may differ in length: a shorter one ends earlier.
     """
@@ -66,8 +67,8 @@ def watch_from_earlier_state(
     earlier_watches: Mapping[int, HistoryWatch] | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[HistoryWatch]:
-    """Watches histories (logarithms, without gaps). Those in `earlier_watches`, by position, resume from that watch and keep its
-    alarms. `on_progress` receives the number of watched runs and the total.
+    """Watches histories (logarithms, without gaps). Those in `earlier_watches`, by position, resume from that watch and
+    keep its alarms. `on_progress` receives the number of watched runs and the total.
     """
     watches = earlier_watches or {}
     bank = DetectorBank(len(log_rate_rows), settings)

@@ -166,6 +166,7 @@ def _read_journal(directory: ConfinedDirectory, journal_path: Path) -> ChangeJou
         journal.applied = [JournalEntry.from_json(entry) for entry in document["applied"]]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(
-            f"{escape_line(str(journal_path))} is no journal of `sonde tune`; restore what it holds by hand, then remove it."
+            f"{escape_line(str(journal_path))} is no journal of `sonde tune`; restore what it holds by hand, then "
+            "remove it."
         ) from None
     return journal

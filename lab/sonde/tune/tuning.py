@@ -91,8 +91,8 @@ class Tuning:
     _tunables: dict[str, Tunable] = field(default_factory=dict, init=False)
 
     def tune_all_settings(self, requests: Sequence[TuneRequest], keep_winners: bool) -> TuneOutcome:
-        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `keep_winners` leaves the
-        better values of the machine in place."""
+        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `keep_winners` leaves
+        the better values of the machine in place."""
         self._tunables = {request.tunable.id: request.tunable for request in requests}
         self.runner.expected = sum(estimate_runs(len(request.values), self.rule)[1] for request in requests)
         winners: dict[str, str] = {}

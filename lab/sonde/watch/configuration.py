@@ -85,12 +85,14 @@ def _check_probe(probe: ProbeEntry, watch_file: Path) -> None:
 def _check_log(log_entry: LogEntry, watch_file: Path) -> None:
     if has_rotation_suffix(Path(log_entry.path)):
         raise WatchFileError(
-            f"{watch_file}: logs.{log_entry.id}.path is {log_entry.path}; name the file that is written, without the suffix of rotation."
+            f"{watch_file}: logs.{log_entry.id}.path is {log_entry.path}; name the file that is written, without "
+            "the suffix of rotation."
         )
     for name in log_entry.rules:
         if Path(name).suffix in SEC_SUFFIXES:
             raise WatchFileError(
-                f"{watch_file}: logs.{log_entry.id}.rules has {name}; only `sonde event scan` can use rules of SEC; translate them."
+                f"{watch_file}: logs.{log_entry.id}.rules has {name}; only `sonde event scan` can use rules of SEC; "
+                "translate them."
             )
 
 

@@ -22,7 +22,8 @@ _CAUSES = {
 def summarize_changes(
     ratios_by_history: Mapping[str, float], labels_by_history: Mapping[str, Mapping[str, str]]
 ) -> str:
-    """`ratios_by_history`: history -> value after divided by value before; `labels_by_history`: labels of all histories."""
+    """`ratios_by_history`: history -> value after divided by value before; `labels_by_history`: labels of all
+    histories."""
     ratios = sorted(ratios_by_history.values())
     drops = [f"{1 - ratio:.0%}" for ratio in (ratios[-1], ratios[0])]
     size = drops[0] if drops[0] == drops[1] else f"{drops[0]} to {drops[1]}"

@@ -53,7 +53,8 @@ def parse_alternative(alternative_text: str) -> Alternative:
     match = re.fullmatch(r"\s*([0-9]+[+x][0-9]+)?\s*(?:\*\s*([0-9]+(?:\s*,\s*[0-9]+)*))?\s*", alternative_text)
     if match is None or not alternative_text.strip():
         raise UserError(
-            f'"{alternative_text}" is no alternative; write a geometry, members of each volume, or both: 8+1, *12, *6,6, 4+1*6.'
+            f'"{alternative_text}" is no alternative; write a geometry, members of each volume, or both: 8+1, *12, '
+            "*6,6, 4+1*6."
         )
     widths = tuple(int(width) for width in match[2].split(",")) if match[2] else ()
     if 0 in widths:

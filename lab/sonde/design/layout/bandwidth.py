@@ -94,7 +94,8 @@ class _PartLoads:
     # ---- below the controllers
 
     def add_block_device(self, block_device: BlockDevice, read_share: float, write_share: float) -> None:
-        """Adds the loads of everything below a block device; `read_share` and `write_share` are fractions of the bytes."""
+        """Adds the loads of everything below a block device; `read_share` and `write_share` are fractions of the
+        bytes."""
         if block_device.kind == "volumes":
             mirror = getattr(block_device.table, "kind", "") == "mirror"
             count = len(block_device.members)

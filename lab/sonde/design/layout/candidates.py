@@ -142,8 +142,13 @@ def list_geometries(good_for: str, drive: Drive, drives: int) -> list[Geometry]:
     return [geometry for geometry in map(parse_geometry, names) if geometry.drive_count <= drives]
 
 
-def propose_raid_groups(system: System, drives_by_enclosure: Mapping[str, Sequence[BlockDevice]], good_for: str, geometry: Geometry,
-           id_prefix: str) -> list[Candidate]:  # fmt: skip
+def propose_raid_groups(
+    system: System,
+    drives_by_enclosure: Mapping[str, Sequence[BlockDevice]],
+    good_for: str,
+    geometry: Geometry,
+    id_prefix: str,
+) -> list[Candidate]:
     """RAID groups of equal drives that could be created, each within one enclosure."""
     candidates: list[Candidate] = []
     segment = SEGMENTS[good_for]

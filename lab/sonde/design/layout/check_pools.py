@@ -100,9 +100,12 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
     if state not in ("ONLINE", "") or sick:
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
         yield LayoutFault(
-            "degraded", pool.location, f"the pool is {state} {names}".strip(), _describe_remaining_redundancy(pool, sick),
+            "degraded",
+            pool.location,
+            f"the pool is {state} {names}".strip(),
+            _describe_remaining_redundancy(pool, sick),
             "zpool replace the drive that failed",
-        )  # fmt: skip
+        )
     if scan := pool.facts.get("scan", ""):
         yield LayoutFault(
             "rebuilding", pool.location, f"the pool is busy: {scan}", "it takes its share of every drive's rate",

@@ -108,7 +108,8 @@ def _check_slice(piece: BlockDevice) -> Iterator[LayoutFault | CheckedItem]:
             "slice is not aligned", piece.id,
             f"it begins at {piece.start} B, {format_bytes(piece.start % piece.full_stripe_bytes)} into a stripe of"
             f" {format_bytes(piece.full_stripe_bytes)}",
-            "a request of one full stripe touches two", f"begin it at a multiple of {format_bytes(piece.full_stripe_bytes)}",
+            "a request of one full stripe touches two", "begin it at a multiple of "
+            f"{format_bytes(piece.full_stripe_bytes)}",
         )  # fmt: skip
 
 
@@ -138,9 +139,11 @@ def _check_file_system(system: System, file_system_id: str, part_table: object) 
         return
     stripe_size = part_table.stripe.size if part_table.stripe is not None else None
     below = {
-        device.full_stripe_bytes for target in system.find_targets(file_system_id) for device_id in system.find_references(target, "on")
+        device.full_stripe_bytes
+        for target in system.find_targets(file_system_id)
+        for device_id in system.find_references(target, "on")
         if (device := resolve_block_device(system, device_id)).full_stripe_bytes
-    }  # fmt: skip
+    }
     if stripe_size is not None and below:
         yield CheckedItem("stripe size", file_system_id)
         for stripe in sorted(size for size in below if size and int(stripe_size) % size):
@@ -163,7 +166,8 @@ def _check_file_system(system: System, file_system_id: str, part_table: object) 
         ):
             yield LayoutFault(
                 "unit does not fit the stripe", file_system_id,
-                f"its stripe unit is {format_bytes(int(unit))}; {format_bytes(device.stripe_unit_bytes)} are on one member before"
+                f"its stripe unit is {format_bytes(int(unit))}; {format_bytes(device.stripe_unit_bytes)} are on one "
+                "member before"
                 " the next",
                 "allocations drift through the stripe", f"use {format_bytes(device.stripe_unit_bytes)}",
             )  # fmt: skip

@@ -129,7 +129,8 @@ def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
     yield from (
         "data",
         "plex",
-        f"ve -stripe -stripe_unit {device.stripe_unit_bytes // 512} {' '.join(map(_shorten_device_name, device.members))}",
+        f"ve -stripe -stripe_unit {device.stripe_unit_bytes // 512} "
+        f"{' '.join(map(_shorten_device_name, device.members))}",
     )
     yield "end"
 

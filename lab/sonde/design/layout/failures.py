@@ -57,8 +57,14 @@ def _compute_remaining_share(failed_bandwidth: BandwidthEstimate, intact_bandwid
     """The remaining fraction of the bandwidth, for comparison: -1 when the file system is lost."""
     if failed_bandwidth.lost:
         return -1.0
-    shares = [after / before for after, before in ((failed_bandwidth.read, intact_bandwidth.read), (failed_bandwidth.write, intact_bandwidth.write))
-              if after is not None and before]  # fmt: skip
+    shares = [
+        after / before
+        for after, before in (
+            (failed_bandwidth.read, intact_bandwidth.read),
+            (failed_bandwidth.write, intact_bandwidth.write),
+        )
+        if after is not None and before
+    ]
     return min(shares, default=1.0)
 
 

@@ -82,8 +82,16 @@ def compute_all_layouts(system: System, failed_parts: tuple[str, ...] = ()) -> I
 class _LayoutComputation:
     """Computes the parameters of one file system and records the arithmetic."""
 
-    def __init__(self, system: System, file_system_id: str, file_system_table: FileSystem, devices: tuple[BlockDevice, ...],
-                 targets: tuple[str, ...], log_device: BlockDevice | None, bandwidth: BandwidthEstimate) -> None:  # fmt: skip
+    def __init__(
+        self,
+        system: System,
+        file_system_id: str,
+        file_system_table: FileSystem,
+        devices: tuple[BlockDevice, ...],
+        targets: tuple[str, ...],
+        log_device: BlockDevice | None,
+        bandwidth: BandwidthEstimate,
+    ) -> None:
         self.system, self.id, self.table, self.devices, self.targets = (
             system,
             file_system_id,
@@ -196,8 +204,13 @@ class _LayoutComputation:
                 capacity // block, stripe_unit_bytes // block, stripe_width_bytes // block
             )
         else:
-            groups = xfs.compute_allocation_groups(capacity // block, stripe_unit_bytes // block, stripe_width_bytes // block, block,
-                                       choose_group_count(self.table.purpose, capacity))  # fmt: skip
+            groups = xfs.compute_allocation_groups(
+                capacity // block,
+                stripe_unit_bytes // block,
+                stripe_width_bytes // block,
+                block,
+                choose_group_count(self.table.purpose, capacity),
+            )
         how = groups.how
         if described_count is not None and int(described_count) != groups.count:
             how = f"as the system file says: {int(described_count)}; computed is {how}"

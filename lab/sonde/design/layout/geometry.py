@@ -74,7 +74,8 @@ def parse_geometry(geometry_text: str) -> Geometry:
     first, second = int(match[1]), int(match[3])
     if first == 0 or (match[2] == "x" and second < 2) or (match[2] == "+" and second > 3):
         raise UserError(
-            f'"{geometry_text}" is no geometry: it has at least one data drive, up to 3 of parity (8+2), or 2 copies or more.'
+            f'"{geometry_text}" is no geometry: it has at least one data drive, up to 3 of parity (8+2), or 2 '
+            "copies or more."
         )
     return Geometry(first, second) if match[2] == "+" else Geometry(first, 0, second)
 
@@ -102,8 +103,8 @@ def classify_geometry(geometry: Geometry, segment: int | None) -> str:
 
 
 def compute_slice_alignment(stripe_bytes: int, least_bytes: int = MIB) -> int:
-    """The alignment of slices in bytes: the least common multiple of the full stripe and `least_bytes` (1 MiB, the default of
-    partitioning tools)."""
+    """The alignment of slices in bytes: the least common multiple of the full stripe and `least_bytes` (1 MiB, the
+    default of partitioning tools)."""
     return math.lcm(stripe_bytes, least_bytes)
 
 

@@ -56,8 +56,17 @@ def make_plan_rows(layouts: Sequence[FileSystemLayout]) -> Iterator[tuple[str, .
             log += f" on {layout.log.id}"
         limit = layout.rates.limits["write"] or layout.rates.limits["read"] or "no rates known"
         name = f"{layout.id} ({layout.table.kind}{', ' + layout.table.purpose if layout.table.purpose else ''})"
-        yield (name, describe_devices(layout), format_size_or_unknown(layout.capacity), stripe, groups, log,
-               format_rate_or_unknown(layout.rates.read), format_rate_or_unknown(layout.rates.write), limit)  # fmt: skip
+        yield (
+            name,
+            describe_devices(layout),
+            format_size_or_unknown(layout.capacity),
+            stripe,
+            groups,
+            log,
+            format_rate_or_unknown(layout.rates.read),
+            format_rate_or_unknown(layout.rates.write),
+            limit,
+        )
 
 
 def list_stages_without_rate(layout: FileSystemLayout) -> list[str]:
@@ -73,8 +82,12 @@ def make_failure_rows(
         more = effect.lost or (f"limit {effect.limit}" if effect.limit else "")
         if effect.rebuild_s is not None:
             more = f"rebuilt after {format_seconds(effect.rebuild_s)} at best; {more}"
-        yield (f"{effect.kind} {effect.part}", _format_rate_against_intact(effect.read, intact_layout.rates.read, effect.lost),
-               _format_rate_against_intact(effect.write, intact_layout.rates.write, effect.lost), more)  # fmt: skip
+        yield (
+            f"{effect.kind} {effect.part}",
+            _format_rate_against_intact(effect.read, intact_layout.rates.read, effect.lost),
+            _format_rate_against_intact(effect.write, intact_layout.rates.write, effect.lost),
+            more,
+        )
 
 
 def _format_rate_against_intact(rate_after: float | None, rate_before: float | None, lost_text: str) -> str:
@@ -92,11 +105,18 @@ def make_alternative_rows(alternative_results: Sequence[AlternativeResult]) -> I
         degraded = UNKNOWN
         if result.degraded_write is not None and result.write:
             degraded = f"{format_rate(result.degraded_write)} ({100 * result.degraded_write / result.write:.0f} %)"
-        yield (result.name, f"{result.members} of {result.drives} drives", format_size_or_unknown(result.capacity),
-               format_rate_or_unknown(result.read),
-               format_rate_or_unknown(result.write), format_rate_or_unknown(result.single_write), result.limit or UNKNOWN,
-               degraded, rebuild,
-               f"{format_count_with_noun(result.bears, 'drive')}, then {100 * result.at_risk:.0f} %")  # fmt: skip
+        yield (
+            result.name,
+            f"{result.members} of {result.drives} drives",
+            format_size_or_unknown(result.capacity),
+            format_rate_or_unknown(result.read),
+            format_rate_or_unknown(result.write),
+            format_rate_or_unknown(result.single_write),
+            result.limit or UNKNOWN,
+            degraded,
+            rebuild,
+            f"{format_count_with_noun(result.bears, 'drive')}, then {100 * result.at_risk:.0f} %",
+        )
 
 
 def describe_measurement(stripe: StripeGeometry, measurement: StripeMeasurement) -> Iterator[str]:
@@ -197,7 +217,8 @@ def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary:
     for group in groups:
         device = resolve_block_device(system, group)
         yield (
-            f"  {_group_words(device)}  drives {fold_names_into_ranges(system.find_references(group, 'drives')) or 'not described'}"
+            f"  {_group_words(device)}  drives "
+            f"{fold_names_into_ranges(system.find_references(group, 'drives')) or 'not described'}"
         )
         for item in system.list_parts("luns"):
             if group in system.find_references(item.id, "raid_group"):
@@ -220,7 +241,10 @@ def _group_words(device: BlockDevice) -> str:
     table = device.table
     assert isinstance(table, RaidGroup)
     segment = f"/{device.stripe_unit_bytes // 1024}KB" if device.stripe_unit_bytes else ""
-    return f"{device.id}  RAID-{table.level}/{device.raid_geometry or '?'}{segment}  {format_size_or_unknown(device.capacity)}"
+    return (
+        f"{device.id}  RAID-{table.level}/{device.raid_geometry or '?'}{segment}  "
+        f"{format_size_or_unknown(device.capacity)}"
+    )
 
 
 def _describe_lun(system: System, lun_id: str, raid_group: BlockDevice, in_powers_of_1024: bool) -> str:

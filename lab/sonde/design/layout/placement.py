@@ -118,8 +118,9 @@ def list_requirements(system: System) -> list[LayoutRequirement]:
 
 def place_file_systems(system: System, requirements: Sequence[LayoutRequirement], geometry: Geometry | None = None,
           member_count: int | None = None) -> Placement:  # fmt: skip
-    """Places all required file systems. `geometry` applies to new groups for large file systems, `member_count` is their
-    number of LUNs or groups; by default the planner chooses both. Raises UserError when there is nothing to use."""
+    """Places all required file systems. `geometry` applies to new groups for large file systems, `member_count` is
+    their number of LUNs or groups; by default the planner chooses both. Raises UserError when there is nothing to
+    use."""
     return _PlacementPlanner(system, geometry, member_count).place_all_file_systems(requirements)
 
 
@@ -322,8 +323,12 @@ class _PlacementPlanner:
         """Marks members as used. With `exclusively` nothing else on their drives is offered to other file systems."""
         names = {member.id for member in members}
         used = {device.id for member in members for device in member.device.iterate_top_down()}
-        self.free = [candidate for candidate in self.free if candidate.id not in names
-                     and not (exclusively and used & {inner.id for inner in candidate.device.list_raid_groups()})]  # fmt: skip
+        self.free = [
+            candidate
+            for candidate in self.free
+            if candidate.id not in names
+            and not (exclusively and used & {inner.id for inner in candidate.device.list_raid_groups()})
+        ]
         self.drives = {box: [drive for drive in drives if drive.id not in used] for box, drives in self.drives.items()}
         self.result.candidates |= {member.id: member for member in members}
 

@@ -94,9 +94,12 @@ def plan_layout(
         _store_computed_parameters(_find_document_entry(document, "file_systems", name), layout)
     grown = replace_id(make_system(document, f"plan of {system.id}"), system)
     return LayoutPlan(
-        grown, tuple(compute_all_layouts(grown, tuple(failed_parts))), frozenset(writer.new_parts), tuple(placement.unmet),
+        grown,
+        tuple(compute_all_layouts(grown, tuple(failed_parts))),
+        frozenset(writer.new_parts),
+        tuple(placement.unmet),
         tuple(dict.fromkeys((*segment_notes, *placement.notes))),
-    )  # fmt: skip
+    )
 
 
 def replace_id(grown: System, system: System) -> System:
@@ -178,7 +181,8 @@ class _PlanWriter:
         spare = sorted(free, key=lambda drive: self.spare_uses[drive])[:1]
         self._add_entry("raid_groups", {
             "id": candidate.id, "level": table.level, "data": int(table.data), "parity": int(table.parity),
-            "segment": f"{candidate.device.stripe_unit_bytes} B", "drives": list(table.drives), "device": f"/dev/md/{candidate.id}",
+            "segment": f"{candidate.device.stripe_unit_bytes} "
+            "B", "drives": list(table.drives), "device": f"/dev/md/{candidate.id}",
             "usable": {"value": f"{usable // step * step} B",
                        "note": "data drives less 128 MiB each for metadata, in whole stripes"},
         } | ({"spares": spare} if spare and table.level != "0" else {}))  # fmt: skip
@@ -208,8 +212,15 @@ class _PlanWriter:
             if candidate.device.device_label != candidate.id
             else ""
         )
-        entry = {"id": slice_name, "on": candidate.id, "start": f"{start_byte} B", "size": f"{size_bytes} B", "alignment": f"{alignment} B",
-                 "number": slice_number, "use": slice_use}  # fmt: skip
+        entry = {
+            "id": slice_name,
+            "on": candidate.id,
+            "start": f"{start_byte} B",
+            "size": f"{size_bytes} B",
+            "alignment": f"{alignment} B",
+            "number": slice_number,
+            "use": slice_use,
+        }
         return self._add_entry("slices", entry | ({"device": device} if device else {}))
 
     def cut_slices_of_shared_disks(self) -> None:

@@ -111,7 +111,8 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
     for device in volumes:
         body.add_blank_line()
         body.add_comment(
-            f"{device.id}: {len(device.members)} members, {format_bytes(device.stripe_unit_bytes or 0)} on each before the next"
+            f"{device.id}: {len(device.members)} members, {format_bytes(device.stripe_unit_bytes or 0)} on each "
+            "before the next"
         )
         for arguments in make_volume_commands(device, device_names):
             body.add_command(*arguments)

@@ -40,9 +40,9 @@ class SliceExtent:
 def cut_slices(
     disk_size: int, slice_requests: Sequence[SliceRequest], alignment: int, *, reserves_label: bool = True
 ) -> tuple[SliceExtent, ...]:
-    """Divides a disk of `disk_size` bytes. Starts and sizes are multiples of `alignment`. With `reserves_label` the first slice
-    starts one alignment after the beginning, behind the partition table, and the end stays free for its backup. Raises
-    UserError when the slices do not fit."""
+    """Divides a disk of `disk_size` bytes. Starts and sizes are multiples of `alignment`. With `reserves_label` the
+    first slice starts one alignment after the beginning, behind the partition table, and the end stays free for its
+    backup. Raises UserError when the slices do not fit."""
     first = alignment if reserves_label else 0
     last = (disk_size - TABLE_AT_END if reserves_label else disk_size) // alignment * alignment
     if sum(piece.size is None and piece.share is None for piece in slice_requests) > 1:

@@ -126,35 +126,55 @@ def choose_stripe_geometry(
     )
 
 
-def make_stripe_plan_document(target: str, stripe_geometry: StripeGeometry, volume_bytes: int | None = None, repeat_count: int = REPEATS,
-                  uses_direct_io: bool = True) -> dict[str, Any]:  # fmt: skip
+def make_stripe_plan_document(
+    target: str,
+    stripe_geometry: StripeGeometry,
+    volume_bytes: int | None = None,
+    repeat_count: int = REPEATS,
+    uses_direct_io: bool = True,
+) -> dict[str, Any]:
     """The plan of the measurement: every case `repeat_count` times, in turn."""
     step = max(stripe_geometry.width, stripe_geometry.stripe)
     requested = volume_bytes if volume_bytes is not None else max(_LEAST_VOLUME, 16 * step)
     amount = -(-requested // step) * step
     cases = {
-        "aligned": (stripe_geometry.stripe, 0), "misaligned": (stripe_geometry.stripe, stripe_geometry.segment if stripe_geometry.segment < stripe_geometry.stripe
-                                                      else stripe_geometry.stripe // 2),
-        "unit": (stripe_geometry.unit, 0), "width": (stripe_geometry.width, 0),
-    }  # fmt: skip
+        "aligned": (stripe_geometry.stripe, 0),
+        "misaligned": (
+            stripe_geometry.stripe,
+            stripe_geometry.segment
+            if stripe_geometry.segment < stripe_geometry.stripe
+            else stripe_geometry.stripe // 2,
+        ),
+        "unit": (stripe_geometry.unit, 0),
+        "width": (stripe_geometry.width, 0),
+    }
     phases = [
-        {"id": f"{name}-{turn + 1}", "op": "write",
-         "access": {
-              "transfer": format_exact_bytes(transfer),
-              "volume": format_exact_bytes(amount),
-              "offset": format_exact_bytes(offset),
-          }}
+        {
+            "id": f"{name}-{turn + 1}",
+            "op": "write",
+            "access": {
+                "transfer": format_exact_bytes(transfer),
+                "volume": format_exact_bytes(amount),
+                "offset": format_exact_bytes(offset),
+            },
+        }
         for turn in range(repeat_count)
         # every second turn in reverse order, so that a drift affects all cases equally
         for name, (transfer, offset) in (cases.items() if turn % 2 == 0 else reversed(cases.items()))
-    ]  # fmt: skip
+    ]
     return {
-        "schema": "sonde-plan/2", "id": "layout-verify", "title": "Aligned and misaligned, one stripe unit and all",
-        "target": {"path": target, "full_stripe": format_exact_bytes(stripe_geometry.stripe)}, "tasks": {"processes": 1},
-        "data": {"files": {"mapping": "per_task"}, "access": {"transfer": format_exact_bytes(stripe_geometry.stripe)},
-                 "io": {"direct": uses_direct_io, "preallocate": "unwritten", "fsync": "end"}},
+        "schema": "sonde-plan/2",
+        "id": "layout-verify",
+        "title": "Aligned and misaligned, one stripe unit and all",
+        "target": {"path": target, "full_stripe": format_exact_bytes(stripe_geometry.stripe)},
+        "tasks": {"processes": 1},
+        "data": {
+            "files": {"mapping": "per_task"},
+            "access": {"transfer": format_exact_bytes(stripe_geometry.stripe)},
+            "io": {"direct": uses_direct_io, "preallocate": "unwritten", "fsync": "end"},
+        },
         "phases": phases,
-    }  # fmt: skip
+    }
 
 
 def read_rates_by_case(record: RecordReader) -> dict[str, tuple[float, ...]]:
@@ -256,7 +276,10 @@ def _check_whole_device_prediction(
     best = _compute_median(rates_by_case["width"])
     share = best / limit if limit else 0.0
     verdict = _HOLDS if share <= ABOVE_ROLL_UP else _FAILS
-    why = f"the estimate is an upper bound, set by {planned_layout.rates.limits['write']}; measured were {100 * share:.0f} %"
+    why = (
+        f"the estimate is an upper bound, set by {planned_layout.rates.limits['write']}; measured were "
+        f"{100 * share:.0f} %"
+    )
     if verdict == _FAILS:
         why += "; some rate in the system file is too low, or a cache took the writes"
     return PredictionCheck("rate of full widths", best, None, None, (0.0, limit), verdict, why)

@@ -45,7 +45,10 @@ def compute_allocation_groups_of_2004(
     count = -(-block_count // (_LEGACY_GROUP // block_bytes))
     size = -(-block_count // count)
     even = _round_up_to_multiple(size, stripe_unit) if stripe_unit else size
-    how = f"ceil({block_count} / {_LEGACY_GROUP // block_bytes} blocks of 1 GiB) = {count} groups, ceil({block_count} / {count}) = {size}"
+    how = (
+        f"ceil({block_count} / {_LEGACY_GROUP // block_bytes} blocks of 1 GiB) = {count} groups, ceil({block_count} "
+        f"/ {count}) = {size}"
+    )
     if stripe_unit:
         how += f", up to stripe units of {stripe_unit}: {even}"
     if stripe_unit and stripe_width > stripe_unit and even % stripe_width == 0 and block_count > even:
@@ -57,8 +60,8 @@ def compute_allocation_groups_of_2004(
 def compute_allocation_groups(
     block_count: int, stripe_unit: int, stripe_width: int, block_bytes: int = 4096, requested_groups: int | None = None
 ) -> AllocationGroups:
-    """Groups as mkfs.xfs creates them. `stripe_unit` and `stripe_width` are those of the stripe, in blocks; 0 is none. `requested_groups` is
-    the approximate number of groups, instead of the default.
+    """Groups as mkfs.xfs creates them. `stripe_unit` and `stripe_width` are those of the stripe, in blocks; 0 is none.
+    `requested_groups` is the approximate number of groups, instead of the default.
 
     If all groups started on the same stripe unit, their headers would load one drive: then the size is one unit less. A
     remainder below 16 MiB at the end stays unused.
@@ -113,8 +116,8 @@ def _choose_default_group_size(
 def compute_log_size(
     capacity_bytes: int, group_bytes: int, rate: float | None, *, is_external: bool = False
 ) -> tuple[int, str]:
-    """Bytes of the log and the reason. `group_bytes` is the size of an allocation group in bytes, which holds an internal
-    log; `rate` is the required write rate in bytes/s, None if unknown.
+    """Bytes of the log and the reason. `group_bytes` is the size of an allocation group in bytes, which holds an
+    internal log; `rate` is the required write rate in bytes/s, None if unknown.
 
     1/2048 of the file system, like mkfs.xfs, but at least 64 MiB; at least 128 MiB, which was found sufficient in 2004,
     for more than 300 MB/s or an unknown rate.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with the rules, routes and settings of a host, compared with the fabrics that it belongs to.
 
-Nothing here sends packets: `check_host_routes` evaluates the tables that it gets, counts what it compared, and lists the parts
-that it did not get.
+Nothing here sends packets: `check_host_routes` evaluates the tables that it gets, counts what it compared, and lists
+the parts that it did not get.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def _compare_hash_settings(
             yield RouteFault(
                 "hash differs",
                 name,
-                f"{near_settings[name]} on {fabric.near.network} and {far_settings[name]} on {fabric.far.network}: a flow and its replies"
+                f"{near_settings[name]} on {fabric.near.network} and {far_settings[name]} on {fabric.far.network}: "
+                "a flow and its replies"
                 " take different routers",
                 "give both sides the same value",
             )

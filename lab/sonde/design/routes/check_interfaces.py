@@ -98,7 +98,8 @@ def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFa
     if details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
         yield RouteFault(
             "short queue", device,
-            f"the queue of {device} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts are dropped",
+            f"the queue of {device} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts "
+            "are dropped",
             f"ip link set {device} txqueuelen 1000",
         )  # fmt: skip
     if details.is_switched_off:

@@ -68,7 +68,8 @@ def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) 
         ):
             yield RouteFault(
                 "second interface on the network", device,
-                f"{device} has {address} on {host_view.own_side.network} besides {host_view.host_class.device}: each answers ARP"
+                f"{device} has {address} on {host_view.own_side.network} besides {host_view.host_class.device}: "
+                "each answers ARP"
                 " for both, and replies may leave by the other one",
                 "remove the address, or describe the interface in the system file and set arp_ignore to 1",
             )  # fmt: skip

@@ -79,7 +79,8 @@ def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dic
     if not chosen:
         names = [*by_network, *system.index.groups]
         raise UserError(
-            f'"{network_or_host}" is on no network with LNet routes; those are {", ".join(by_network)}.{suggest_close_name(network_or_host, names)}'
+            f'"{network_or_host}" is on no network with LNet routes; those are '
+            f"{', '.join(by_network)}.{suggest_close_name(network_or_host, names)}"
         )
     return [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
 

@@ -63,7 +63,8 @@ def _check_routes_to_range(
         elif lookup.route is not None and lookup.route.kind == "local":
             yield RouteFault(
                 "address of the other side", lookup.origin,
-                f"{target} is an address of {host_view.other_side.network}, and this host has it too: packets to it do not"
+                f"{target} is an address of {host_view.other_side.network}, and this host has it too: packets to it "
+                "do not"
                 " leave the host",
                 f"ip addr del {target}, or remove the local route",
             )  # fmt: skip

@@ -22,7 +22,8 @@ _HEADER_BYTES = {4: 40, 6: 60}
 def find_route_faults(
     host_view: HostView, all_host_views: Sequence[HostView], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the routes to one fabric. `all_host_views` are all fabrics of the host: their routers are no strangers."""
+    """Faults of the routes to one fabric. `all_host_views` are all fabrics of the host: their routers are no
+    strangers."""
     by_table: dict[str, list[ObservedRoute]] = {}
     for route in host_tables.routes or ():
         by_table.setdefault(route.table, []).append(route)
@@ -95,7 +96,8 @@ def _check_next_hop(
     ):
         yield RouteFault(
             "wrong device", route.origin,
-            f"next hop {next_hop.via} is sought on {next_hop.device}; {side.network} is on {device}", f"name dev {device}",
+            f"next hop {next_hop.via} is sought on {next_hop.device}; {side.network} is on "
+            f"{device}", f"name dev {device}",
         )  # fmt: skip
 
 
@@ -135,7 +137,8 @@ def _check_route_attributes(host_view: HostView, route: ObservedRoute, host_tabl
     if route.source and not is_address_in_ranges(host_view.own_side.ranges, route.source):
         yield RouteFault(
             "wrong source address", route.origin,
-            f"packets to {route.destination} are sent from {route.source}, which is not on {host_view.own_side.network}:"
+            f"packets to {route.destination} are sent from {route.source}, which is not on "
+            f"{host_view.own_side.network}:"
             " replies take another network, or are dropped",
             f"remove src, or name the address on {host_view.own_side.network}",
         )  # fmt: skip
@@ -187,7 +190,8 @@ def _check_foreign_destination(
     ):
         yield RouteFault(
             "unknown destination", route.origin,
-            f"{route.destination} is neither {host_view.other_side.network} ({', '.join(host_view.other_side.ranges)}) nor part"
+            f"{route.destination} is neither {host_view.other_side.network} "
+            f"({', '.join(host_view.other_side.ranges)}) nor part"
             " of it",
             f"name {', '.join(host_view.other_side.ranges)}",
         )  # fmt: skip
@@ -201,7 +205,8 @@ def _check_foreign_destination(
     ):
         yield RouteFault(
             "destination too wide", route.origin,
-            f"{route.destination} is wider than {address_range}, the range of {host_view.other_side.network}: the routers"
+            f"{route.destination} is wider than {address_range}, the range of {host_view.other_side.network}: the "
+            "routers"
             " also get packets to other networks",
             f"name {', '.join(ranges)}",
         )  # fmt: skip

@@ -156,9 +156,11 @@ def _compare_marks_and_routers(host_views: Sequence[HostView], host_tables: Host
         if planned is None or rule.table in _COMMON_TABLES:
             continue
         hops = {
-            hop.via for route in host_tables.routes or () if route.table == rule.table and _leads_to_other_side(host_views, route)
+            hop.via
+            for route in host_tables.routes or ()
+            if route.table == rule.table and _leads_to_other_side(host_views, route)
             for hop in route.hops
-        }  # fmt: skip
+        }
         reached = [gateways[hop] for hop in sorted(hops) if hop in gateways]
         if reached and all(router.name != planned.name for router in reached):
             reported.add(rule.origin)

@@ -165,7 +165,8 @@ def _check_arp_settings(host_view: HostView, host_tables: HostTables) -> Iterato
         devices = ", ".join(other.device for other in same_network)
         yield RouteFault(
             "ARP of several interfaces", f"net.ipv4.conf.{device}.arp_filter = 0",
-            f"{devices} are on {host_view.own_side.network}: each answers for the addresses of all, so one of them may carry"
+            f"{devices} are on {host_view.own_side.network}: each answers for the addresses of all, so one of them "
+            "may carry"
             " everything",
             "set arp_ignore to 1 and arp_announce to 2",
         )  # fmt: skip

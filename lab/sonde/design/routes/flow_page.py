@@ -82,8 +82,14 @@ def _make_traffic_sections(
 
 
 def _make_result_row(row_name: str, flow_result: FlowResult) -> list[str]:
-    rates = [format_rate(rate) if rate is not None else "unknown" for rate in (
-        flow_result.total, flow_result.client and flow_result.client[0], flow_result.client and flow_result.client[2])]  # fmt: skip
+    rates = [
+        format_rate(rate) if rate is not None else "unknown"
+        for rate in (
+            flow_result.total,
+            flow_result.client and flow_result.client[0],
+            flow_result.client and flow_result.client[2],
+        )
+    ]
     return [
         row_name,
         *rates,
@@ -104,7 +110,8 @@ def _describe_spread(traffic: TrafficSimulation) -> str:
     low, high = compute_chance_interval(1 / len(result.routers), result.flows)
     return (
         f"{format_count_with_noun(result.flows, 'flow')} of {format_count_with_noun(traffic.clients, 'client')} and"
-        f" {format_count_with_noun(traffic.servers, 'server')} over {format_count_with_noun(len(result.routers), 'router')}, by the hash of the"
+        f" {format_count_with_noun(traffic.servers, 'server')} over "
+        f"{format_count_with_noun(len(result.routers), 'router')}, by the hash of the"
         f" kernel (layer {traffic.layer}). With equal weights chance alone gives a router {100 * low:.1f} to"
         f" {100 * high:.1f} %, in 95 of 100 cases."
     )

@@ -60,8 +60,8 @@ def simulate_flows(
     seed: int,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> TrafficSimulation:
-    """Simulates the flows between addresses of clients and servers. `on_progress` gets the number of cases done and of all
-    cases. Raises UserError when there are too many flows."""
+    """Simulates the flows between addresses of clients and servers. `on_progress` gets the number of cases done and of
+    all cases. Raises UserError when there are too many flows."""
     count = len(client_addresses) * len(server_addresses) * connections_per_pair
     if not count:
         raise UserError(f"{fabric.name}: flows need a client, a server and a connection at least.")

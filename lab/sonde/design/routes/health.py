@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which routers work, as one host sees them, and the multipath route that names only those.
 
-Every `usual_interval_s` the host probes each router twice, by packets that the router's own table leads through it: once for
-an answer of the router itself, once for an answer of a host on the other network. A router leaves the route when `down`
-rounds in a row failed, and returns after `up` good rounds in a row, so that one lost packet or an unstable router does
-not move the traffic. A host of the other network that answers through no router proves nothing about a router. The last
-router never leaves the route.
+Every `usual_interval_s` the host probes each router twice, by packets that the router's own table leads through it:
+once for an answer of the router itself, once for an answer of a host on the other network. A router leaves the route
+when `down` rounds in a row failed, and returns after `up` good rounds in a row, so that one lost packet or an unstable
+router does not move the traffic. A host of the other network that answers through no router proves nothing about a
+router. The last router never leaves the route.
 """
 
 from __future__ import annotations
@@ -228,9 +228,9 @@ def watch_routers(
     report_change: Callable[[str], None],
     most_rounds: int | None = None,
 ) -> None:
-    """Probes the routers in rounds, without end or `most_rounds` times, and calls `replace_route` with each route that has
-    changed, again in later rounds when it cannot be changed now. `report_change` gets a sentence for each router that leaves
-    the route or returns to it, and for each reason that a route cannot be changed."""
+    """Probes the routers in rounds, without end or `most_rounds` times, and calls `replace_route` with each route that
+    has changed, again in later rounds when it cannot be changed now. `report_change` gets a sentence for each router
+    that leaves the route or returns to it, and for each reason that a route cannot be changed."""
     pinger = Pinger(watched_routes.plan.version)
     health = RouterHealth(len(watched_routes.gateways), timing)
     marks = watched_routes.marks

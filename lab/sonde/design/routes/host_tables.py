@@ -163,7 +163,8 @@ def get_routing_table_name(table_text: str) -> str:
 
 
 def describe_link_state(link_flags: Collection[str], operational_state: str) -> str:
-    """ "up" for a link with a carrier that may carry packets, else "down". `operational_state` is its operational state."""
+    """ "up" for a link with a carrier that may carry packets, else "down". `operational_state` is its operational
+    state."""
     return "up" if "LOWER_UP" in link_flags and operational_state.upper() not in _IDLE_STATES else "down"
 
 

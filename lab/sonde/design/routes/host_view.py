@@ -46,6 +46,7 @@ def find_host_views(fabrics: Sequence[Fabric], host_or_class: str) -> list[HostV
         sides = [side for fabric in fabrics for side in (fabric.near, fabric.far)]
         names = list(dict.fromkeys([*(host_class.name for side in sides for host_class in side.classes), ROUTERS]))
         raise UserError(
-            f'There is no class of hosts "{host_or_class}"; there are {", ".join(names)}.{suggest_close_name(host_or_class, names)}'
+            f'There is no class of hosts "{host_or_class}"; there are '
+            f"{', '.join(names)}.{suggest_close_name(host_or_class, names)}"
         )
     return views

@@ -60,7 +60,8 @@ def find_kernel_route(
     packet_mark: int = 0,
     source_address: IpAddress | None = None,
 ) -> RouteLookup | None:
-    """The route of a packet that this host sends; None when no table has one. The routes of `host_tables` must be known."""
+    """The route of a packet that this host sends; None when no table has one. The routes of `host_tables` must be
+    known."""
     jump = 0
     for rule in sort_rules_by_preference(host_tables.rules):
         if (rule.preference or 0) < jump or not _does_rule_match(

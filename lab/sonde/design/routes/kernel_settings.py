@@ -135,7 +135,8 @@ def _check_congestion_control(setting_value: str, settings: Mapping[str, str]) -
         return None
     return (
         "risky",
-        f'"{setting_value}" is a module (tcp_{setting_value}): where it is not loaded the setting is refused and the old one stays',
+        f'"{setting_value}" is a module (tcp_{setting_value}): where it is not loaded the setting is refused and '
+        "the old one stays",
         "load the module at boot, or stay with cubic",
     )
 

@@ -94,10 +94,13 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
 
 def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> LinkDetails:
     return LinkDetails(
-        device_names.get(netlink_message.get_attr("IFLA_MASTER") or 0, ""), str(netlink_message.get_attr("IFLA_QDISC") or ""),
-        str(netlink_message.get_attr("IFLA_ADDRESS") or ""), not netlink_message["flags"] & _NO_ARP,
-        netlink_message.get_attr("IFLA_TXQLEN"), bool(netlink_message.get_attr("IFLA_PROTO_DOWN")),
-    )  # fmt: skip
+        device_names.get(netlink_message.get_attr("IFLA_MASTER") or 0, ""),
+        str(netlink_message.get_attr("IFLA_QDISC") or ""),
+        str(netlink_message.get_attr("IFLA_ADDRESS") or ""),
+        not netlink_message["flags"] & _NO_ARP,
+        netlink_message.get_attr("IFLA_TXQLEN"),
+        bool(netlink_message.get_attr("IFLA_PROTO_DOWN")),
+    )
 
 
 def _list_flags(message: Any) -> tuple[str, ...]:

@@ -17,7 +17,10 @@ def describe_fabric(fabric: Fabric) -> str:
     """One line: how many hosts on each side, and which routers."""
     near, far = (sum(len(host_class.hosts) for host_class in side.classes) for side in (fabric.near, fabric.far))
     routers = format_count_with_noun(len(fabric.routers), "router")
-    return f"{fabric.name}: {format_count_with_noun(near, 'host')} on {fabric.near.network}, {far:,} on {fabric.far.network}, {routers}"
+    return (
+        f"{fabric.name}: {format_count_with_noun(near, 'host')} on {fabric.near.network}, {far:,} on "
+        f"{fabric.far.network}, {routers}"
+    )
 
 
 def make_plan_rows(plan: RoutePlan) -> Iterator[tuple[str, str, str, str]]:
@@ -52,7 +55,8 @@ def describe_flow_result(flow_result: FlowResult) -> str:
         return f"{shares}; rates unknown: {flow_result.bottleneck}"
     slow, middle, fast = (format_rate(value) for value in flow_result.client)
     return (
-        f"{format_rate(flow_result.total)} in all ({flow_result.bottleneck}); a client {slow} to {fast}, median {middle};"
+        f"{format_rate(flow_result.total)} in all ({flow_result.bottleneck}); a client {slow} to {fast}, median "
+        f"{middle};"
         f" {shares}"
     )
 

@@ -96,9 +96,9 @@ def verify_route_plan(
 ) -> VerificationResult:
     """Plans the routes of a fabric, builds its topology, applies the plan, measures, and removes all again.
 
-    `loss_count` routers fail one after the other, chosen by `seed`. `system_file` is what the health checks of both hosts
-    read; without `with_health_check` there are no health checks. With `hash_layer` 3 hosts hash addresses alone. `on_progress` gets the
-    number of steps done and of all steps. Raises MachineError where namespaces may not be made.
+    `loss_count` routers fail one after the other, chosen by `seed`. `system_file` is what the health checks of both
+    hosts read; without `with_health_check` there are no health checks. With `hash_layer` 3 hosts hash addresses alone.
+    `on_progress` gets the number of steps done and of all steps. Raises MachineError where namespaces may not be made.
     """
     timing = timing or HealthCheckTiming()
     plan = plan_routes(fabric)

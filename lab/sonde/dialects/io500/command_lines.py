@@ -37,8 +37,8 @@ def run_directories(config: Config, timestamp: str) -> RunDirectories:
 def make_phase_command_line(
     phase: Io500Phase, config: Config, run_directories: RunDirectories, object_count: int = DEFAULT_OBJECTS
 ) -> list[str]:
-    """Returns the command line of a phase; the first argument is the program. `object_count`: objects of md-workbench if
-    the settings lack the number."""
+    """Returns the command line of a phase; the first argument is the program. `object_count`: objects of md-workbench
+    if the settings lack the number."""
     if phase.tool == "find":
         return _make_find_arguments(phase, config, run_directories)
     if phase.tool == "mdworkbench":

@@ -39,7 +39,8 @@ def require_no_data_yet(run_directories: RunDirectories) -> None:
         try:
             if folder.exists() and any(folder.iterdir()):
                 raise UserError(
-                    f"{folder} is not empty; if an earlier run left it, `--cleanup --timestamp={run_directories.timestamp}` with"
+                    f"{folder} is not empty; if an earlier run left it, `--cleanup "
+                    f"--timestamp={run_directories.timestamp}` with"
                     " the same ini file removes it, else choose another datadir."
                 )
         except OSError as reason:

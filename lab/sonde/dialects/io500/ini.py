@@ -159,7 +159,8 @@ def _check_values_together(values: Mapping[tuple[str, str], str | None], file_na
 
 
 def format_settings_as_ini(config: Config, with_descriptions: bool, with_extended: bool = True) -> str:
-    """The settings as an ini file; `with_descriptions`: with what each key means; without `with_extended`: no sections of extended mode."""
+    """The settings as an ini file; `with_descriptions`: with what each key means; without `with_extended`: no sections
+    of extended mode."""
     lines: list[str] = []
     for section in SECTIONS:
         if section.extra and not with_extended:

@@ -27,7 +27,8 @@ class VerifyResult:
 
 
 def verify_result_hashes(config: Config, result_file: Path) -> VerifyResult:
-    """Compares the hashes in the result file `result_file` with what they should be. Raises UserError when it is none."""
+    """Compares the hashes in the result file `result_file` with what they should be. Raises UserError when it is
+    none."""
     try:
         text = read_limited_text(result_file, MAX_OUTPUT_BYTES, decode_errors="replace")
     except FileNotFoundError:

@@ -21,7 +21,8 @@ _CACHES = (Classification.CACHE, Classification.MEMORY)
 
 
 def describe_unusable_number(record: RecordReader, phase: PhaseRecord, claim_subjects: Sequence[str]) -> str:
-    """Returns why a claim about `claim_subjects` (storage, cache) is not judged on the number of a phase; empty if it is.
+    """Returns why a claim about `claim_subjects` (storage, cache) is not judged on the number of a phase; empty if it
+    is.
 
     Numbers of a simulated machine are judged in simulated experiments: the model has no noise that a duration averages.
     """

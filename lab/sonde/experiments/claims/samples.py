@@ -68,7 +68,8 @@ class SampleSource(Protocol):
     is_deterministic: bool
 
     def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> SampleSource:
-        """Returns the source with only those numbers that a claim about `claim_subjects` (storage, cache) may be judged on."""
+        """Returns the source with only those numbers that a claim about `claim_subjects` (storage, cache) may be judged
+        on."""
 
     def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
         """Returns the metric in each run of the cell, one value for each run."""

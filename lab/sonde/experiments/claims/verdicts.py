@@ -91,9 +91,9 @@ def evaluate_claims(
 ) -> list[ClaimResult]:
     """Evaluates every claim in the order of the file.
 
-    `confidence_levels` are the levels that apply: ("measured",) on storage, ("simulated", "measured") on a simulated machine,
-    ("math",) on published numbers. `unmet_requirements` has a sentence for each unmet requirement. `profile_name` is the one that was
-    run.
+    `confidence_levels` are the levels that apply: ("measured",) on storage, ("simulated", "measured") on a simulated
+    machine, ("math",) on published numbers. `unmet_requirements` has a sentence for each unmet requirement.
+    `profile_name` is the one that was run.
     """
     grid = CellGrid(experiment)
     return [

@@ -372,7 +372,10 @@ def _make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) 
             for coordinates, lines in members
         ]
         most_runs = max(len(lines) for _, lines in members)
-        caption = f"Lines: the median of {display_count_with_noun(most_runs, 'run')}; areas: all runs. Time runs from the start"
+        caption = (
+            f"Lines: the median of {display_count_with_noun(most_runs, 'run')}; areas: all runs. Time runs from the "
+            "start"
+        )
         " of the phase."
         unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
         parts.append(build_time_chart(title, caption, lines_drawn, unit).render())

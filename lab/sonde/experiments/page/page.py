@@ -58,8 +58,8 @@ def evaluate_results(
     unmet_requirements: Mapping[str, str] | None = None,
     is_deterministic: bool = False,
 ) -> tuple[MeasuredRuns, list[ClaimResult]]:
-    """Returns the runs of an experiment as a source of samples, and the verdicts of its claims. `is_deterministic`: every run
-    gives the same values, as with a model without noise."""
+    """Returns the runs of an experiment as a source of samples, and the verdicts of its claims. `is_deterministic`:
+    every run gives the same values, as with a model without noise."""
     measured = [MeasuredRun(run.cell, f"{run.folder.name}", run.folder) for run in results.runs if not run.warm_up]
     runs = MeasuredRuns(
         results.experiment,
@@ -127,7 +127,10 @@ def _make_lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[Cla
     if not verdicts:
         return "This experiment has no claims; these are its results."
     unfinished = runs.count_unfinished_runs()
-    text = f"Of {replace_no_break_spaces(display_count_with_noun(len(verdicts), 'expectation'))} {count_verdicts(verdicts)}."
+    text = (
+        f"Of {replace_no_break_spaces(display_count_with_noun(len(verdicts), 'expectation'))} "
+        f"{count_verdicts(verdicts)}."
+    )
     return text + (
         f" {replace_no_break_spaces(display_count_with_noun(unfinished, 'run'))} did not finish and are left out."
         if unfinished

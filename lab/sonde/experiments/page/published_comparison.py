@@ -221,8 +221,8 @@ class PublishedLine:
 def make_published_lines(
     figure: FigureDescription, runs: MeasuredRuns, shared_coordinates: Mapping[str, Any], places: Sequence[Any]
 ) -> list[PublishedLine]:
-    """Returns the lines of published numbers in one chart. `shared_coordinates` has the coordinates that all its points share;
-    `places` are the measured places on the x axis. A number without such a place is drawn at each of them."""
+    """Returns the lines of published numbers in one chart. `shared_coordinates` has the coordinates that all its points
+    share; `places` are the measured places on the x axis. A number without such a place is drawn at each of them."""
     lines: dict[str, tuple[Any, dict[Any, float]]] = {}
     fixed_places = {**canonicalize_axis_values(runs.experiment, figure.where or {}), **shared_coordinates}
     for published in runs.experiment.file.published:

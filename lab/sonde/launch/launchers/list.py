@@ -32,8 +32,8 @@ def list_launcher_names() -> list[str]:
 
 
 def make_launcher(launcher_name: str, rank_count: int, extra_arguments: str = "") -> Launcher:
-    """The launcher of that name; `extra_arguments` holds further arguments for it, as typed in a shell. Raises UserError for an
-    unknown name, MachineError when the launcher cannot be used on this machine."""
+    """The launcher of that name; `extra_arguments` holds further arguments for it, as typed in a shell. Raises
+    UserError for an unknown name, MachineError when the launcher cannot be used on this machine."""
     try:
         options = shlex.split(extra_arguments)
     except ValueError as reason:

@@ -7,4 +7,4 @@
 from sonde.model.event.event import Event, find_matching_events, read_events_file
 from sonde.model.event.times import Interval
 
-__all__ = ["Event", "Interval", "find_matching_events", "read_events"]
+__all__ = ["Event", "Interval", "find_matching_events", "read_events_file"]

@@ -42,7 +42,10 @@ def find_changes_problem(changes_member: object) -> str | None:
             or len(pair) != 2
             or not all(isinstance(entry, str | int | float) for entry in pair)
         ):
-            return f'has {format_json_value(pair)} for {name}; write what was before and what is now, like ["2.3.0", "2.4.0"].'
+            return (
+                f'has {format_json_value(pair)} for {name}; write what was before and what is now, like ["2.3.0", '
+                '"2.4.0"].'
+            )
     return None
 
 

@@ -59,8 +59,8 @@ def parse_time_zone(zone_text: str) -> tzinfo:
 def parse_time_interval(time_text: str, default_zone: tzinfo = UTC, precision_s: float | None = None) -> Interval:
     """Returns the interval that `time_text` allows; `default_zone` applies to times without one. Raises EventTimeError.
 
-    ``2013-12-06`` is that whole day. ``A/B`` is from the earliest moment of A to the latest of B. With `precision_s`, in
-    seconds, each time is its first moment plus or minus `precision_s`.
+    ``2013-12-06`` is that whole day. ``A/B`` is from the earliest moment of A to the latest of B. With `precision_s`,
+    in seconds, each time is its first moment plus or minus `precision_s`.
     """
     parts = time_text.split("/")
     bounds = [_parse_time_as_interval(part.strip(), time_text, default_zone, precision_s) for part in parts[:2]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments (``schema/experiment``): plans, a sweep, repeats, and claims about the results.
 
-``read_experiment(path)`` returns an `Experiment`: its `cells`, the plan of each (`build_plan_of_cell`), its `claims`, its
-`file`.
+``read_experiment(path)`` returns an `Experiment`: its `cells`, the plan of each (`build_plan_of_cell`), its `claims`,
+its `file`.
 """
 
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -14,8 +14,8 @@ __all__ = [
     "Cell",
     "ClaimVerdict",
     "Experiment",
+    "change_members_by_path",
     "find_contradictions",
     "make_experiment",
     "read_experiment",
-    "with_settings",
 ]

@@ -112,7 +112,10 @@ def _check_axes(experiment: Experiment) -> None:
 def _describe_unknown_name(name_kind: str, unknown_name: str, candidates: Iterable[str]) -> str:
     names = [candidate for candidate in candidates if candidate]
     others = f" There is {', '.join(names)}." if names else ""
-    return f'names the {name_kind} "{unknown_name}", which is not there.{suggest_close_name(unknown_name, names) or others}'
+    return (
+        f'names the {name_kind} "{unknown_name}", which is not '
+        f"there.{suggest_close_name(unknown_name, names) or others}"
+    )
 
 
 def _check_clients(experiment: Experiment) -> None:

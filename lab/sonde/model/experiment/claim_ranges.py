@@ -78,7 +78,8 @@ def _is_at_least(larger: Value, smaller: Value) -> bool:
 
 
 def _is_extreme_along_axis(axis_name: str, extreme_value: Value, member_value: Value) -> bool:
-    """Returns whether `extreme_value` is the largest or smallest value along an axis of which `member_value` is one value."""
+    """Returns whether `extreme_value` is the largest or smallest value along an axis of which `member_value` is one
+    value."""
     if (
         not isinstance(extreme_value, MetricFunctionCall)
         or extreme_value.name != axis_name

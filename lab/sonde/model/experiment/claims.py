@@ -203,7 +203,8 @@ def parse_claim(claim_text: str) -> Claim:
 
 
 def wrap_value_in_claim(claim_text: str, claim_value: Value) -> Claim:
-    """Returns a claim with the metrics and functions of `claim_value`, so that they can be checked like those of a claim."""
+    """Returns a claim with the metrics and functions of `claim_value`, so that they can be checked like those of a
+    claim."""
     return Claim(claim_text, (ClaimComparison(claim_value, ">", NumberLiteral(0.0)),))
 
 
@@ -270,7 +271,8 @@ def _convert_quantity_to_number(quantity_match: re.Match[str]) -> str:
 def _parse_comparisons(syntax_node: ast.expr, claim_text: str) -> Iterator[ClaimComparison]:
     if not isinstance(syntax_node, ast.Compare):
         raise ClaimError(
-            f'"{_get_source_text(syntax_node, claim_text)}" compares nothing; write it with >=, <=, > or <, joined by "and".'
+            f'"{_get_source_text(syntax_node, claim_text)}" compares nothing; write it with >=, <=, > or <, joined '
+            'by "and".'
         )
     left_operand = _parse_value_node(syntax_node.left, claim_text)
     for operator, right_node in zip(syntax_node.ops, syntax_node.comparators, strict=True):
@@ -286,7 +288,8 @@ def _parse_comparisons(syntax_node: ast.expr, claim_text: str) -> Iterator[Claim
             and not _is_shape_function(left_operand if isinstance(right_operand, ShapeName) else right_operand)
         ):
             raise ClaimError(
-                f'"{_get_source_text(syntax_node, claim_text)}": == is for forms only, like shape(bandwidth(read)) == "flat";'
+                f'"{_get_source_text(syntax_node, claim_text)}": == is for forms only, like shape(bandwidth(read)) '
+                '== "flat";'
                 f" numbers that "
                 "are measured are never equal, compare them with >= or <=."
             )
@@ -350,7 +353,8 @@ def _parse_metric_call(metric_name: str, call_node: ast.Call, claim_text: str) -
         )
     if len(call_node.args) > 1:
         raise ClaimError(
-            f'"{_get_source_text(call_node, claim_text)}" names several phases; write one, and cells by name: transfer="4KiB".'
+            f'"{_get_source_text(call_node, claim_text)}" names several phases; write one, and cells by name: '
+            'transfer="4KiB".'
         )
     return Metric(
         metric_name,
@@ -363,7 +367,8 @@ def _parse_function_call(function_name: str, call_node: ast.Call, claim_text: st
     required, allowed, _ = FUNCTIONS[function_name]
     if len(call_node.args) != 1:
         raise ClaimError(
-            f"{function_name} takes one metric, like {function_name}(bandwidth(read){', over=transfer' if required else ''})."
+            f"{function_name} takes one metric, like "
+            f"{function_name}(bandwidth(read){', over=transfer' if required else ''})."
         )
     metric = _parse_value_node(call_node.args[0], claim_text)
     if not isinstance(metric, Metric):
@@ -415,6 +420,7 @@ def _parse_phase_name(syntax_node: ast.expr, claim_text: str) -> str:
     phase = _parse_scalar(syntax_node, claim_text)
     if not isinstance(phase, str):
         raise ClaimError(
-            f'"{_get_source_text(syntax_node, claim_text)}" is no phase; write its id, in quotation marks if it has a dash.'
+            f'"{_get_source_text(syntax_node, claim_text)}" is no phase; write its id, in quotation marks if it has '
+            "a dash."
         )
     return phase

@@ -63,7 +63,8 @@ def _apply_profile(experiment: Experiment, profile_name: str) -> Experiment:
     if profile_name not in profiles:
         names = ", ".join(profiles) or "none"
         raise ExperimentError(
-            f'{experiment.origin} has no profile "{profile_name}"; it has {names}.{suggest_close_name(profile_name, profiles)}'
+            f'{experiment.origin} has no profile "{profile_name}"; it has '
+            f"{names}.{suggest_close_name(profile_name, profiles)}"
         )
     return _build_checked_experiment(
         experiment.apply_settings(profiles[profile_name]), f"{experiment.origin}, profile {profile_name}"

@@ -64,4 +64,7 @@ def _check_part_name(member_path: str, part_name: str, part_kind: str, system: S
     ids = system.list_part_ids(part_kind)
     if part_name not in ids:
         hint = suggest_close_name(part_name, ids[:2000])
-        yield f'{member_path} names "{part_name}", which is none of the {part_kind.replace("_", " ")} of {system.id}.{hint}'
+        yield (
+            f'{member_path} names "{part_name}", which is none of the {part_kind.replace("_", " ")} of '
+            f"{system.id}.{hint}"
+        )

@@ -108,7 +108,10 @@ def _is_range_end(range_member: object) -> bool:
 def find_settings_problem(settings_member: object) -> str | None:
     """Returns the problem of a table of settings by path, or None."""
     if not isinstance(settings_member, Mapping):
-        return f'is {format_json_value(settings_member)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
+        return (
+            f"is {format_json_value(settings_member)}; it must be a table of paths and values, like "
+            '"data.access.transfer" = "4KiB".'
+        )
     empty = next((name for name in settings_member if not all(name.split("."))), None)
     return (
         f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.'

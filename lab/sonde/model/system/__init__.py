@@ -10,4 +10,4 @@ from sonde.model.system.file_problems import find_system_file_problems
 from sonde.model.system.system import System
 from sonde.model.system.system_reader import make_system, read_system
 
-__all__ = ["System", "find_file_problems", "make_system", "read_system"]
+__all__ = ["System", "find_system_file_problems", "make_system", "read_system"]

@@ -96,7 +96,8 @@ class PartIndex:
             return self._items[part_id]
         except KeyError:
             raise SystemFileError(
-                f'The system has no part "{part_id}".{suggest_close_name(part_id, self._iterate_similar_names(part_id))}'
+                "The system has no part "
+                f'"{part_id}".{suggest_close_name(part_id, self._iterate_similar_names(part_id))}'
             ) from None
 
     def list_parts(self, part_kind: str) -> Sequence[PartItem]:
@@ -155,7 +156,8 @@ class PartIndex:
     def resolve_references(
         self, part_source: PartSource, member: str, name_texts: Sequence[str], allowed_kinds: Sequence[str]
     ) -> tuple[str, ...]:
-        """Returns the ids of `name_texts`, which must be of one of `allowed_kinds` (empty: any kind). Raises SystemFileError."""
+        """Returns the ids of `name_texts`, which must be of one of `allowed_kinds` (empty: any kind). Raises
+        SystemFileError."""
         ids: list[str] = []
         for text in name_texts:
             try:

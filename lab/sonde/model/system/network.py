@@ -11,6 +11,7 @@ from sonde.model.tables.members import (
     declare_choice,
     declare_choices,
     declare_flag,
+    declare_parameters,
     declare_quantity,
     declare_rates,
     declare_references,
@@ -19,7 +20,6 @@ from sonde.model.tables.members import (
     declare_text,
     declare_texts,
 )
-from sonde.model.tables.members import declare_parameters as model
 from sonde.model.tables.quantity import SOURCE_STATUSES, Quantity, Rates
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.:,+\[\]-]*"

@@ -42,9 +42,12 @@ def _parse_network_ranges(part_source: PartSource, network: Network) -> list[Add
 
 
 def _check_interface(
-    part_index: PartIndex, part_source: PartSource, interface: Interface, ranges_by_network: dict[str, list[AddressRange]],
+    part_index: PartIndex,
+    part_source: PartSource,
+    interface: Interface,
+    ranges_by_network: dict[str, list[AddressRange]],
     host_by_address: dict[tuple[str, str], str],
-) -> Iterator[SystemFileError]:  # fmt: skip
+) -> Iterator[SystemFileError]:
     network = find_network_of_interface(part_index, part_source, interface)
     names = part_index.get_ids(part_source.table)
     for member, entries in (

@@ -10,6 +10,7 @@ from sonde.model.system import parameters
 from sonde.model.system.network import SystemPart
 from sonde.model.tables.members import (
     declare_choice,
+    declare_parameters,
     declare_quantity,
     declare_rates,
     declare_references,
@@ -17,7 +18,6 @@ from sonde.model.tables.members import (
     declare_table,
     declare_text,
 )
-from sonde.model.tables.members import declare_parameters as model
 from sonde.model.tables.quantity import Quantity, Rates
 
 FILE_SYSTEM_KINDS = (

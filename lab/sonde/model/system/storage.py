@@ -11,12 +11,12 @@ from sonde.model.system.network import SystemPart
 from sonde.model.tables.members import (
     declare_choice,
     declare_flag,
+    declare_parameters,
     declare_quantity,
     declare_rates,
     declare_references,
     declare_text,
 )
-from sonde.model.tables.members import declare_parameters as model
 from sonde.model.tables.quantity import Quantity, Rates
 
 RAID_LEVELS = ("0", "1", "4", "5", "6", "7", "10", "50", "60", "declustered", "none")

@@ -250,7 +250,8 @@ def _read_table(member: TableMember, raw_value: Any, read_context: ReadContext) 
 def _read_tables(member: TableMember, raw_value: Any, read_context: ReadContext) -> tuple[Any, ...]:
     if not isinstance(raw_value, list):
         raise read_context.make_error(
-            f"is {format_json_value(raw_value)}; it must be a list of tables, each written as [[{read_context.location}]]."
+            f"is {format_json_value(raw_value)}; it must be a list of tables, each written as "
+            f"[[{read_context.location}]]."
         )
     assert member.table is not None
     return tuple(

@@ -479,10 +479,18 @@ def as_made(layout: FileSystemLayout) -> ObservedStorage:
     groups = layout.groups if layout.table.kind == "xfs" else None
     blocks = groups.blocks if groups is not None else (layout.capacity or 0) // layout.block_bytes
     file_system = ObservedFileSystem(
-        f"/{layout.id}", layout.table.kind, f"/dev/{layout.first_device.id}", layout.block_bytes, blocks, layout.unit, layout.width,
-        groups.count if groups else None, groups.size if groups else None, layout.log_size,
+        f"/{layout.id}",
+        layout.table.kind,
+        f"/dev/{layout.first_device.id}",
+        layout.block_bytes,
+        blocks,
+        layout.unit,
+        layout.width,
+        groups.count if groups else None,
+        groups.size if groups else None,
+        layout.log_size,
         f"/dev/{layout.log.id}" if layout.log is not None else "internal",
-    )  # fmt: skip
+    )
     return ObservedStorage((file_system,), disks)
 
 
@@ -500,9 +508,15 @@ def _add(store: BlockDevice, disks: dict[str, ObservedDisk]) -> None:
         disks[store.id] = ObservedDisk(store.id, "part", start=store.start, on=members[0], **common)  # type: ignore[arg-type]
     elif isinstance(table, Volume):
         disks[store.id] = ObservedDisk(
-            store.id, "lvm", members=members, member_sizes=sizes, level="raid0", unit=store.stripe_unit_bytes, data=len(members),
+            store.id,
+            "lvm",
+            members=members,
+            member_sizes=sizes,
+            level="raid0",
+            unit=store.stripe_unit_bytes,
+            data=len(members),
             **common,  # type: ignore[arg-type]
-        )  # fmt: skip
+        )
     else:
         disks[store.id] = ObservedDisk(store.id, "disk", members=members, **common)  # type: ignore[arg-type]
     for member in store.members:

@@ -107,10 +107,17 @@ def read_csmreport(output_text: str, output_origin: str) -> ObservedStorage:
             number, label, state, level, geometry, segment, size = lun.groups()
             data = int(re.split("[+x]", geometry)[0])
             disks[label] = ObservedDisk(
-                label, "lun", parse_csm_size(size), level=f"raid{level}", geometry=geometry, data=data,
-                unit=parse_csm_size(segment, in_powers_of_1024=True), state=state, origin=f"{output_origin}, LUN {number}",
+                label,
+                "lun",
+                parse_csm_size(size),
+                level=f"raid{level}",
+                geometry=geometry,
+                data=data,
+                unit=parse_csm_size(segment, in_powers_of_1024=True),
+                state=state,
+                origin=f"{output_origin}, LUN {number}",
                 settings={"number": number, "controller": controller},
-            )  # fmt: skip
+            )
         elif "RAID-" in stripped or (re.match(r"LUN", stripped, re.IGNORECASE) and "UTM" not in stripped):
             unread.append(f"{output_origin}: {stripped}")
     if not disks:

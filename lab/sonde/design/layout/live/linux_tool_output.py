@@ -189,10 +189,14 @@ def _parse_multipath_path(
 ) -> ObservedPath:
     active = group_entry.get("dm_st") == "active" and path_entry.get("dm_st") == "active"
     return ObservedPath(
-        str(path_entry.get("dev")), int(group_entry.get("pri", 0)) == best_priority, active, errors=int(path_entry.get("path_faults", 0) or 0),
-        state=f"{path_entry.get('dm_st', '')} {path_entry.get('chk_st', '')}".strip(), group=group_number,
+        str(path_entry.get("dev")),
+        int(group_entry.get("pri", 0)) == best_priority,
+        active,
+        errors=int(path_entry.get("path_faults", 0) or 0),
+        state=f"{path_entry.get('dm_st', '')} {path_entry.get('chk_st', '')}".strip(),
+        group=group_number,
         priority=int(group_entry.get("pri", 0)),
-    )  # fmt: skip
+    )
 
 
 def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:

@@ -59,11 +59,13 @@ def _read_disk(device_name: str, sysfs_folder: Path) -> ObservedDisk:
     settings = {"alignment": _read_sysfs_text(sysfs_folder / "alignment_offset")}
     settings |= {"read_only": "1"} if _read_sysfs_text(sysfs_folder / "ro") == "1" else {}
     return replace(
-        disk, settings={setting: text for setting, text in settings.items() if text},
-        kind="loop" if device_name.startswith("loop") else "disk", state=_read_sysfs_text(sysfs_folder / "device" / "state"),
+        disk,
+        settings={setting: text for setting, text in settings.items() if text},
+        kind="loop" if device_name.startswith("loop") else "disk",
+        state=_read_sysfs_text(sysfs_folder / "device" / "state"),
         flash=queue["rotational"] == "0" if "rotational" in queue else None,
         queue_depth=_read_sysfs_number(sysfs_folder / "device" / "queue_depth"),
-    )  # fmt: skip
+    )
 
 
 def _read_md_array(disk: ObservedDisk, sysfs_folder: Path) -> ObservedDisk:

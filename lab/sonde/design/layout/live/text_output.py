@@ -112,9 +112,15 @@ def read_lvs_table(output_text: str, output_origin: str) -> ObservedStorage:
         members = tuple(part.partition("(")[0].rsplit("/", 1)[-1] for part in row.get("Devices", "").split(",") if part)
         name = f"{row['VG']}-{row['LV']}"
         disks[name] = ObservedDisk(
-            name, "lvm", parse_rounded_size(row["LSize"]), members=members, data=stripes,
-            level="raid0" if stripes and stripes > 1 else "linear" if stripes else "", unit=unit or None, origin=output_origin,
-        )  # fmt: skip
+            name,
+            "lvm",
+            parse_rounded_size(row["LSize"]),
+            members=members,
+            data=stripes,
+            level="raid0" if stripes and stripes > 1 else "linear" if stripes else "",
+            unit=unit or None,
+            origin=output_origin,
+        )
     if not disks:
         raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
     unread = (
@@ -229,12 +235,17 @@ def read_sysfs_lines(output_text: str, output_origin: str) -> ObservedStorage:
             settings.setdefault(name, {})["timeout"] = value.strip()
     disks = {
         name: ObservedDisk(
-            name, _guess_device_kind(name), queue=queues.get(name, {}), settings=settings.get(name, {}), origin=output_origin,
-            flash={"0": True, "1": False}.get(queues.get(name, {}).get("rotational", "")), queue_depth=depths.get(name),
+            name,
+            _guess_device_kind(name),
+            queue=queues.get(name, {}),
+            settings=settings.get(name, {}),
+            origin=output_origin,
+            flash={"0": True, "1": False}.get(queues.get(name, {}).get("rotational", "")),
+            queue_depth=depths.get(name),
             state=states.get(name, ""),
         )
         for name in dict.fromkeys((*queues, *settings, *depths, *states))
-    }  # fmt: skip
+    }
     if not disks:
         raise UserError(
             f"{output_origin} names no setting; it should be lines like /sys/block/sda/queue/nr_requests:256."

@@ -105,9 +105,8 @@ def conduct_run(
     try:
         with start_telemetry_sampling(draft.folder, "simulated" in run_facts) as sampler:
             observer = sample_at_phase_borders(sampler, observer)
-            outcome = EngineSession(
-                job, observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop
-            ).run_all_stages()
+            session = EngineSession(job, observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop)
+            outcome = session.run_all_stages()
     except UserError:
         setup.archive.discard_run(draft)
         raise
@@ -119,11 +118,8 @@ def conduct_run(
         )
     record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stage_count > 1 else outcome.record
     limit = None if "simulated" in run_facts else read_device_limit(plan.target)
-    if findings := [
-        *inspect_record(record),
-        *find_calls_above_device_limit(plan, limit),
-        *describe_lost_sources(sampler),
-    ]:
+    device_findings = find_calls_above_device_limit(plan, limit)
+    if findings := [*inspect_record(record), *device_findings, *describe_lost_sources(sampler)]:
         draft = replace(draft, facts={**draft.facts, LAB_FINDINGS: [dict(finding) for finding in findings]})
     folder = setup.archive.commit_run(draft, record, outcome.exit_code, outcome.text)
     record.folder = folder

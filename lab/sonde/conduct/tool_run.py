@@ -135,16 +135,8 @@ def conduct_tool_run(
     group = tool_command.group or (make_run_id(tool_command.tool) if len(plans) > 1 else None)
     name = tool_command.name or tool_command.tool
     draft = setup.archive.begin_run(name, first.to_json(), _build_run_facts(tool_command, setup, first.document, group))
-    job = ToolJob(
-        setup.engine,
-        setup.launcher,
-        draft.plan_file,
-        draft.folder,
-        draft.id,
-        1,
-        setup.mpi_module,
-        tool_command=tool_command,
-    )
+    launch_parts = (setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module)
+    job = ToolJob(*launch_parts, tool_command=tool_command)
     later_records = LaterRecords(draft.folder / RECORD_FILE, len(plans), observer, on_plan_begin)
     try:
         with start_telemetry_sampling(draft.folder, is_simulated=False) as sampler:
@@ -180,9 +172,8 @@ def conduct_tool_run(
             source.rename_entry(path.name, destination, RECORD_FILE)
             if source.has_file(SAMPLED_FILE):
                 with source.open_file(SAMPLED_FILE) as samples:
-                    destination.write_bytes(
-                        SAMPLED_FILE, samples.read()
-                    )  # all plans of the command, one stretch of time
+                    # All plans of the command share one interval of telemetry.
+                    destination.write_bytes(SAMPLED_FILE, samples.read())
         later.append((later_draft, record))
     runs = [_store_run(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
     for later_draft, record in later:

@@ -119,14 +119,14 @@ def _get_divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) 
     return float((run_line.tasks if run_line else None) or 1)
 
 
-def format_place_label(experiment: Experiment, axis_name: str, place: Any) -> str:
+def format_place_label(experiment: Experiment, axis_name: str, coordinate: Any) -> str:
     """Returns the label of a place on an axis, a phase or a plan."""
     if axis_name == PLAN:
-        title = next((plan.title for plan in experiment.file.plans if plan.id == place), "")
-        return title or str(place)
+        title = next((plan.title for plan in experiment.file.plans if plan.id == coordinate), "")
+        return title or str(coordinate)
     axis = next((plan for plan in experiment.axes if plan.name == axis_name), None)
-    axis_value = axis.find_axis_value(place) if axis is not None else None
-    return axis_value.label if axis_value is not None else str(place)
+    axis_value = axis.find_axis_value(coordinate) if axis is not None else None
+    return axis_value.label if axis_value is not None else str(coordinate)
 
 
 def format_axis_label(experiment: Experiment, axis_name: str, axis_value: Any) -> str:

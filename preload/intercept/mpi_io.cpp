@@ -207,10 +207,10 @@ bool is_left_to_mpi_io(int fd, int flags, const char* path) noexcept {
 }  // namespace sonde::intercept
 
 using sonde::intercept::open_file;
+using sonde::intercept::release_shared_before_call;
 using sonde::intercept::set_atomicity;
 using sonde::intercept::set_view;
 using sonde::intercept::synchronize;
-using sonde::intercept::release_shared_before_call;
 
 #define SONDE_TOGETHER(name, reason)                                                                            \
     long wrap_##name(long a, long b, long c, long d, long e, long f) {                                          \

@@ -73,7 +73,7 @@ class Text {
     std::size_t length() const noexcept { return length_; }
     void clear() noexcept { length_ = 0; }
     /// Writes the buffered text to `fd`. Returns false if there is no descriptor or the write fails.
-    bool flush_descriptor() noexcept {
+    bool flush() noexcept {
         std::size_t done = 0;
         while (fd_ >= 0 && done < length_) {
             const long got = raw::call(SYS_write, fd_, raw::number(data_ + done), static_cast<long>(length_ - done));

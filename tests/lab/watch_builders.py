@@ -32,18 +32,18 @@ class ModelRunner:
     phases: tuple[str, ...] = ("write", "read")
     localizations: list[str] = field(default_factory=list)
 
-    def run(self, probe: ProbeEntry, group: str) -> ProbeRun:
+    def run_probe(self, probe: ProbeEntry, run_group: str) -> ProbeRun:
         """Stores one run."""
-        attempt = len(self.find(group))
+        attempt = len(self.find_probe_runs(run_group))
         day = int((self.clock[0] - START) // DAY_S)
-        generator = random.Random(f"{group} {attempt}")
+        generator = random.Random(f"{run_group} {attempt}")
         rates = {
             phase: 1e9 * self.rate(f"{probe.on} {probe.plan} {phase}", day) * generator.lognormvariate(0, self.noise)
             for phase in self.phases
         }
         entry = {
-            "group": group,
-            "run": f"{group}-{attempt}",
+            "group": run_group,
+            "run": f"{run_group}-{attempt}",
             "started": self.clock[0],
             "rates": rates,
             "probe": probe.id,
@@ -52,14 +52,14 @@ class ModelRunner:
             file.write((json.dumps(entry) + "\n").encode())
         return self._convert(entry)
 
-    def find(self, group: str) -> list[ProbeRun]:
+    def find_probe_runs(self, run_group: str) -> list[ProbeRun]:
         """Stored runs of the group."""
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-        return [self._convert(entry) for line in lines if (entry := json.loads(line))["group"] == group]
+        return [self._convert(entry) for line in lines if (entry := json.loads(line))["group"] == run_group]
 
-    def localize(self, probe: ProbeEntry, group: str) -> str:
+    def localize_slow_part(self, probe: ProbeEntry, run_group: str) -> str:
         """Notes that it was called."""
-        self.localizations.append(group)
+        self.localizations.append(run_group)
         return "OST 7 is slow."
 
     def _convert(self, entry: dict[str, object]) -> ProbeRun:

@@ -58,7 +58,7 @@ def add_evidence(
     if run_name:
         run, reference = find_run_folder(archive, run_name), find_run_folder(archive, reference_name)
         sentences += session.add_archive_runs(run, reference)
-        since, until = (find_run_interval(read_run(folder))[1] for folder in (reference, run))
+        since, until = (find_run_interval(read_recorded_run_folder(folder))[1] for folder in (reference, run))
         sentences += session.add_events(read_archive_events(archive.root), since, until)
         if has_joint_changes:
             # The import of pyarrow takes longer than most commands.
@@ -66,7 +66,6 @@ def add_evidence(
 
             progress = partial(open_progress_bar, "watching histories")
             survey = read_survey(open_catalog_with_progress(archive.root), SurveyRequest(), progress)
-            since, until = (find_run_interval(read_recorded_run_folder(folder))[1] for folder in (reference, run))
             sentences.append(session.add_joint_change(survey, since, until))
     if logs:
         sentences.append(session.add_logs(logs))

@@ -12,6 +12,7 @@ import click
 from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.launch.preload import (
     check_settings,
+    find_include_folder,
     find_interceptable_program,
     find_library,
     find_starter,
@@ -19,7 +20,7 @@ from sonde.launch.preload import (
     require_interceptable_calls,
 )
 from sonde.model.errors import MachineError, UserError
-from sonde.model.shell import quote
+from sonde.model.shell import quote_word
 from sonde.model.trace import read_trace
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.screen import get_messages_console
@@ -77,7 +78,7 @@ def command(
         print_plain_text(str(find_starter()))
         return 0
     if cflags:
-        print_plain_text(f"-D_GNU_SOURCE -I{quote(str(find_include_folder()))}")
+        print_plain_text(f"-D_GNU_SOURCE -I{quote_word(str(find_include_folder()))}")
         return 0
     if sum(source is not None for source in (params, ffio, trace)) > 1:
         raise UserError("--params, --ffio and --from each choose the settings: give one of them.")

@@ -55,6 +55,7 @@ from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, StatedMachine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_close_name
+from sonde.model.event import Event
 from sonde.model.record import RECORD_FILE, read_record
 from sonde.model.system import read_system
 from sonde.trends.survey import Survey

@@ -88,7 +88,7 @@ class EventEvidence:
 def select_events(events: Iterable[Event], since: float, until: float, system: System | None) -> EventEvidence:
     """The events that may have happened after `since` and until `until`, seconds since 1970."""
     interval = Interval(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC))
-    return EventEvidence(tuple(_note(event, system) for event in events if event.when.overlaps(interval)))
+    return EventEvidence(tuple(_note(event, system) for event in events if event.when.overlaps_interval(interval)))
 
 
 def _note(event: Event, system: System | None) -> NotedEvent:

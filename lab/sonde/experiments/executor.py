@@ -57,7 +57,7 @@ class Executor(Protocol):
         """Blocks until the run is stored, whether it succeeded or not. Raises UserError if nothing was measured."""
 
     @property
-    def is_stopped(self) -> bool:
+    def stopped(self) -> bool:
         """Whether a signal requested a stop, so that no further run may begin."""
 
 

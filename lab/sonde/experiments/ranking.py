@@ -137,8 +137,11 @@ def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
 
 def describe_cell_ratio(first_median: CellMedian, second_median: CellMedian, ratio: RateRatio) -> str:
     """How many times as fast `first_median` is as `second_median`, with the 95 % interval, or why there is none."""
+    # two digits would print a ratio near 1 as 1
+    digits = 2 if abs(ratio.value - 1) >= _SHOWN_BY_TWO_DIGITS else 3
     sentence = (
-        f"{describe_cell_axes(first_median)} is {ratio.value:.2g} times as fast as {describe_cell_axes(second_median)}"
+        f"{describe_cell_axes(first_median)} is {ratio.value:.{digits}g} times as fast as"
+        f" {describe_cell_axes(second_median)}"
     )
     if ratio.low is None or ratio.high is None:
         return f"{sentence} ({ratio.why})."

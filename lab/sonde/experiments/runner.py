@@ -149,7 +149,7 @@ class Runner:
             if cooldown and self._outcome.runs:
                 time.sleep(cooldown)
             self._run_scheduled_run(turn, prepared_cells[turn.cell.id], schedule, environment)
-            if self._executor.is_stopped:
+            if self._executor.stopped:
                 raise StoppedError("")
 
     def _fits_time_limit(self, scheduled_run: ScheduledRun, cooldown_s: float) -> bool:
@@ -197,7 +197,7 @@ class Runner:
         except StoppedError:
             raise
         except UserError as reason:
-            if self._executor.is_stopped:
+            if self._executor.stopped:
                 raise StoppedError("") from None
             # A cell that cannot be run must not stop the others.
             refusal = str(reason).removeprefix(f"{prepared_cell.plan.origin}: ")
@@ -215,7 +215,7 @@ class Runner:
         if result.exit_code == EXIT_OK:
             self._outcome.runs += 1
             self._record_run(read_summary(result.folder), time.monotonic() - began)
-        elif not self._executor.is_stopped:
+        elif not self._executor.stopped:
             self._outcome.failures[scheduled_run.cell.id] = result.text
             self._observer.on_message(f"{scheduled_run.cell.id} is not run again: {result.text}")
             if result.exit_code == EXIT_MISMATCH:

@@ -55,6 +55,7 @@ class Tunable:
     )
     model_unit: str = declare_text("unit of the value there, like KiB; a multiple of bytes is written like 4096 B")
     permanent: str = declare_text("how to keep a value beyond the next boot")
+    caution: str = declare_text("what a value can do besides changing rates, in one sentence, with its source")
 
     @property
     def changes_system(self) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_session import DiagnosisSession
-from sonde.diagnose.diagnosis_state import DiagnosisState, read_state, write_state
+from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
 from sonde.diagnose.event_evidence import EventEvidence, NotedEvent, select_events
 from sonde.model.event.description import EVENT_FORMAT
 from sonde.model.event.event import parse_event_lines
@@ -35,7 +35,7 @@ def compute_odds(model: DiagnosisModel, evidence: EventEvidence, first: str, sec
     """By what the events multiply the odds of the first hypothesis against the second."""
 
     def read(from_model: DiagnosisModel) -> float:
-        probabilities = from_model.compute_posterior([]).probabilities
+        probabilities = from_model.compute_posterior([]).hypothesis_probabilities
         names = [item.id for item in from_model.hypotheses]
         return float(probabilities[names.index(first)] / probabilities[names.index(second)])
 
@@ -74,7 +74,9 @@ def test_several_events_about_one_part_count_once(model: DiagnosisModel) -> None
 )
 def test_event_about_no_hypothesis_changes_nothing(model: DiagnosisModel, line: str) -> None:
     evidence = select(line)
-    before, after = (item.compute_posterior([]).probabilities for item in (model, replace(model, events=evidence)))
+    before, after = (
+        item.compute_posterior([]).hypothesis_probabilities for item in (model, replace(model, events=evidence))
+    )
     assert np.allclose(before, after)
     assert evidence.describe(model.hypotheses) == ["Of the 1 events between both runs none is about a hypothesis."]
 
@@ -87,12 +89,12 @@ def test_only_events_between_both_runs_count() -> None:
 
 def test_events_are_kept_with_the_diagnosis(tmp_path: Path) -> None:
     events = EventEvidence((NotedEvent("failure", "drive failed", ("t3",), ("drive", "failed")),))
-    write_state(tmp_path / "case.json", DiagnosisState(directory="/scratch", events=events))
-    assert read_state(tmp_path / "case.json").events == events
+    write_diagnosis_state(tmp_path / "case.json", DiagnosisState(directory="/scratch", events=events))
+    assert read_diagnosis_state(tmp_path / "case.json").events == events
 
 
 def test_events_change_the_open_diagnosis() -> None:
-    session = DiagnosisSession.open(DiagnosisState(directory="/scratch"), None)
+    session = DiagnosisSession.open_session(DiagnosisState(directory="/scratch"), None)
     events = parse_event_lines(make_event("mount options changed", kind="change"), Path("events.ndjson"))
     assert session.add_events(events, SINCE, UNTIL) == ["Noted between both runs: mount options changed (change)."]
     assert session.state.events.events[0].title_words == ("changed", "mount", "options")

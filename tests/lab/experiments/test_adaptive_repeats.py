@@ -40,26 +40,28 @@ class GivenRates:
     def __init__(self, rates: dict[str, NDArray[np.float64]], look: InterimLook) -> None:
         self._rates, self._look = rates, look
 
-    def restrict_to(self, about: Sequence[str]) -> GivenRates:
+    def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> GivenRates:
         return self
 
-    def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
+    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
         rates = self._rates[cell.id]
         return Samples(tuple(rates), tuple(map(str, range(len(rates)))), look=self._look)
 
-    def look(self, cell: Cell) -> InterimLook:
+    def determine_interim_look(self, cell: Cell) -> InterimLook:
         return self._look
 
-    def members(self, metric: str, phase: str, cell: Cell, per: str) -> Sequence[Sequence[float]]:
+    def collect_member_values(
+        self, metric_name: str, phase_id: str, cell: Cell, member_kind: str
+    ) -> Sequence[Sequence[float]]:
         raise AssertionError
 
-    def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
+    def collect_task_end_times(self, phase_id: str, cell: Cell) -> Sequence[Sequence[float]]:
         raise AssertionError
 
-    def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
+    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
         raise AssertionError
 
-    def units(self, cell: Cell) -> float:
+    def count_storage_units(self, cell: Cell) -> float:
         raise AssertionError
 
 

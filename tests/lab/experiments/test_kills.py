@@ -43,9 +43,9 @@ def truth(attempt):
 
 def work():
     store = Archive(root)
-    store.recover()
+    store.recover_unfinished_runs()
     asked = resume_request(store, build_request(DOCUMENT, target), is_required=False)
-    Runner(asked, store, FakeExecutor(store, truth), RunnerObserver()).run()
+    Runner(asked, store, FakeExecutor(store, truth), RunnerObserver()).run_all_cells()
 
 def dying(calls):
     left = [calls]

@@ -79,7 +79,7 @@ def test_ratio_near_one_is_not_printed_as_one(archive: Path, target: Path) -> No
 def test_page_of_sweep_without_claims_has_no_section_for_them(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9})
     runs, verdicts = evaluate_results(results)
-    study = build_study(results, runs, verdicts)
+    study = build_experiment_page(results, runs, verdicts)
     assert study.lead == "This experiment has no claims; these are its results."
     assert study.sections[0].title == "Ranking"
 

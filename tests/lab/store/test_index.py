@@ -269,7 +269,7 @@ import run_builders
 from sonde.store.catalog import Catalog
 for number in range(40):
     run_builders.add_run(Path(sys.argv[1]), f"2026{1 + number % 3:02d}02T0000{number:02d}Z-{sys.argv[2]}-{number:04x}")
-    Catalog(Path(sys.argv[1])).runs(["run", "tags"])
+    Catalog(Path(sys.argv[1])).read_run_table(["run", "tags"])
 """
 
 

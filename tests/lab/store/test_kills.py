@@ -41,14 +41,14 @@ from sonde.model.record import read_record
 from sonde.store.archive import Archive
 store, template = Archive(Path(sys.argv[1])), Path(sys.argv[2]).read_bytes().splitlines(keepends=True)
 while True:
-    store.recover()
-    draft = store.begin("killed", sys.argv[3], {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    store.recover_unfinished_runs()
+    draft = store.begin_run("killed", sys.argv[3], {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     with (draft.folder / "record.ndjson").open("wb") as record:
         for line in template:
             record.write(line)
             record.flush()
     print("began", draft.id, flush=True)
-    store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+    store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
     print("kept", draft.id, flush=True)
 """
 
@@ -153,7 +153,14 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
         pass
 
     with monkeypatch.context() as patched:
-        for name in ("sync_file", "write_json", "sync", "remove_file", "rename", "share"):
+        for name in (
+            "sync_file",
+            "write_json_file",
+            "sync_entries",
+            "remove_file",
+            "rename_entry",
+            "apply_umask_permissions",
+        ):
             patched.setattr(ConfinedDirectory, name, counted(getattr(ConfinedDirectory, name)))
         try:
             store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
@@ -176,7 +183,7 @@ def test_a_dead_run_is_brought_in_by_one_of_many(
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
     recoverer = "import sys; from pathlib import Path; from sonde.store.archive import Archive;"
-    recoverer += "print(len(Archive(Path(sys.argv[1])).recover()))"
+    recoverer += "print(len(Archive(Path(sys.argv[1])).recover_unfinished_runs()))"
     others = [
         subprocess.Popen([sys.executable, "-c", recoverer, str(archive)], stdout=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -217,17 +224,17 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
         return set(directory.list_names()) & {"owner.json", "run.json"} == {"run.json"}
 
     if moment == "before its summary":
-        at_that_moment(ConfinedDirectory, "write_json", lambda directory, more: more[0] == "run.json")
+        at_that_moment(ConfinedDirectory, "write_json_file", lambda directory, more: more[0] == "run.json")
     elif moment == "when it is complete":
-        at_that_moment(ConfinedDirectory, "sync", lambda directory, more: is_complete(directory))
+        at_that_moment(ConfinedDirectory, "sync_entries", lambda directory, more: is_complete(directory))
     elif moment == "when it becomes visible":
         at_that_moment(
             ConfinedDirectory,
-            "rename",
+            "rename_entry",
             lambda directory, more: directory.path == archive and not (archive / more[0] / "owner.json").exists(),
         )
     else:
-        at_that_moment(owner, "claim", lambda directory, more: "~" in directory.path.name)
+        at_that_moment(owner, "claim_directory", lambda directory, more: "~" in directory.path.name)
     first = store.recover_unfinished_runs()
     assert len(first) + len(second) == 1
     assert [read_all_files(run.folder) for run in store.read_all_summaries()[0]] == [True]

@@ -124,10 +124,10 @@ def test_a_change_names_the_runs_around_it() -> None:
     assert (change.since.before, change.since.after) == (30, 30)
 
 
-def ratio_of_values(before: Any, after: Any, *, test: bool = True) -> RateRatio:
+def ratio_of_values(rates_before: Any, rates_after: Any, *, with_p_value: bool = True) -> RateRatio:
     """A ratio that says which values it is of: the values of a history are 1, 2, 3 …"""
-    assert test
-    return RateRatio(1.0, before[0], before[-1], None, int(after[0]), int(after[-1]), 0.95)
+    assert with_p_value
+    return RateRatio(1.0, rates_before[0], rates_before[-1], None, int(rates_after[0]), int(rates_after[-1]), 0.95)
 
 
 def reach(size: RateRatio) -> tuple[float | None, float | None, int, int]:

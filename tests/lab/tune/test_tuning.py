@@ -106,10 +106,10 @@ def test_value_that_plan_refuses_is_reported(tmp_path: Path, knob: Path) -> None
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_system_is_restored_after_error(tmp_path: Path, knob: Path, error: type[BaseException]) -> None:
     class FailingRunner(FileRunner):
-        def measure(self, variant: TuneVariant) -> float:
+        def measure_variant(self, variant: TuneVariant) -> float:
             if read_value(self.file) == "64":
                 raise error
-            return super().measure(variant)
+            return super().measure_variant(variant)
 
     with pytest.raises(error):
         tune(tmp_path, FailingRunner(knob, RATES), make_file_tunable(knob))
@@ -139,9 +139,9 @@ def test_journal_is_written_before_the_first_change(tmp_path: Path, knob: Path) 
     journals = []
 
     class WatchingRunner(FileRunner):
-        def measure(self, variant: TuneVariant) -> float:
+        def measure_variant(self, variant: TuneVariant) -> float:
             journals.append(json.loads(find_journal_file().read_text(encoding="utf-8")))
-            return super().measure(variant)
+            return super().measure_variant(variant)
 
     tune(tmp_path, WatchingRunner(knob, RATES), make_file_tunable(knob))
     assert all(journal["pending"][0]["state"] == {"knob": PRESENT} for journal in journals)

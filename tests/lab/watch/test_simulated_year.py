@@ -55,13 +55,13 @@ CHANGES = (
 class RunnerInMemory(ModelRunner):
     """Keeps the runs of the current night only."""
 
-    def find(self, group: str) -> list[ProbeRun]:
+    def find_probe_runs(self, run_group: str) -> list[ProbeRun]:
         return []
 
-    def run(self, probe: ProbeEntry, group: str) -> ProbeRun:
+    def run_probe(self, probe: ProbeEntry, run_group: str) -> ProbeRun:
         self.path.unlink(missing_ok=True)
         self.attempts = getattr(self, "attempts", 0) + 1
-        return super().run(probe, f"{group}-{self.attempts}")
+        return super().run_probe(probe, f"{run_group}-{self.attempts}")
 
 
 def simulate(folder: Path, days: int, directories: int, plans: int) -> list[tuple[int, InjectedChange | None, str]]:

@@ -71,7 +71,7 @@ TEST_CASE("flush_by_any_key_keeps_file_buffered") {
         REQUIRE(fstat(one.fd, &got) == 0);
         CHECK(buffer::has_dirty_pages(one.fd));
         CHECK(buffer::is_registered_inode(got.st_dev, got.st_ino));
-        flush_descriptor(one.fd);
+        flush(one.fd);
         CHECK(contents(one.path) == one.text);
         CHECK_FALSE(buffer::has_dirty_pages(one.fd));
         CHECK(buffer::is_registered_inode(got.st_dev, got.st_ino));

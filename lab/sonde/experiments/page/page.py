@@ -96,7 +96,7 @@ def write_experiment_page(
 def build_experiment_page(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:
     """Builds the page."""
     file = results.experiment.file
-    sections = [_make_verdict_section(verdicts)]
+    sections = [_make_verdict_section(verdicts)] if verdicts else []
     medians = compute_medians(results)
     figures = choose_figures(results.experiment, medians)
     if ranking := describe_ranking(medians):

@@ -21,8 +21,8 @@ ALLOWED = {
         "experiments/environment_setup.py",
         "_DROP_CACHES_FILE.write_text",
     ): "a file of the kernel, /proc/sys/vm/drop_caches",
-    ("tune/system_settings.py", "Path(key).write_text"): "a file of the kernel below /proc or /sys",
-    ("store/packing.py", "packed.open"): "a member of a pack that is open already",
+    ("tune/system_settings.py", "Path(setting_key).write_text"): "a file of the kernel below /proc or /sys",
+    ("store/packing.py", "zip_file.open"): "a member of a pack that is open already",
     ("store/shards.py", "os.open"): "opens a directory to read",
 }
 PATH_METHODS = {"unlink", "touch", "symlink_to", "hardlink_to", "extract", "extractall"}

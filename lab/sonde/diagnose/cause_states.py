@@ -120,7 +120,7 @@ def predict_states(
             messages[kind][rows] = share[np.minimum(strengths, len(share) - 1)]
         for key in keys if hypothesis.kind != UNEXPLAINED else ():
             vector = prediction.vectors[key]
-            inside = model.part_masks[index].select(key[1], part_names[key])[members] > 0
+            inside = model.part_masks[index].select_vector_parts(key[1], part_names[key])[members] > 0
             vectors[key][0][rows] = np.where(inside, vector.inside[strengths, None], vector.outside[strengths, None])
             vectors[key][1][rows] = np.where(
                 inside, vector.inside_sd[strengths, None], vector.outside_sd[strengths, None]

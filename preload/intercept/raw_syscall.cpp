@@ -71,10 +71,12 @@ bool dispatch_transfer_call(long call, long a, long b, long c, long d, long f, l
 bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e, long& result) noexcept {
     switch (call) {
         case SYS_openat:
-            result = wrap_openat64(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c), static_cast<mode_t>(d));
+            result = wrap_openat64(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c),
+                                   static_cast<mode_t>(d));
             return true;
         case SYS_openat2:
-            result = wrap_openat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_pointer<void>(c), convert_to_size(d));
+            result = wrap_openat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_pointer<void>(c),
+                                  convert_to_size(d));
             return true;
         case SYS_close:
             result = wrap_close(convert_to_int(a));
@@ -98,11 +100,12 @@ bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e,
             result = wrap_flock(convert_to_int(a), convert_to_int(b));
             return true;
         case SYS_renameat:
-            result = wrap_renameat(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c), convert_to_pointer<char>(d));
+            result = wrap_renameat(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c),
+                                   convert_to_pointer<char>(d));
             return true;
         case SYS_renameat2:
-            result = wrap_renameat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c), convert_to_pointer<char>(d),
-                                    static_cast<unsigned>(e));
+            result = wrap_renameat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c),
+                                    convert_to_pointer<char>(d), static_cast<unsigned>(e));
             return true;
 #if defined(__x86_64__)
         case SYS_open:

@@ -104,7 +104,7 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
         .residency = effect.residency.share(),
         .residency_known = effect.residency.is_known,
         .clock_drift_ns = result.drift_ns,
-        .other_cpu_s = result.other_cpu_s,
+        .other_cores = result.other_cores,
         .maximum_request = context.storage.maximum_request,
         .verify_asked = plan::reads(phase.op) && (!plan::writes(phase.op) || phase.op == plan::Op::mixed) &&
                         (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),

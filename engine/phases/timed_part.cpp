@@ -217,7 +217,8 @@ bool TimedPart::run() {
     }
     if (team.location().is_leader()) {
         board.phase.store(-1);
-        other_cpu_s_ = read_node_cpu_seconds() - cpu_before;
+        node_cpu_s_ = read_node_cpu_seconds() - cpu_before;
+        duration_s_ = static_cast<double>(board.clock.now_ns() - board.start_ns.load()) / 1e9;
         drift_ns_ = board.clock.recalibrate();
     }
     return true;
@@ -276,7 +277,7 @@ TimedResult TimedPart::collect() {
     ranks::Team& team = context_.team;
     ProgressBoard& board = *context_.shared.board;
     TimedResult result{
-        .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cpu_s = other_cpu_s_, .clocks = {}, .notes = {}};
+        .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cores = -1, .clocks = {}, .notes = {}};
     std::uint32_t doublings = 0;
     const bool leader = team.location().is_leader();
     for (int i = 0; leader && i < board.streams.load(); ++i) {
@@ -296,7 +297,8 @@ TimedResult TimedPart::collect() {
         for (const results::TaskRow& row : result.totals.rows) {
             own_s += static_cast<double>(row.user_ns + row.system_ns) / 1e9;
         }
-        result.other_cpu_s = std::max(0.0, result.other_cpu_s - own_s);
+        // Accelerators may compute after the last byte: the time of the streams, not that of the rate, is the base.
+        result.other_cores = std::max(0.0, node_cpu_s_ - own_s) / duration_s_;
     }
     if (attributes_targets_) {
         add_targets(result.totals);

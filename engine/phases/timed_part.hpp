@@ -26,7 +26,7 @@ struct TimedResult {
     results::Totals totals;
     std::uint32_t stop = 0;     ///< ranks::NodeControl::quit_… that ended it early; 0 = none. The same everywhere
     std::int64_t drift_ns = 0;  ///< difference of time-stamp counter and CLOCK_MONOTONIC over the phase, on this node
-    double other_cpu_s = -1;    ///< CPU seconds of other processes on this node; < 0 = unknown
+    double other_cores = -1;    ///< cores of this node that other processes used, as a mean; < 0 = unknown
     std::vector<results::NodeClock> clocks;  ///< at the root, of runs of several nodes
     std::map<std::string, int> notes;  ///< features that backends could not use -> number of this process's streams
 };
@@ -67,7 +67,7 @@ class TimedPart {
     std::uint32_t stop_ = 0;
     results::NodeClock clock_;  // of this node
     std::int64_t drift_ns_ = 0;
-    double other_cpu_s_ = -1;
+    double node_cpu_s_ = -1, duration_s_ = 0;  // CPU seconds of all processes of this node, while the streams ran
     bool verification_ = false;
     workloads::AskStripes stripe_query_;  // of this process; empty = layouts cannot be read
     bool attributes_targets_ = false;     // operations are attributed to targets; equal in all processes

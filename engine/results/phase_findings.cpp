@@ -285,13 +285,12 @@ void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumst
             "use more nodes or tasks to find the storage's limit",
             {{"cores_used", cores_used}, {"cores", cores_there}});
     }
-    if (circumstances.other_cpu_s > find_harmless_load(circumstances) * seconds && seconds > 0.5) {
+    if (circumstances.other_cores > find_harmless_load(circumstances) && seconds > 0.5) {
         findings.add("noisy_node", "warning",
-                     format_number("other processes used %.1f of the ", circumstances.other_cpu_s / seconds) +
+                     format_number("other processes used %.1f of the ", circumstances.other_cores) +
                          std::to_string(circumstances.cpus) + " cores of this node during the phase",
                      "repeat on a quiet node",
-                     {{"other_cpu_s", circumstances.other_cpu_s},
-                      {"elapsed_s", seconds},
+                     {{"other_cores", circumstances.other_cores},
                       {"cpus", circumstances.cpus},
                       {"tasks_per_node", circumstances.tasks_per_node}});
     }
@@ -358,6 +357,20 @@ void find_data_problems(FindingList& findings, const Totals& totals, const Circu
     }
 }
 
+/// Emulated accelerators that computed nearly all the time: their demand was the rate.
+void find_satisfied_accelerators(FindingList& findings, const Totals& totals) {
+    const double utilization =
+        totals.training.rated > 0 ? totals.training.utilization_sum / static_cast<double>(totals.training.rated) : 0;
+    if (utilization >= 0.95) {
+        findings.add("rate_limited", "info",
+                     format_number("the accelerators computed %.1f %% of the time and set the rate: it says nothing "
+                                   "about what storage can do",
+                                   100 * utilization),
+                     "sweep the number of tasks to find how many accelerators storage feeds",
+                     {{"utilization", utilization}});
+    }
+}
+
 /// Which of the limit and storage set the rate. Without a limit, nothing.
 void find_limited_rate(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
     const plan::Io& io = circumstances.phase->data.io;
@@ -400,6 +413,7 @@ std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseF
     find_split_requests(findings, totals, circumstances);
     find_data_problems(findings, totals, circumstances);
     find_limited_rate(findings, totals, circumstances);
+    find_satisfied_accelerators(findings, totals);
     return findings.sorted();
 }
 

@@ -25,8 +25,8 @@ struct Circumstances {
     bool residency_known = false;
     std::int64_t clock_drift_ns = 0;               ///< difference of counter and CLOCK_MONOTONIC over the phase
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not examined
-    double other_cpu_s = -1;                       ///< CPU seconds of other processes on the root's node; < 0 = unknown
-    std::uint64_t maximum_request = 0;             ///< bytes, of the device below the target; 0 = unknown
+    double other_cores = -1;  ///< cores of the root's node that other processes used, as a mean; < 0 = unknown
+    std::uint64_t maximum_request = 0;  ///< bytes, of the device below the target; 0 = unknown
     bool verify_asked = false;
     std::string file_system;              ///< type, as in /proc/mounts
     std::string removed_before;           ///< trees: phase of this run that removed items before this one; empty = none

@@ -148,6 +148,8 @@ def _describe_phase_variation(
     rate = getattr(rates, interval) or rates.total
     if timeline is None or rate is None or timeline.edges[-1] < MIN_PHASE_S:
         return ""
+    if phase.end and phase.end.training and any(finding.id == "rate_limited" for finding in phase.findings):
+        return ""  # first the queues of samples fill, then accelerators take what they need
     variation = timeline.get_variation(operations)
     if not variation.has_levels_of_rate(rate.ops_per_s if operations else rate.bytes_per_s):
         return ""

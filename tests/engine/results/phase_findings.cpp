@@ -320,13 +320,13 @@ TEST_CASE("late_start_busy_cpu_and_other_load_are_found") {
     CHECK(busy(2 * second, 2 * second, 2, 1, true) == "");
     CHECK(busy(2 * second, 3 * second, 2, 1, true) == "info:cpu_bound");
     CHECK(busy(2 * second, 3 * second, 2, 2, true) == "");
-    CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 7.9; }) == "");
-    CHECK(said([](Known& k) { k.circumstances.other_cpu_s = 8.1; }) == "warning:noisy_node");
+    CHECK(said([](Known& k) { k.circumstances.other_cores = 0.79; }) == "");
+    CHECK(said([](Known& k) { k.circumstances.other_cores = 0.81; }) == "warning:noisy_node");
     const auto loaded = [](int cpus, int tasks_per_node, double other_cores) {
         return said([=](Known& k) {
             k.circumstances.cpus = cpus;
             k.circumstances.tasks_per_node = tasks_per_node;
-            k.circumstances.other_cpu_s = 10 * other_cores;
+            k.circumstances.other_cores = other_cores;
         });
     };
     // On 128 cores four tasks leave room for a neighbor, 128 tasks do not, and 127 for one core.
@@ -337,7 +337,7 @@ TEST_CASE("late_start_busy_cpu_and_other_load_are_found") {
     CHECK(loaded(128, 127, 1.1) == "warning:noisy_node");
     CHECK(loaded(128, 512, 0.3) == "warning:noisy_node");
     CHECK(said([](Known& k) {
-              k.circumstances.other_cpu_s = 2.6;
+              k.circumstances.other_cores = 0.26;
               k.lasts(second / 2);
           }).find("noisy_node") == std::string::npos);
 }
@@ -380,7 +380,7 @@ TEST_CASE("findings_about_data") {
 TEST_CASE("most_severe_finding_comes_first") {
     CHECK(said([](Known& k) {
               k.circumstances.clock_drift_ns = second;
-              k.circumstances.other_cpu_s = 9;
+              k.circumstances.other_cores = 0.9;
               k.totals.short_operations = 1;
               k.totals.planned_operations = 9999;
           }) == "invalid:clock warning:noisy_node info:coverage info:short_operations");
@@ -408,10 +408,9 @@ TEST_CASE("sentences_have_figures_of_evidence") {
     CHECK(busy.at("text") ==
           "the tasks used 100 % of the cores they could use: the CPU, not the storage, set the rate");
     CHECK(busy.at("evidence") == ordered_json{{"cores_used", 4.0}, {"cores", 4.0}});
-    const auto noisy = only([](Known& k) { k.circumstances.other_cpu_s = 30; });
+    const auto noisy = only([](Known& k) { k.circumstances.other_cores = 3; });
     CHECK(noisy.at("text") == "other processes used 3.0 of the 8 cores of this node during the phase");
-    CHECK(noisy.at("evidence") ==
-          ordered_json{{"other_cpu_s", 30.0}, {"elapsed_s", 10.0}, {"cpus", 8}, {"tasks_per_node", 4}});
+    CHECK(noisy.at("evidence") == ordered_json{{"other_cores", 3.0}, {"cpus", 8}, {"tasks_per_node", 4}});
     const auto brief = only([](Known& k) { k.phase.valid.min_time = 20 * second; });
     CHECK(brief.at("text") == "the phase took 10.000 s, less than 20 s: start and end weigh in the rate");
     CHECK(brief.at("evidence") == ordered_json{{"elapsed_s", 10.0}, {"wanted_s", 20.0}});
@@ -500,6 +499,18 @@ TEST_CASE("limited_rate_is_attributed_to_limit_or_storage") {
     CHECK(limited(100 / 0.949, 0) == "warning:limit_not_reached");
     CHECK(limited(1000, 1e6) == "info:rate_limited");
     CHECK(limited(1000, 1e7) == "warning:limit_not_reached");
+}
+
+TEST_CASE("busy_accelerators_set_the_rate") {
+    const auto train = [](std::uint64_t rated, double utilization_sum) {
+        return said([=](Known& k) {
+            k.totals.training.rated = rated;
+            k.totals.training.utilization_sum = utilization_sum;
+        });
+    };
+    CHECK(train(4, 3.81) == "info:rate_limited");
+    CHECK(train(4, 3.79) == "");
+    CHECK(train(0, 0) == "");
 }
 
 TEST_CASE("late_node_is_rated_by_its_own_time") {

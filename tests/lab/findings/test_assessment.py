@@ -13,7 +13,16 @@ from sonde.findings.assessment import Assessment, assess_phase_rate, describe_va
 from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.findings.variation import RateVariation
-from sonde.model.lines import ByteCounts, Finding, IntervalSeconds, PhaseRates, Rate, SeriesLine, TreeShape
+from sonde.model.lines import (
+    ByteCounts,
+    Finding,
+    IntervalSeconds,
+    PhaseRates,
+    Rate,
+    SeriesLine,
+    TrainingResult,
+    TreeShape,
+)
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 
@@ -90,6 +99,19 @@ def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
 
     assert moved_of(phase()) == "Fell from 750 op/s to 375 op/s after 2.00 s."
     assert moved_of(phase(tree=TreeShape())) == "Fell from 750 files/s to 375 files/s after 2.00 s."
+
+
+def test_rate_that_accelerators_set_is_not_said_to_fall() -> None:
+    """The queues of samples fill, then accelerators take what they need."""
+    slices = [4 * MIB] * 10 + [MIB] * 20
+    phase = with_series(make_phase(moved=60 * MIB, done=60, seconds=3.0, direct=True), slices, 0.1)
+    assert phase.end is not None
+    phase.end = replace(phase.end, training=TrainingResult(accelerators=2, utilization=0.6))
+    assert moved_of(phase).startswith("Fell from 41.9 MB/s to 10.5 MB/s")
+    phase.findings.append(Finding(id="rate_limited", severity="info"))
+    assert moved_of(phase) == ""
+    phase.end = replace(phase.end, training=None)  # a limit of the plan: storage may still fall
+    assert moved_of(phase).startswith("Fell from")
 
 
 def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:

@@ -52,7 +52,7 @@ class FileRunner:
     measured: list[tuple[str, str]] = field(default_factory=list)
     random: random.Random = field(default_factory=lambda: random.Random(5))
 
-    def measure(self, variant: TuneVariant) -> float:
+    def measure_variant(self, variant: TuneVariant) -> float:
         time.sleep(self.delay_s)
         value = self.file.read_text(encoding="utf-8").strip()
         transfer = str(variant.plan.document["data"]["access"]["transfer"])

@@ -136,7 +136,7 @@ def _print_columns(database: Any) -> int:
     for title in ("table", "column", "type"):
         table.add_column(title)
     for part in database.TABLES:
-        for name, kind in database.list_columns(part):
+        for name, kind in database.list_table_columns(part):
             table.add_row(part, name, kind)
     table.add_row("tasks", "…", "and per-task totals, as the phases of a run have them")
     get_results_console().print(table)

@@ -160,7 +160,7 @@ def test_drives_become_arrays_and_a_striped_volume() -> None:
     assert "lvcreate --name scratch --stripes 2 --stripesize 2048k --extents 100%FREE scratch-vol" in text
     assert re.search(r"mkfs\.xfs .*sunit=4096,swidth=8192.* /dev/scratch-vol/scratch", text)
     assert "largeio,swalloc" in text
-    striped = commands(document, software="md")
+    striped = commands(document, software_name="md")
     assert "mdadm --create /dev/md/scratch-vol --name=scratch-vol --metadata=1.2 --run --level=0" in striped
 
 

@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class FileOrTestScheduling(LoadFileScheduling):
+    class FileOrTestScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist states no types
         def _split_scope(self, nodeid: str) -> str:
             test_path = nodeid.split("::", 1)[0]
             return nodeid if test_path.endswith(DIVIDED) else test_path

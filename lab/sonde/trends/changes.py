@@ -61,7 +61,7 @@ class CompareRates(Protocol):
 
 
 class CacheExplanations(Protocol):
-    """The explanations with this key: computed by `make`, or from a cache."""
+    """The explanations with this key: computed by `compute_explanations`, or from a cache."""
 
     def __call__(self, key: str, compute_explanations: Callable[[], list[Explanation]]) -> list[Explanation]: ...
 

@@ -253,9 +253,9 @@ def test_a_series_was_there_when_it_has_runs_before_and_from_then_on(day: float,
 def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
     examined = counted(100)
 
-    def compare_counts(before: Any, after: Any, *, test: bool = True) -> RateRatio:
-        assert not test
-        return RateRatio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
+    def compare_counts(rates_before: Any, rates_after: Any, *, with_p_value: bool = True) -> RateRatio:
+        assert not with_p_value
+        return RateRatio(float(rates_before[0] * 1000 + rates_after[-1]), 1.0, np.e, None, 9, 9, 0.95)
 
     def ends(own_changes: list[Change], day: float) -> tuple[int, int]:
         interval = _measure_unnoticed_change(
@@ -291,9 +291,9 @@ def test_explanations_are_looked_up_by_what_they_follow_from() -> None:
             for index, (label, row) in enumerate(zip(labels, values, strict=True))
         ]
 
-        def explain_and_note(key: str, make: Any) -> Any:
+        def explain_and_note(key: str, compute_explanations: Any) -> Any:
             keys.append(key)
-            return make()
+            return compute_explanations()
 
         changes = [moved(index, 0.5, 50) for index in (0, 1)]
         group_changes(series, changes, explanations_of=explain_and_note)

@@ -318,7 +318,9 @@ def test_claim_on_two_plans_finds_cells_of_each() -> None:
 
 def test_refused_cell_gives_reason_of_claim() -> None:
     experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
-    verdict = evaluate_claims(experiment, measured(experiment, {}, refused={"base": "no space: it needs 3 TB"}))[0]
+    verdict = evaluate_claims(
+        experiment, measured(experiment, {}, refusals_by_cell={"base": "no space: it needs 3 TB"})
+    )[0]
     assert (verdict.outcome, verdict.reason) == (NOT, "no space: it needs 3 TB")
 
 

@@ -108,7 +108,7 @@ def test_every_member_of_clients_and_storage_has_a_use() -> None:
 
 @pytest.mark.parametrize("path", UNFULFILLED)
 def test_member_that_a_measured_run_ignored_is_a_finding(path: str) -> None:
-    (finding,) = find_unused(path, UNFULFILLED[path], swept=[path])
+    (finding,) = find_unused(path, UNFULFILLED[path], swept_members=[path])
     assert finding["text"].startswith(f"The run did not follow {path}: ")
     assert (finding["severity"], finding["evidence"]) == ("warning", {"members": [path], "swept": [path]})
 
@@ -176,7 +176,7 @@ def test_claim_across_cells_that_are_the_same_is_not_judged(tmp_path: Path) -> N
     record.folder = tmp_path
     phase = record.phases["write"]
     assert "the same in cells" not in describe_unusable_number(record, phase, ("storage",))
-    findings = find_unused("clients.origin", "forwarded", swept=["clients.origin"])
+    findings = find_unused("clients.origin", "forwarded", swept_members=["clients.origin"])
     record.folder = tmp_path / "swept"
     record.folder.mkdir()
     (record.folder / "run.json").write_text(json.dumps({"lab_findings": findings}))

@@ -268,8 +268,8 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
         def __init__(self, runs: Sequence[Summary]) -> None:
             self.days = [int(run.started[8:10]) for run in runs]
 
-        def phases(self, phase: str) -> list[int]:
-            assert phase == "p1"
+        def list_phase_records(self, phase_id: str) -> list[int]:
+            assert phase_id == "p1"
             return self.days
 
     def noted(before: Noted, after: Noted, *phases: str) -> None:

@@ -93,9 +93,9 @@ def test_calibration_step_advances_a_tenth_of_the_remainder(
 ) -> None:
     calibration = Calibration(DetectorSettings(), 0.2, 120, True)
 
-    def calibrate(residuals: object, budget: object, settings: object, step: Callable[[], None]) -> Calibration:
+    def calibrate(residuals: object, budget: object, settings: object, on_step: Callable[[], None]) -> Calibration:
         for _ in range(3):
-            step()
+            on_step()
         return calibration
 
     monkeypatch.setattr("sonde.trends.survey.calibrate_detector", calibrate)

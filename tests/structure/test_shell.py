@@ -11,8 +11,8 @@ from pathlib import Path
 LAB = Path(__file__).resolve().parents[2] / "lab" / "sonde"
 ENCODER = LAB / "model" / "shell.py"
 # Methods of ShellScript whose text is part of the script as it is.
-CONSTANT_METHODS = {"literal"}
-CONSTANT_KEYWORDS = {("command", "failure")}
+CONSTANT_METHODS = {"add_literal_lines"}
+CONSTANT_KEYWORDS = {("add_command", "failure_command")}
 # The only module that may take shell from the user, who writes it as such into a sites file.
 USER_SHELL = {"jobs/batch_script.py"}
 
@@ -74,7 +74,7 @@ def test_only_the_encoder_quotes_and_makes_words() -> None:
             and isinstance(node.value, ast.Name) and node.value.id == "shlex"
         ]  # fmt: skip
         if file not in USER_SHELL:
-            wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name == "user_shell"]
+            wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name == "accept_user_shell"]
     assert wrong == []
 
 

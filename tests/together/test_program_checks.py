@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.launch.preload import find_library
+from sonde.launch.preload import find_library, find_starter
 from sonde.launch.simulator import find_simulator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +115,7 @@ def programs(engine: Path, tmp_path: Path) -> Path:
     library, folder = find_library(), tmp_path / "programs" / "sonde"
     for part in ("bin", "lib"):
         (folder / part).mkdir(parents=True)
-    for program in (engine, find_simulator(), library.with_name("sonde-iobuf")):
+    for program in (engine, find_simulator(), find_starter()):
         shutil.copy(program, folder / "bin")
     shutil.copy(library, folder / "lib")
     return folder.parent

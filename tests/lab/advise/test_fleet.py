@@ -150,7 +150,7 @@ def test_dask_workers_give_the_same_table(
     ):
         parts = [FleetPart(number, 2) for number in (1, 2)]
         futures = [client.submit(extract_logs_to_table, logs, tmp_path / "jobs", part, RATES) for part in parts]
-        assert sum(count.total for count in client.gather(futures)) == 4
+        assert sum(count.all_logs for count in client.gather(futures)) == 4
     assert rank_fleet_losses(tmp_path / "jobs") == rank_fleet_losses(table)
 
 

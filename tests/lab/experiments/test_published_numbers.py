@@ -97,7 +97,7 @@ def test_active_paths_of_the_x1_carry_the_same_load() -> None:
     rates = {("bandwidth", "read", "base"): 1.0}
     good = {("bandwidth", "read", "base"): (866071.0, 865884.0)}
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
-    assert outcome(experiment, "C1", rates, members=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
+    assert outcome(experiment, "C1", rates, member_values=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
     value = (
         evaluate_claims(experiment, PublishedNumbers(rates, member_values=good), ("math",))[0]
         .contexts[0]
@@ -308,4 +308,4 @@ def test_what_was_expected_of_the_pools_scales_with_their_units(scenario: tuple[
     units = {f"pool={pool}": float(n) for pool, (n, *_) in POOLS.items()}
     good = {(metric, phase, f"pool={pool}"): gb * GB for pool, (*_, gb) in POOLS.items()}
     shared_link = {**good, (metric, phase, "pool=FS3"): 6 * GB}
-    holds_and_fails(experiment, claim_id, good, shared_link, units=units)
+    holds_and_fails(experiment, claim_id, good, shared_link, units_by_cell=units)

@@ -75,17 +75,17 @@ class _Told:
         assert width == WINDOW
         self.filled, self.step = np.zeros(series), 0
 
-    def push(self, values: np.ndarray) -> None:
-        assert values.size == self.filled.size
+    def append_values(self, newest_values: np.ndarray) -> None:
+        assert newest_values.size == self.filled.size
         self.step += 1
 
-    def strongest_split(self, shortest: int) -> tuple[np.ndarray, None]:
+    def find_strongest_split(self, shortest: int) -> tuple[np.ndarray, None]:
         assert shortest == 2
         top = 2 + 0.01 * self.step + 0.0001 * self.step**2 if self.step < WINDOW else self.step
         signs = np.where(np.arange(self.filled.size) % 2, 1, -1)
         return signs * np.linspace(0, top, self.filled.size), None
 
-    def keep_series(self, keep: np.ndarray) -> None:
+    def select_series(self, keep: np.ndarray) -> None:
         self.filled = self.filled[keep]
 
 
@@ -109,7 +109,7 @@ def test_series_above_its_threshold_leave_the_simulation(
     dropped_counts: list[int] = []
 
     class Counted(_Told):
-        def keep_series(self, keep: np.ndarray) -> None:
+        def select_series(self, keep: np.ndarray) -> None:
             dropped_counts.append(int(np.sum(~keep)))
             self.filled = self.filled[keep]
 

@@ -58,8 +58,11 @@ def add_evidence(
     if run_name:
         run, reference = find_run_folder(archive, run_name), find_run_folder(archive, reference_name)
         sentences += session.add_archive_runs(run, reference)
-        since, until = (find_run_interval(read_recorded_run_folder(folder))[1] for folder in (reference, run))
-        sentences += session.add_events(read_archive_events(archive.root), since, until)
+        events = read_archive_events(archive.root)
+        if events or has_joint_changes:  # whole records are read for these times
+            since, until = (find_run_interval(read_recorded_run_folder(folder))[1] for folder in (reference, run))
+        if events:
+            sentences += session.add_events(events, since, until)
         if has_joint_changes:
             # The import of pyarrow takes longer than most commands.
             from sonde.trends.archive_survey import SurveyRequest, read_survey

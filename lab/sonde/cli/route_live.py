@@ -29,12 +29,18 @@ if TYPE_CHECKING:
 # Hosts behind the routers that a health check asks.
 _PROBED_HOSTS = 3
 _system_argument = click.argument("system", metavar="SYSTEM")
+_class_option = click.option(
+    "--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of."
+)
+_network_option = click.option(
+    "--to", "network", metavar="NETWORK", help="Which other network, where the class has several."
+)
 
 
 @click.command("watch")
 @_system_argument
-@click.option("--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of.")
-@click.option("--to", "network", metavar="NETWORK", help="Which other network, where the class has several.")
+@_class_option
+@_network_option
 @click.option(
     "--interval",
     type=click.FloatRange(0.05, 60),
@@ -101,8 +107,8 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
 
 @click.command("latency")
 @_system_argument
-@click.option("--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of.")
-@click.option("--to", "network", metavar="NETWORK", help="Which other network, where the class has several.")
+@_class_option
+@_network_option
 @click.option("--host", metavar="ADDRESS", help="The host of the other network to ask (default: the first).")
 @click.option(
     "--probes", type=click.IntRange(20, 1000), default=200, show_default=True, help="Requests through each router."

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for all dialects in an engine that is built without them (SONDE_DIALECTS=OFF): each only says so.
+// Replaces all dialects where SONDE_DIALECTS is OFF: each refuses its command line and says how to add it.
 #include "dialects/dialect.hpp"
 #include "plan/plan_error.hpp"
 

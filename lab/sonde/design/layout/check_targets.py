@@ -126,7 +126,7 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
         for member, kind in (("parameters", "parameters"), ("mount_options", "mount options")):
             for target, value, usual in _find_unusual_facts(peers, member):
                 if "errors=continue" in value:
-                    continue  # a fault of its own
+                    continue  # that is another fault
                 yield LayoutFault(
                     "targets differ", target.location,
                     f"the {kind} of its label are {value or 'none'}; those of the other targets are {usual or 'none'}",

@@ -65,7 +65,7 @@ class Network(SystemPart):
     rate: Rates | None = declare_rates("of one link")
     latency: Quantity | None = declare_quantity("duration", "one way, of a small message")
     mtu: Quantity | None = declare_quantity("size", "largest packet")
-    duplex: str = declare_choice("full: each direction has the rate of its own; half: they share it", ("full", "half"))
+    duplex: str = declare_choice("full: each direction has this rate; half: both share it", ("full", "half"))
     topology: str = declare_text("shape in words: dragonfly, fat tree")
     bisection: Quantity | None = declare_quantity("rate", "rate between two halves")
     settings: Mapping[str, str | int | float | bool] | None = declare_settings(
@@ -84,7 +84,7 @@ class Link(SystemPart):
     rate: Rates | None = declare_rates("of one link")
     count: Quantity | None = declare_quantity("count", "parallel connections", least_value=1)
     latency: Quantity | None = declare_quantity("duration", "one way")
-    duplex: str = declare_choice("full: each direction has the rate of its own; half: they share it", ("full", "half"))
+    duplex: str = declare_choice("full: each direction has this rate; half: both share it", ("full", "half"))
     model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.NETWORK)
 
 

@@ -16,7 +16,7 @@ from sonde.model.escaping import escape_line
 @dataclass(frozen=True)
 class ChangeRow:
     """`change`, `low` and `high` are shares (-0.7 is 70 % less; the last two None without an interval). `tone` is
-    slower, faster, same or unknown; `shown` is the change in words, `remark` what else to know."""
+    slower, faster, same or unknown; `label` is the change in words, `remark` what else to know."""
 
     group: str
     name: str

@@ -35,7 +35,7 @@ class LevelSegment:
 
 @dataclass(frozen=True)
 class ChangeMark:
-    """A change of this history (`own`), or a joint change elsewhere, at a time; `down` only matters for own ones."""
+    """A change of this history (`is_own`), or a joint change elsewhere, at a time; `down` only matters for own ones."""
 
     time: float
     text: str

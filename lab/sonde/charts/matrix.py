@@ -13,7 +13,7 @@ from sonde.model.escaping import escape_line
 
 @dataclass(frozen=True)
 class Field:
-    """`change` is a share; `sure` says that it is more than chance; `words` go into the field, as a link if given."""
+    """`change` is a share; `sure` says that it is more than chance; `text` goes into the field, as a link if given."""
 
     change: float
     sure: bool

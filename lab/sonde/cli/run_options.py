@@ -129,7 +129,7 @@ _REQUEST_OPTIONS = (
 
 
 def add_run_request_options(command: Command) -> Command:
-    """Adds --set, --on, --sweep, … --note and passes them as `run_request`. The command also has `task_options`."""
+    """Adds --set, --on, --sweep, … --note and passes them as `run_request`. The command also has `add_task_options`."""
 
     @functools.wraps(command)
     def with_request(*args: Any, **options: Any) -> Any:
@@ -157,7 +157,8 @@ def add_dry_run_options(command: Command) -> Command:
 
 
 def add_output_options(command: Command) -> Command:
-    """Adds --mpi-module, --archive, --report, --quiet, --json and passes them as `output`, with `dry_run_options`."""
+    """Adds --mpi-module, --archive, --report, --metrics, --quiet, --json and passes them as `output`, with
+    `add_dry_run_options`."""
 
     @functools.wraps(command)
     def with_output(*args: Any, **options: Any) -> Any:

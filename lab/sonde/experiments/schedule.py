@@ -42,7 +42,8 @@ def make_stopping_rule(repeat: RunSchedule) -> StopRule:
 class Schedule:
     """Yields the runs of an experiment in order.
 
-    `rates` returns the rates of a cell's finished repeats by number; `given_up` returns whether a cell is abandoned.
+    `get_rates` returns the rates of a cell's finished repeats by number; `has_given_up` returns whether a cell is
+    abandoned.
     """
 
     def __init__(

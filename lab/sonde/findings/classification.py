@@ -98,7 +98,7 @@ def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total
 
 
 def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
-    """The same as if a simulated machine were real; for measured runs equal to `classify`.
+    """The same as if a simulated machine were real; for measured runs equal to `classify_number`.
 
     `interval` names the rate (a member of PhaseRates). A buffered write goes to the page cache without the fsync
     after it ("transfer"), and to storage with it ("total").

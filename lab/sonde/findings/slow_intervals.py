@@ -32,8 +32,8 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class SlowInterval:
-    """`node` moved `factor` times less than the middle node did from `start_s` to `end_s` of the phase. `whole` when
-    that is all of the time in which nodes were compared."""
+    """`node` moved `factor` times less than the middle node did from `start_s` to `end_s` of the phase.
+    `covers_all_time` when that is all of the time in which nodes were compared."""
 
     node: int
     start_s: float

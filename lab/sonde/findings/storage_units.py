@@ -130,7 +130,7 @@ def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> li
 def collect_operation_times_of_units(
     run: RecordedRun, phase: PhaseRecord, unit_level: str, excluded_targets: Collection[str]
 ) -> list[OperationTimes]:
-    """What the targets of each part answered together, without those `named` themselves unless they are at least half
+    """What the targets of each part answered together, without `excluded_targets` unless these are at least half
     of it."""
     series = compute_target_series(phase)
     length = max((len(line.single_ops) for line in series), default=0)

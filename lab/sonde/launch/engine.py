@@ -69,9 +69,8 @@ class Engine:
         """Removes what killed runs left below `directory`; with `dry_run` only reports what would be removed.
         `include_other_folders`: also in directories outside `directory` that a run's manifest names.
 
-        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed),
-        `include_other_folders` (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it
-        stays).
+        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed), `outside`
+        (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it stays).
         """
         flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if include_other_folders else [])]
         arguments = ["clean", str(directory), "--json", *flags]

@@ -77,7 +77,8 @@ class _Operation:
 
 
 class RuleEngine:
-    """Feeds lines to rules. `process` takes lines in order of time; finished events are taken with `take_events`."""
+    """Feeds lines to rules. `process_line` takes lines in order of time; finished events are taken with
+    `take_events`."""
 
     def __init__(self, rules: Iterable[CompiledRule]) -> None:
         self._rules = list(rules)

@@ -143,7 +143,8 @@ class ConfinedDirectory:
         )
 
     def create_directory(self, directory_name: str) -> ConfinedDirectory:
-        """Makes a directory that only its owner may write, whatever the umask, until `share` is called."""
+        """Makes a directory that only its owner may write, whatever the umask, until `apply_umask_permissions` is
+        called."""
         os.mkdir(_require_single_path_component(directory_name), 0o755, dir_fd=self.descriptor)
         directory = self.open_subdirectory(directory_name)
         owner = directory.read_own_status().st_uid

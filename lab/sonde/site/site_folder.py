@@ -82,7 +82,7 @@ class SiteFolder:
         self._new[page_name] = content_key  # only now: an interrupted page must not count as written
 
     def remove_stale_pages(self) -> None:
-        """Removes pages that were not named since `open`, and writes the manifest."""
+        """Removes pages that were not named since `open_site`, and writes the manifest."""
         for name in sorted(set(self._old) - set(self._new)):
             folder, _, file = name.rpartition("/")
             with (

@@ -22,8 +22,8 @@ ReportProblem = Callable[[str], None]
 
 
 def read_csv_runs(csv_file: Path, column_map: ColumnMap, report_problem: ReportProblem) -> Iterator[ImportedRun]:
-    """A run for each row; a row that makes no sense is a sentence to `complain`. Raises UserError when the file is no
-    CSV file or lacks a column."""
+    """A run for each row; a row that makes no sense is a sentence to `report_problem`. Raises UserError when the file
+    is no CSV file or lacks a column."""
     try:
         with csv_file.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(_iterate_limited_lines(file), strict=True)

@@ -45,10 +45,11 @@ def interpolate_thresholds(arl0: float) -> Floats:
 
 
 def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int = 30) -> Floats:
-    """The thresholds for `START` … `WINDOW` runs, from `series` series of uniform noise.
+    """The thresholds for `MIN_RUNS` … `WINDOW` runs, from `series` series of uniform noise.
 
     A window that has just become full still knows what its series did not do before; the last threshold is the mean
-    over `settle` steps after ten such. Counts are smoothed by a parabola, which the noise of the simulation hides in.
+    over `settling_steps` steps after ten such. Counts are smoothed by a parabola, which the noise of the simulation
+    hides in.
     """
     random = np.random.default_rng(seed)
     window = RankWindow(series, WINDOW)

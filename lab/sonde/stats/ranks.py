@@ -175,7 +175,7 @@ class RankWindow:
 @cache
 def _compute_split_weights(window_width: int, min_side: int) -> Floats:
     """Of `count` values (rows) and so many newer ones (columns, from 1): by what the excess of the ranks of
-    the newer side is multiplied to compare splits; 0 where a side would be shorter than `shortest`."""
+    the newer side is multiplied to compare splits; 0 where a side would be shorter than `min_side`."""
     count = np.arange(window_width + 1, dtype=float)[:, None]
     newer = np.arange(1, window_width + 1, dtype=float)[None, :]
     older = count - newer

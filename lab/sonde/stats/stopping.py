@@ -15,8 +15,8 @@ hold it to 95 of 100 within 2 and what chance does to 1,000 trials (``tests/lab/
 With a correlation of 0.4, as raw series over months have, it covers in 85 to 95 of 100.
 
 What compares several such samples (a ratio of two sides, a slope over several cells) is asked at a level of its own
-(`level_of_several`): all must be narrow before the last one stops, so less is lost by looking than at one median. Two
-sides without a difference would differ in up to 5.8 of 100 comparisons.
+(`adjust_level_for_looks`): all must be narrow before the last one stops, so less is lost by looking than at one median.
+Two sides without a difference would differ in up to 5.8 of 100 comparisons.
 """
 
 from __future__ import annotations

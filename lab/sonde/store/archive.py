@@ -82,7 +82,7 @@ def find_end_of_own_job() -> float | None:
 
 @dataclass(frozen=True)
 class Draft:
-    """A run that is being written. `commit` makes it part of the archive."""
+    """A run that is being written. `Archive.commit_run` makes it part of the archive."""
 
     id: str
     folder: Path
@@ -158,7 +158,8 @@ class Archive:
         exit_code: int | None,
         stderr_text: str,
     ) -> bool:
-        """`commit`; false when somebody else found the run complete and made it visible first. Raises OSError."""
+        """Does the work of `commit_run`; false when somebody else found the run complete and made it visible first.
+        Raises OSError."""
         tables.write_tables(run_directory, draft.id, reader, draft.facts)
         if run_directory.has_file(MESSAGES) and run_directory.read_entry_status(MESSAGES).st_size == 0:
             run_directory.remove_file(MESSAGES)
@@ -185,7 +186,7 @@ class Archive:
     def _make_run_visible(
         self, archive_directory: ConfinedDirectory, run_directory: ConfinedDirectory, run_id: str
     ) -> bool:
-        """`publish`; false when somebody found the folder complete and was faster."""
+        """Does the work of `publish_run`; false when somebody found the folder complete and was faster."""
         with archive_directory.open_subdirectory(format_month_folder(run_id), create_if_absent=True) as month:
             first = True
             run_directory.apply_umask_permissions()

@@ -111,7 +111,7 @@ class Catalog:
         return [*files, *(functools.partial(convert_table_as_read, table) for table in self._parts.tables[table_name])]
 
     def list_index_files(self, table_name: str) -> list[Path]:
-        """Files of the index with rows of that part; the others are in `tables`."""
+        """Files of the index with rows of that part; `list_tables_in_memory` has the others."""
         return self._parts.files[table_name]
 
     def list_tables_in_memory(self, table_name: str) -> list[Any]:

@@ -148,8 +148,8 @@ class Display:
         """Run `run_number` of `run_count` starts (0 of 0: a preparing run)."""
 
     def set_run_position(self, run_number: int, run_count: int, remaining_s: float | None) -> None:
-        """Called before `begin` for many runs: run `run_number` of probably `run_count` begins, and all of them take
-        about `left` seconds from now (None when unknown)."""
+        """Called before `begin_run` for many runs: run `run_number` of probably `run_count` begins, and all of them
+        take about `remaining_s` seconds from now (None when unknown)."""
 
     def show_record_line(self, line_kind: str, line: RecordLine) -> None:
         """Displays one record line."""

@@ -60,8 +60,8 @@ class Budget:
 class Calibration:
     """`settings`, and the false alarms per 100 runs they cause on years drawn from `runs` residuals.
 
-    `own` is False when there was too little history and the published settings apply. `kept` is False when even the
-    least sensitive settings exceed the budget: such noise must be reduced by repeats.
+    `from_site_noise` is False when there was too little history and the published settings apply. `meets_budget` is
+    False when even the least sensitive settings exceed the budget: such noise must be reduced by repeats.
     """
 
     settings: DetectorSettings

@@ -86,7 +86,7 @@ class DetectorState:
 
 @dataclass
 class DetectorBank:
-    """Both detectors for `count` histories; `push` adds one run of each and returns the alarms."""
+    """Both detectors for `count` histories; `push_runs` adds one run of each and returns the alarms."""
 
     count: int
     settings: DetectorSettings = field(default_factory=DetectorSettings)

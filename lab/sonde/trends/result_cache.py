@@ -40,7 +40,7 @@ class ResultCache:
     """OperationTimes of the survey before, and those that this one gave: only these go into the next."""
 
     def __init__(self, previous_document: Mapping[str, Any] | None = None) -> None:
-        """`previous_document` is the `document` of the previous survey."""
+        """`previous_document` is what `build_document` made of the previous survey."""
         self._before: Mapping[str, Any] = previous_document or {}
         self._now: dict[str, Any] = {}
 

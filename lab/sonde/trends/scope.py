@@ -43,9 +43,9 @@ class Scope:
 class Explanation:
     """Why a part of the changes belongs together.
 
-    `scopes` cover it; `uncovered` of its histories are in none. `stood` histories did not change so, `untold` cannot
-    say because of their noise or their age. `cause` is where to look first, `sure` how much cheaper the best
-    description with that cause is than the best with another: two histories' worth is clear, one is likely.
+    `scopes` cover it; `uncovered` of its histories are in none. `unchanged` histories did not change so, `unjudged`
+    cannot say because of their noise or their age. `cause` is where to look first, `certainty` how much cheaper the
+    best description with that cause is than the best with another: two histories' worth is clear, one is likely.
     """
 
     scopes: tuple[Scope, ...]

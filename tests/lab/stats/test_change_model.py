@@ -92,7 +92,7 @@ class _Told:
 def test_threshold_is_exceeded_by_one_series_in_arl0(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 1001 series those between 0 and the top of the step, evenly: the 99th of hundred is at 0.99 of the top.
     Those above it leave. Tops on a parabola stay as they are; with the window full it is the mean of the steps 90 to
-    90 + `settle`."""
+    90 + `settling_steps`."""
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", _Told)
     thresholds = simulate_thresholds(100, series=1001, seed=1)
     counts = np.arange(MIN_RUNS, WINDOW)

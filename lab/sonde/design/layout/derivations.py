@@ -13,7 +13,7 @@ PAGE_BLOCK = 4096  # the usual block of a file system
 
 @dataclass(frozen=True)
 class Derivation:
-    """One number: the quantity, its value in base units (bytes, bytes/s, blocks or a plain number, see `shown`), and
+    """One number: the quantity, its value in base units (bytes, bytes/s, blocks or a plain number, see `text`), and
     the arithmetic."""
 
     part: str  # the part: id of a file system, volume, slice

@@ -19,7 +19,7 @@ _UNHASHED = {phase.name for phase in ALL if phase.extra or phase.group is ScoreG
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What was found. `text`: in the words of IO500. `whole`: settings and results are as they were; a run that is
+    """What was found. `text`: in the words of IO500. `is_intact`: settings and results are as they were; a run that is
     invalid by the rules is not."""
 
     text: str

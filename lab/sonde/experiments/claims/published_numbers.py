@@ -13,8 +13,8 @@ from sonde.stats.stopping import InterimLook
 class PublishedNumbers:
     """A `samples.SampleSource`.
 
-    `numbers` has one value, or those of several runs, by metric, phase and cell id, in base units; `units` has the
-    number of storage units by cell id.
+    `published_values` has one value, or those of several runs, by metric, phase and cell id, in base units;
+    `units_by_cell` has the number of storage units.
     """
 
     is_deterministic = False

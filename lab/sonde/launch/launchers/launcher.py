@@ -26,7 +26,7 @@ class Launcher(ABC):
     """Starts engine processes.
 
     A launcher is a frozen dataclass whose first members are `ranks` (processes that it starts; None when the engine
-    itself starts them) and `extra` (further arguments for the launcher), unless it defines `of`.
+    itself starts them) and `extra` (further arguments for the launcher), unless it defines `make_for_ranks`.
     """
 
     name: ClassVar[str]

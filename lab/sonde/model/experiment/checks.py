@@ -34,7 +34,7 @@ MAX_CHECKED_CELLS = 60
 def check_experiment(experiment: Experiment, full_experiment: Experiment | None = None) -> None:
     """Raises ExperimentError at the first problem.
 
-    `whole` is the experiment without its profile: a claim about cells that a profile leaves out does not apply.
+    `full_experiment` is the one without its profile: a claim about cells that a profile leaves out does not apply.
     """
     for check_rule in _CHECKS:
         check_rule(experiment)

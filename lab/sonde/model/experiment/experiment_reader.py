@@ -51,7 +51,7 @@ def change_members_by_path(
 ) -> Experiment:
     """Returns the experiment with members changed by path, checked again.
 
-    `whole` is the experiment without profile and settings: claims about cells that these remove do not apply.
+    `full_experiment` is the one without profile and settings: claims about cells that these remove do not apply.
     """
     changed = _build_checked_experiment(experiment.apply_settings(settings), experiment.origin)
     check_experiment(changed, full_experiment)

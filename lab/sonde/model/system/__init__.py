@@ -2,8 +2,8 @@
 """System files (``schema/system``): the description of a machine, with the source of every number.
 
 ``read_system(path)`` returns a `System`: tables as written (`system.targets`), single parts
-(`system.items("targets")`), references (`system.find_references`), derived sizes (`system.compute_capacity`) and the
-resolved form for C++ (`system.resolve()`).
+(`system.list_parts("targets")`), references (`system.find_references`), derived sizes (`system.compute_capacity`) and
+the resolved form for C++ (`system.resolve()`).
 """
 
 from sonde.model.system.file_problems import find_system_file_problems

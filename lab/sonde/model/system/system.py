@@ -22,7 +22,7 @@ from sonde.model.system.storage import Controller, Drive, Enclosure, Lun, RaidGr
 class System:
     """A checked system. Create one with `read_system` or `make_system`.
 
-    The lists hold tables as written; one table may describe many parts (`items` returns each part).
+    The lists hold tables as written; one table may describe many parts (`list_parts` returns each).
     """
 
     id: str

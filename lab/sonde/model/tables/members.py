@@ -102,7 +102,7 @@ def declare_rates(description: str) -> Any:
 def declare_references(
     description: str, *part_kinds: str, allows_several: bool = False, is_shared: bool = False, required: bool = False
 ) -> Any:
-    """Names of other parts: ids, ranges, groups. One per part; several with `many`; all for every part with
+    """Names of other parts: ids, ranges, groups. One per part; several with `allows_several`; all for every part with
     `is_shared`."""
     return _declare_member(
         "ids",

@@ -425,7 +425,8 @@ _SECTIONS_AFTER_TABLES = [
     "",
     "## What it does not show",
     "",
-    "The model is held against its own truth, not against storage that exists.",
+    "Records of simulated runs are compared with values calculated by hand from the rates and costs of the model, not",
+    "with measurements of real storage.",
     "",
 ]
 

@@ -94,8 +94,8 @@ class UringChannel final : public Channel {
  private:
     void register_buffers(std::span<const std::span<std::byte>> areas);
     void register_files();
-    int enter_thread();
-    void leave_thread() noexcept;
+    int register_ring_in_thread();
+    void unregister_ring_from_thread() noexcept;
     void prepare(const IoRequest& operation, io_uring_sqe* entry) noexcept;
     void prepare_sync(const IoRequest& operation) noexcept;
     bool complete(const io_uring_cqe& entry, Completion& completion) noexcept;
@@ -171,7 +171,7 @@ void UringChannel::register_files() {
 }
 
 /// The ring belongs to the thread that enables it, so that waits until the task's own thread opens its first file.
-int UringChannel::enter_thread() {
+int UringChannel::register_ring_in_thread() {
     if (!started_ && (flags_ & disabled) != 0) {
         // Some builds of liburing forget to export their function for this.
         constexpr int enable = 12;  // IORING_REGISTER_ENABLE_RINGS
@@ -185,13 +185,13 @@ int UringChannel::enter_thread() {
     return 0;
 }
 
-void UringChannel::leave_thread() noexcept {
+void UringChannel::unregister_ring_from_thread() noexcept {
     io_uring_unregister_ring_fd(&ring_);
 }
 
 int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
     if (open_ == 0) {
-        const int failed = enter_thread();
+        const int failed = register_ring_in_thread();
         if (failed != 0) {
             return failed;
         }
@@ -199,7 +199,7 @@ int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
     const int descriptor = open_file(io_, request);
     if (descriptor < 0) {
         if (open_ == 0) {
-            leave_thread();
+            unregister_ring_from_thread();
         }
         return descriptor;
     }
@@ -228,7 +228,7 @@ int UringChannel::close(std::uint16_t file) {
     const int result = close_file(descriptor);
     descriptor = -1;
     if (--open_ == 0) {
-        leave_thread();
+        unregister_ring_from_thread();
     }
     return result;
 }

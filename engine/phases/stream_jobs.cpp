@@ -92,7 +92,7 @@ struct FileSource {
         } else if (verify && exact) {
             job.written = data.written(*source, phase.data.access, segments, owner, k);
             job.writer = [&tasks = context.tasks, &where = map, mine = owner, same, source](std::uint64_t offset) {
-                // Equal operations in equal order have one writer, even when a file is divided at random.
+                // With the geometry and order of the writing phase, each task reads what it wrote itself.
                 return same ? mine : files::writer_of(*source, where, mine, offset, tasks.tasks());
             };
         }

@@ -77,7 +77,7 @@ class Team {
     virtual std::string reduce_text(std::string own_text,
                                     const std::function<std::string(std::string, std::string)>& join) = 0;
     /// Zeroed memory of at least `bytes`, shared by the processes of this node, page aligned, kept until the team ends.
-    /// Returned memory is the same for equal call numbers in all local processes.
+    /// The n-th call returns the same memory in every process of the node, so all must make their calls in equal order.
     virtual std::byte* allocate_shared(std::size_t bytes) = 0;
     /// Sets how many streams of each process take part in wait_for_all() from now on.
     virtual void set_streams_per_process(int streams_per_process) = 0;

@@ -89,7 +89,7 @@ bool is_set_to(const char* name, const char* value) noexcept {
     return text != nullptr && std::strcmp(text, value) == 0;
 }
 
-/// A copy: some programs write their title over the environment. Null when it is longer than any path.
+/// Copies `text`, because some programs write their title over the environment. Null when it is absent or does not fit.
 template <std::size_t Size>
 const char* copy_of(char (&to)[Size], const char* text) noexcept {
     const std::size_t length = text != nullptr ? std::strlen(text) : Size;

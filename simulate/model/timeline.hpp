@@ -48,7 +48,7 @@ class Timeline {
     void advance_to(Time time) noexcept { now_ = std::max(now_, time); }
     std::uint64_t handled_event_count() const noexcept { return handled_event_count_; }
 
-    // Calls and requests in flight: neighbors pause while there are none.
+    // Counts calls and requests in flight. At 0 the load of other users (BackgroundLoad) pauses.
     void begin_activity() noexcept { ++activity_count_; }
     void end_activity() noexcept { --activity_count_; }
     bool is_active() const noexcept { return activity_count_ > 0; }

@@ -160,7 +160,7 @@ TEST_CASE("requests of an ended stream count for its successor") {
     CHECK(completions.times[1] == 4 * transfer_time(mib, 100e6));
 }
 
-/// Two clients, a router that is a client of one mount and forwards for another, and a server behind it.
+/// A compute node, a router that forwards for it and is itself the client of another mount, and a server.
 nlohmann::json routed_system() {
     return nlohmann::json::parse(R"({"schema": "sonde-system-resolved/2", "id": "routed",
         "networks": [{"id": "fabric", "rate": 10e9}, {"id": "storage", "rate": 7e9}],

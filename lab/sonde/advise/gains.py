@@ -139,7 +139,8 @@ def _estimate_gain_of_balanced_ranks(
     limit = job.seconds if job.seconds >= 1 else job.io_seconds
     excess = min(job.io_seconds, limit) - min(job.mean_io_seconds, limit)
     differences = sum(max(0.0, file.slowest_s - file.fastest_s) for file in files)
-    # Where records are shared, the log has the difference itself; otherwise the share of the time counts.
+    # Shared records hold the times of the fastest and the slowest rank. For other files their share of the I/O time
+    # estimates the difference; the larger estimate counts.
     share = min(1.0, sum(file.call_seconds for file in files) / total) if total > 0 else 0.0
     return _make_upper_bound_gain(min(excess, max(differences, share * excess)))
 

@@ -54,7 +54,7 @@ def build_timeline(phase: PhaseRecord) -> PhaseTimeline | None:
         return None
     length = len(line.bytes)
     ops, active = _pad_with_zero(line.ops, length), _pad_with_zero(line.active, length)
-    # Slices after the last activity say nothing: a phase may end long before its last slice does.
+    # Slices after the last activity are removed: the phase may have ended before them, so a zero there is no rate.
     used = max((i + 1 for i in range(length) if line.bytes[i] or ops[i] or active[i]), default=0)
     return _make_phase_timeline(line, ops[:used], active[:used], used, phase) if used else None
 

@@ -212,7 +212,7 @@ TEST_CASE("short_phase_is_found_by_default_or_plan_limit") {
     CHECK(said([](Known& k) { k.phase.valid.min_time = 10 * second + 1; }) == "warning:too_short");
 }
 
-TEST_CASE("incomplete_volume_is_found_without_time_limit") {
+TEST_CASE("undone_operations_without_time_limit_are_a_finding") {
     const auto undone = [](const char* stopped_by) {
         return said([stopped_by](Known& k) {
             k.totals.planned_operations = 5000;

@@ -201,8 +201,8 @@ class _PlacementPlanner:
                 every = tuple(option[: self.count or len(option)])
                 if every and (
                     best is None
-                    or _rank_by_unmet_requirement(requirement, every, self._estimate_rates(every))
-                    > _rank_by_unmet_requirement(requirement, *best)
+                    or _compute_met_shares(requirement, every, self._estimate_rates(every))
+                    > _compute_met_shares(requirement, *best)
                 ):
                     best = (every, self._estimate_rates(every))
         if best is None:
@@ -361,7 +361,7 @@ def _sum_member_bytes(members: Sequence[Candidate]) -> int:
     return len(members) * min((member.device.capacity or 0 for member in members), default=0)
 
 
-def _rank_by_unmet_requirement(
+def _compute_met_shares(
     requirement: LayoutRequirement, members: Sequence[Candidate], rates: BandwidthEstimate
 ) -> tuple[float, float]:
     """How far the members meet a requirement: capacity, then bandwidth."""

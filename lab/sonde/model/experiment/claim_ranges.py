@@ -28,7 +28,7 @@ _FUNCTION_RANGES: Mapping[str, Range] = {
     "tail": (0.0, 1.0),
 }
 _METRIC_RANGES: Mapping[str, Range] = {"residency": (0.0, 1.0)}
-# Of the same operations each is at most the next.
+# In ascending order: of the same operations p50 is at most p99, and p99 at most the maximum.
 _LATENCIES = ("latency_p50", "latency_p99", "latency_max")
 _MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">"}
 

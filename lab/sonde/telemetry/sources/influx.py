@@ -16,7 +16,7 @@ from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, Telemet
 
 
 @dataclass(frozen=True)
-class _Measurement:
+class _MeasurementMapping:
     """The source that a measurement becomes, the tag that names the part, and metric -> field and its factor."""
 
     source: str
@@ -25,7 +25,7 @@ class _Measurement:
 
 
 _MEASUREMENTS = {
-    "diskio": _Measurement(
+    "diskio": _MeasurementMapping(
         "disks",
         "name",
         {
@@ -39,12 +39,12 @@ _MEASUREMENTS = {
             "disk_queue_s": ("weighted_io_time", 1e-3),
         },
     ),
-    "net": _Measurement(
+    "net": _MeasurementMapping(
         "interfaces",
         "interface",
         {"network_received_bytes": ("bytes_recv", 1), "network_sent_bytes": ("bytes_sent", 1)},
     ),
-    "mem": _Measurement(
+    "mem": _MeasurementMapping(
         "memory",
         "",
         {
@@ -54,7 +54,7 @@ _MEASUREMENTS = {
             "memory_writeback_bytes": ("write_back", 1),
         },
     ),
-    "lustre2": _Measurement(
+    "lustre2": _MeasurementMapping(
         "lustre-targets",
         "name",
         {

@@ -135,7 +135,7 @@ void MpiTeam::connect_wires() {
         if (!is_hub) {
             wire_->open_socket(false, notice.hub);
         }
-        WireAssignment assignment;
+        WireProcessSettings assignment;
         assignment.key = notice.key;
         assignment.node = location_.node;
         assignment.nodes = location_.nodes;

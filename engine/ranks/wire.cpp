@@ -84,7 +84,7 @@ NodeAddress Wire::open_socket(bool is_hub, const NodeAddress& hub) {
     return is_answered ? own_address : NodeAddress{};
 }
 
-void Wire::assign(const WireAssignment& assignment, int arena) {
+void Wire::assign(const WireProcessSettings& assignment, int arena) {
     send_descriptor(*line_, &assignment, sizeof assignment, arena);
 }
 

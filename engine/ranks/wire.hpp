@@ -32,7 +32,7 @@ class Wire {
     NodeAddress open_socket(bool is_hub, const NodeAddress& hub);
     /// Starts the reports for the node of this arena. If the leader ends without finish(), the other nodes learn of its
     /// death.
-    void assign(const WireAssignment& assignment, int arena);
+    void assign(const WireProcessSettings& assignment, int arena);
     /// Ends the wire process in good order and waits for it.
     void finish();
 

@@ -118,7 +118,7 @@ class ReportTable {
 };
 
 /// What the leader of a node tells the wire process of its node when the team is formed.
-struct WireAssignment {
+struct WireProcessSettings {
     int node = 0, nodes = 1;
     int process = 0;  ///< of the leader: it is reported as lost when it dies
     std::uint64_t head_bytes = 0;

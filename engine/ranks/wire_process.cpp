@@ -255,7 +255,7 @@ class WireProcess {
     Socket line_;
     pid_t leader_;
     WireSocket socket_;
-    WireAssignment assignment_;
+    WireProcessSettings assignment_;
     NodeSharedState* head_ = nullptr;
     int arena_ = -1;
     int tick_ms_ = 200;

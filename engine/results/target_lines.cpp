@@ -27,7 +27,7 @@ unsigned choose_fold_for(const TargetTotals& targets) {
     std::size_t longest = 0;
     std::size_t lines = 0;
     for (const auto& [name, both] : targets.served) {
-        for (const TargetCounts& counts : both) {
+        for (const TargetStatistics& counts : both) {
             longest = std::max(longest, counts.slices.size());
             lines += counts.used() ? 1 : 0;
         }
@@ -39,7 +39,7 @@ unsigned choose_fold_for(const TargetTotals& targets) {
     return fold;
 }
 
-ordered_json make_row(const std::string& name, unsigned kind, const TargetCounts& counts) {
+ordered_json make_row(const std::string& name, unsigned kind, const TargetStatistics& counts) {
     const TargetCell sum = counts.sum();
     ordered_json row{records::json_text(name),       meters::kind_names[kind], sum.bytes,
                      sum.single_ops + sum.split_ops, sum.single_ops,           sum.single_ns};

@@ -13,8 +13,8 @@ using nlohmann::json;
 
 namespace {
 
-TargetCounts make_counts(const TargetBoard::DirectionCounts& kind) {
-    TargetCounts counts;
+TargetStatistics make_counts(const TargetBoard::DirectionCounts& kind) {
+    TargetStatistics counts;
     counts.longest_ns = kind.longest_ns.load();
     for (std::uint32_t bucket = 0; bucket < kind.latency.size(); ++bucket) {
         if (const std::uint64_t count = kind.latency[bucket].load(); count > 0) {
@@ -32,7 +32,7 @@ TargetCounts make_counts(const TargetBoard::DirectionCounts& kind) {
     return counts;
 }
 
-void join_counts(TargetCounts& into, const TargetCounts& from) {
+void join_counts(TargetStatistics& into, const TargetStatistics& from) {
     into.longest_ns = std::max(into.longest_ns, from.longest_ns);
     for (const auto& [bucket, count] : from.latency) {
         into.latency[bucket] += count;
@@ -45,7 +45,7 @@ void join_counts(TargetCounts& into, const TargetCounts& from) {
 
 }  // namespace
 
-TargetCell TargetCounts::sum() const {
+TargetCell TargetStatistics::sum() const {
     TargetCell all;
     for (const TargetCell& slice : slices) {
         all.add(slice);
@@ -53,7 +53,7 @@ TargetCell TargetCounts::sum() const {
     return all;
 }
 
-std::uint64_t TargetCounts::quantile(double q) const {
+std::uint64_t TargetStatistics::quantile(double q) const {
     std::uint64_t all = 0;
     for (const auto& [bucket, count] : latency) {
         all += count;
@@ -110,7 +110,7 @@ json TargetTotals::pack() const {
     json out{{"w", slice_ns}, {"f", {files, with_layout}}, {"t", json::array()}};
     for (const auto& [name, both] : served) {
         json target = json::array({name});
-        for (const TargetCounts& counts : both) {
+        for (const TargetStatistics& counts : both) {
             json latency = json::array();
             for (const auto& [bucket, count] : counts.latency) {
                 latency.insert(latency.end(), {bucket, count});

@@ -14,7 +14,7 @@
 namespace sonde::results {
 
 /// One target, reads or writes.
-struct TargetCounts {
+struct TargetStatistics {
     std::uint64_t longest_ns = 0;
     std::map<std::uint32_t, std::uint64_t> latency;  ///< of single operations: bucket -> number of operations
     std::vector<meters::TargetCell> slices;
@@ -30,7 +30,7 @@ struct TargetCounts {
 struct TargetTotals {
     std::int64_t slice_ns = 0;
     std::uint64_t files = 0, with_layout = 0;  ///< files that streams opened, and number of known layouts
-    std::map<std::string, std::array<TargetCounts, 2>> served;  ///< read, write
+    std::map<std::string, std::array<TargetStatistics, 2>> served;  ///< read, write
 
     /// `slice_ns` is the width of the board's slices.
     static TargetTotals from_board(const meters::TargetBoard& board, std::int64_t slice_ns);

@@ -22,7 +22,7 @@ from sonde.model.configuration import (
     GENERAL_SETTINGS,
     SITE_FILE,
     ConfigurationFile,
-    locate_user_file,
+    locate_user_configuration,
     read_configuration_files,
 )
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
@@ -145,7 +145,7 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
         table.add_row(*row)
     get_results_console().print(table)
     present = {file.path for file in files}
-    for path in (locate_user_file(), SITE_FILE):
+    for path in (locate_user_configuration(), SITE_FILE):
         get_results_console().print(f"{path}: {'read' if path in present else 'absent'}", style="dim", soft_wrap=True)
     get_results_console().print(
         "The first of these wins: command line, environment, user's file, site's file, default."

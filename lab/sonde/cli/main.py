@@ -31,7 +31,7 @@ from sonde.cli.output_options import (
     make_color_option,
     make_quiet_option,
     read_defaults,
-    write_export,
+    write_requested_export,
 )
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_close_name
 from sonde.model.version import __version__
@@ -254,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 standalone_mode=False,
                 default_map=read_defaults(list_verbs()),
             )
-            write_export()
+            write_requested_export()
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:

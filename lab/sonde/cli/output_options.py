@@ -69,7 +69,7 @@ def _iterate_commands(verb: click.Command) -> Iterator[click.Command]:
         yield from _iterate_commands(command)
 
 
-def write_export() -> None:
+def write_requested_export() -> None:
     """Writes the tables of the finished verb, if --export asked for that."""
     settings = get_output_settings()
     if not settings.export_format:

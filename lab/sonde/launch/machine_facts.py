@@ -61,7 +61,7 @@ def collect_machine_facts(directory: Path | None, archive: Path) -> list[Machine
     facts += _list_engine_facts(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(directory)])
     facts += [
         _drop_caches_fact(),
-        describe_write_back(),
+        describe_changed_write_back_settings(),
         *_list_limit_facts(),
         *_make_mpi_facts(engine),
         _make_archive_fact(archive),
@@ -169,7 +169,7 @@ def _drop_caches_fact() -> MachineFact:
     return MachineFact("drop caches", PARTLY, text)
 
 
-def describe_write_back(settings_folder: Path = Path("/proc/sys/vm")) -> MachineFact:
+def describe_changed_write_back_settings(settings_folder: Path = Path("/proc/sys/vm")) -> MachineFact:
     """Says which settings of the page cache's write-back are not the kernel's defaults, with a caution."""
     changed = []
     for name, default in _WRITE_BACK_DEFAULTS.items():

@@ -36,7 +36,7 @@ class ConfigurationFile:
     values: Mapping[str, Any]
 
 
-def locate_user_file() -> Path:
+def locate_user_configuration() -> Path:
     """Returns the path of the user's configuration file, whether or not it exists."""
     stated = os.environ.get(VARIABLE)
     if stated:
@@ -53,9 +53,9 @@ def read_configuration_files() -> list[ConfigurationFile]:
     stated = os.environ.get(VARIABLE)
     if stated == "":
         return []
-    files = [_read_configuration_file(path) for path in (locate_user_file(), SITE_FILE)]
+    files = [_read_configuration_file(path) for path in (locate_user_configuration(), SITE_FILE)]
     if stated and files[0] is None:
-        raise UserError(f"There is no file {locate_user_file()}, which {VARIABLE} names.")
+        raise UserError(f"There is no file {locate_user_configuration()}, which {VARIABLE} names.")
     return [file for file in files if file is not None]
 
 

@@ -116,7 +116,7 @@ class ArchiveReader:
         """
         from contextlib import nullcontext
 
-        from sonde.public.comparing import make_trends
+        from sonde.public.comparing import convert_survey_to_trends
         from sonde.store.events import read_archive_events
         from sonde.trends.archive_survey import SurveyRequest, read_measured_survey
 
@@ -125,7 +125,7 @@ class ArchiveReader:
         survey = read_measured_survey(
             self._open_catalog(), request, lambda: nullcontext(lambda done, total: None), needs_values=True
         )
-        return make_trends(survey, measure, [*read_archive_events(self.root), *survey.environment_events])
+        return convert_survey_to_trends(survey, measure, [*read_archive_events(self.root), *survey.environment_events])
 
     def gate(
         self, run: str = "last", *, baseline: str = "", at_least: Sequence[str] = (), retests: int = 0

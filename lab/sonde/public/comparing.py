@@ -308,7 +308,7 @@ def _make_compared_number(number_comparison: NumberComparison, is_doubtful: bool
     )
 
 
-def make_trends(survey: Survey, measure: str, events: Sequence[Event]) -> TrendResult:
+def convert_survey_to_trends(survey: Survey, measure: str, events: Sequence[Event]) -> TrendResult:
     """Returns the public form of a survey."""
     changes = [
         _make_trend_change(survey, change, position)

@@ -36,7 +36,7 @@ class ExportedTable:
 
 def extract_table_values(table: FittingTable) -> ExportedTable:
     """Returns the values of a printed table. Columns without a title are called by their position."""
-    columns = [[_parse_cell(cell) for cell in column.cells] for column in table.columns]
+    columns = [[_split_value_and_unit(cell) for cell in column.cells] for column in table.columns]
     titles = []
     for position, (column, values) in enumerate(zip(table.columns, columns, strict=True), start=1):
         title = _get_plain_text(column.header) or f"column {position}"
@@ -55,7 +55,7 @@ def _get_plain_text(cell: object) -> str:
     return (cell.plain if isinstance(cell, Text) else str(cell)).strip()
 
 
-def _parse_cell(cell: object) -> tuple[Value, str]:
+def _split_value_and_unit(cell: object) -> tuple[Value, str]:
     """Returns the value of a cell and its unit, "" for texts and plain numbers."""
     if isinstance(cell, FormattedNumber):
         return cell.value, cell.unit

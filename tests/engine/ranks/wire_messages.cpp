@@ -48,12 +48,12 @@ struct WireNode {
     WireNode(int node, const NodeAddress& hub) : wire(Wire::start()) {
         head = NodeSharedState::make(arena.allocate(NodeSharedState::bytes(1)), 1);
         address = wire->open_socket(node == 0, hub);
-        WireAssignment assignment{.node = node,
-                                  .nodes = 2,
-                                  .process = node,
-                                  .head_bytes = NodeSharedState::bytes(1),
-                                  .patience_ns = 1'000'000'000,
-                                  .key = run_key};
+        WireProcessSettings assignment{.node = node,
+                                       .nodes = 2,
+                                       .process = node,
+                                       .head_bytes = NodeSharedState::bytes(1),
+                                       .patience_ns = 1'000'000'000,
+                                       .key = run_key};
         wire->assign(assignment, arena.descriptor());
     }
     ~WireNode() { wire->finish(); }

@@ -13,7 +13,7 @@ using sonde::meters::TargetLatency;
 using sonde::meters::TargetMeter;
 using sonde::results::target_line;
 using sonde::results::target_series_lines;
-using sonde::results::TargetCounts;
+using sonde::results::TargetStatistics;
 using sonde::results::TargetTotals;
 using sonde::results::Totals;
 using sonde::tests::add_target;
@@ -40,7 +40,7 @@ TEST_CASE("target_quantile_is_within_6_percent") {
         meter.add_single(0, target, 0, 1, i * 1000, 1);
     }
     const TargetTotals targets = TargetTotals::from_board(*board_of({{&meter, 2, 1}}, 0), 1);
-    const TargetCounts& counts = targets.served.at("OST0")[0];
+    const TargetStatistics& counts = targets.served.at("OST0")[0];
     for (const double q : {0.5, 0.9, 0.99}) {
         CHECK(static_cast<double>(counts.quantile(q)) == doctest::Approx(q * 1e7).epsilon(0.063));
     }
@@ -79,7 +79,7 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
 }
 
 TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
-    TargetCounts counts;
+    TargetStatistics counts;
     CHECK(counts.quantile(0.5) == 0);
     counts.latency = {{5, 2}, {9, 2}};  // of 5 and 9 ns: below 16 each value has a bucket of its own
     counts.longest_ns = 9;
@@ -102,7 +102,7 @@ TEST_CASE("target table has a row per kind and counts known bytes") {
     totals.bytes = {1000, 500};
     totals.targets.files = 4;
     totals.targets.with_layout = 3;
-    TargetCounts& read = totals.targets.served["A"][0];
+    TargetStatistics& read = totals.targets.served["A"][0];
     read.latency = {{5, 9}, {9, 1}};
     read.longest_ns = 9;
     read.slices = {{100, 4, 20, 0}, {}, {50, 6, 34, 2}};

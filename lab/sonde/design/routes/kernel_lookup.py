@@ -63,7 +63,7 @@ def find_kernel_route(
     """The route of a packet that this host sends; None when no table has one. The routes of `host_tables` must be
     known."""
     jump = 0
-    for rule in sort_rules_by_preference(host_tables.rules):
+    for rule in complete_and_sort_rules(host_tables.rules):
         if (rule.preference or 0) < jump or not _does_rule_match(
             rule, destination_address, packet_mark, source_address
         ):
@@ -79,7 +79,7 @@ def find_kernel_route(
     return None
 
 
-def sort_rules_by_preference(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
+def complete_and_sort_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
     """Rules by preference. A list that lacks the kernel's own rules, as scripts do, gets that of the main table; one
     with the local rule is complete. A rule without a preference gets one below the lowest of the site, as `ip rule add`
     chooses it."""

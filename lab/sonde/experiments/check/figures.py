@@ -140,7 +140,7 @@ def compute_figures(
         phase = record.phases.get(row.phase)
         if phase is not None:
             computed.append(_compute_check_figure(row, phase, make_recorded_run(record), run_id))
-    return _mark_task_limits(computed)
+    return _mark_figures_limited_by_one_task(computed)
 
 
 def _compute_check_figure(figure_row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id: str) -> CheckFigure:
@@ -177,7 +177,7 @@ def _compute_check_figure(figure_row: FigureRow, phase: PhaseRecord, run: Record
     )
 
 
-def _mark_task_limits(check_figures: list[CheckFigure]) -> list[CheckFigure]:
+def _mark_figures_limited_by_one_task(check_figures: list[CheckFigure]) -> list[CheckFigure]:
     """Marks figures of one task that the task itself limited, not the storage."""
     by_key = {figure.key: figure for figure in check_figures}
     result = []

@@ -56,6 +56,7 @@ struct OpenRequest {
     bool no_follow = false;      ///< fails with ELOOP where `path` is a symbolic link; mpiio cannot
     Directory root = anywhere;   ///< an open directory that holds the file; mpiio opens by the whole path
     std::size_t below_root = 0;  ///< where the path below `root` begins in `path`; beyond its end: ENOENT
+    std::uint64_t device = 0;    ///< number (st_rdev) of the block device that `path` must be; 0 = a file
     std::uint64_t size = 0;      ///< bytes the file will hold in the end: preallocation, mmap
     Blocks blocks;               ///< io.view only
 };

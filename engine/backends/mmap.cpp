@@ -38,7 +38,12 @@ std::uint64_t page_size() {
 
 std::uint64_t file_size(int descriptor) {
     struct stat status {};
-    return ::fstat(descriptor, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+    if (::fstat(descriptor, &status) != 0) {
+        return 0;
+    }
+    // st_size of a block device is 0.
+    return static_cast<std::uint64_t>(S_ISBLK(status.st_mode) ? std::max<off_t>(0, ::lseek(descriptor, 0, SEEK_END))
+                                                              : status.st_size);
 }
 
 int map(MappedFile& file, std::uint64_t bytes) {

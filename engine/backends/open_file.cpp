@@ -13,6 +13,12 @@ namespace sonde::backends {
 
 namespace {
 
+/// Whether an open file is the block device of that number, and not what has got its name since it was checked.
+bool is_device(int descriptor, std::uint64_t number) {
+    struct stat status {};
+    return ::fstat(descriptor, &status) == 0 && S_ISBLK(status.st_mode) && status.st_rdev == number;
+}
+
 int access_mode(const OpenRequest& request) {
     if (!request.write) {
         return O_RDONLY;
@@ -59,6 +65,10 @@ int open_file(const plan::Io& io, const OpenRequest& request) {
     } while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0) {
         return -errno;
+    }
+    if (request.device != 0 && !is_device(descriptor, request.device)) {
+        ::close(descriptor);
+        return -ENODEV;
     }
     if (request.write) {
         const int failed = preallocate(descriptor, io.preallocate, request.size);

@@ -139,6 +139,9 @@ const std::string& FileMap::root_of(int task) const {
 }
 
 std::string FileMap::path(int task, int k) const {
+    if (files_.is_device()) {
+        return files_.device;
+    }
     if (files_.in_place()) {
         return path_in_place(task);
     }

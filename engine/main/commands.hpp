@@ -12,6 +12,8 @@ struct RunArguments {
     std::string record, run_id, launch = "auto", mpi_module, command;
     int stage = -1;
     bool dry_run = false;
+    std::string allow_device;
+    bool destroy = false;
 };
 
 struct ResolveArguments {

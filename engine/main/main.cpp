@@ -144,6 +144,11 @@ class CommandLine {
         run->add_option("--launch", run_.launch, "how the processes come together: " + sonde::list_launch_names())
             ->check(check_launch);
         run->add_option("--mpi-module", run_.mpi_module, "MPI module to load instead of the one next to the engine");
+        run->add_option("--allow-device", run_.allow_device,
+                        "let the plan access this block device, its target.path; never one that is mounted or in use");
+        run->add_flag(
+            "--destroy", run_.destroy,
+            "with --allow-device: write although the device holds a file system, a partition table or the like");
         run->add_flag("--dry-run", run_.dry_run, "check the plan and print what it would do");
     }
 

@@ -121,6 +121,8 @@ int run_plan(RunArguments arguments) {
     const bool root = team->location().is_root();
     install_signals(team->control(), root);
     phases::RunOptions options{arguments.record, arguments.run_id, arguments.command, arguments.stage};
+    options.allow_device = arguments.allow_device;
+    options.destroy = arguments.destroy;
     return run_in_team(*team, [&](int& code) {
         // All processes use the same id, because it names the run directory.
         options.run_id = team->broadcast(options.run_id);

@@ -7,6 +7,7 @@
 #include "plan/json_io.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
+#include "runs/device_target.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -41,11 +42,15 @@ int command_backends(bool json, const std::string& directory) {
 
 int command_probe(const std::string& directory) {
     std::error_code failure;
-    if (!std::filesystem::is_directory(directory, failure)) {
+    const bool is_device = std::filesystem::is_block_file(directory, failure);
+    if (!is_device && !std::filesystem::is_directory(directory, failure)) {
         records::print_error(directory + " is not a directory: name one on the file system to describe");
         return phases::exit_plan;
     }
-    ordered_json out(records::describe_node(directory));
+    ordered_json out(records::describe_node(is_device ? "/" : directory));
+    if (is_device) {
+        out["file_system"] = runs::describe_device_target(directory);
+    }
     out["clock"] = meters::Clock::calibrate().source();
     out["engine"] = records::engine_version();
     std::cout << plan::serialize_json(out, plan::JsonEncoding::utf8, 2) << "\n";

@@ -2,6 +2,7 @@
 // State that all phases of a run share: plan, options, team, storage, manifest, outcome.
 #pragma once
 
+#include "files/descriptor.hpp"
 #include "files/manifest.hpp"
 #include "files/task_map.hpp"
 #include "layouts/ceph_placement.hpp"
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -32,6 +34,7 @@ struct RunStorage {
     bool memory_backed = false;       ///< the target is tmpfs or the like
     plan::Bytes full_stripe = 0;      ///< from the plan, else from the mount options; 0 = unknown
     plan::Bytes maximum_request = 0;  ///< of the device below, bytes; 0 = unknown
+    std::uint64_t device = 0;         ///< number (st_rdev) of the block device that is the target; 0 = none
     bool stripes_files = false;       ///< target.striping is set on each file, not on the run directory
 };
 
@@ -48,6 +51,8 @@ struct RootState {
     std::vector<std::string> hosts;  ///< by node
     Outcome outcome;
     nlohmann::json space_finding = {};  ///< written before the first phase; null = none
+    /// Holds the target's block device for this run, so that nobody else mounts or claims it meanwhile.
+    std::shared_ptr<const files::Descriptor> device = {};
 };
 
 /// One per process. Created with designated initializers (`RunContext{.plan = …}`).

@@ -116,6 +116,9 @@ std::string make_shared(const RunContext& context, const plan::Phase& phase, con
 
 std::string prepare_files(const RunContext& context, std::size_t index, const files::FileMap& map) {
     const plan::Phase& phase = context.plan.phases[index];
+    if (phase.data.files.is_device()) {
+        return {};  // nothing is made, replaced or removed on a device
+    }
     if (!plan::writes(phase.op) || !backends::find(phase.data.backend)->traits.needs_files) {
         return {};
     }

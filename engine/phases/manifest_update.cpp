@@ -29,7 +29,7 @@ files::DataState make_data_state(const RunContext& context, std::size_t index, c
     state.files = phase.files;
     state.exact = phase.op != plan::Op::mixed && phase.data.access.order != plan::Order::random_replace;
     state.extends = phase.op != plan::Op::mixed;
-    state.fresh = phase.op == plan::Op::write && phase.open != plan::Open::overwrite;
+    state.fresh = phase.makes_files();
     state.operations.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
     int writing_stream = 0;
     if (phase.op == plan::Op::duplex) {

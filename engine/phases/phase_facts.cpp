@@ -113,7 +113,8 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
         .dropped_metadata_cache = effect.dropped_metadata_cache,
         .names_of_others = phase.meta && reads_names_of_other_nodes(context, phase),
     };
-    if (backend.needs_files && writes_whole_files(phase) && describe_stop(phase, result) == "volume") {
+    if (backend.needs_files && !phase.data.files.is_device() && writes_whole_files(phase) &&
+        describe_stop(phase, result) == "volume") {
         measure_allocated_blocks(context, map, circumstances);
     }
     return circumstances;

@@ -2,6 +2,8 @@
 #include "phases/phase_treatments.hpp"
 
 #include "backends/backend.hpp"
+#include "files/segments.hpp"
+#include "patterns/geometry.hpp"
 #include "phases/collectives.hpp"
 #include "records/text.hpp"
 #include "treatments/treatments.hpp"
@@ -27,6 +29,9 @@ std::vector<std::string> list_node_files(const RunContext& context, const plan::
     if (!needs_files(phase) || phase.meta) {
         return paths;
     }
+    if (phase.data.files.is_device()) {
+        return {phase.data.files.device};
+    }
     for (int task = 0; task < context.tasks.tasks(); ++task) {
         if (context.tasks.node_of(task) != context.team.location().node) {
             continue;
@@ -47,6 +52,17 @@ std::vector<std::string> list_node_files(const RunContext& context, const plan::
     std::sort(paths.begin(), paths.end());
     paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
     return paths;
+}
+
+/// What a phase accesses of a block device, all tasks together.
+treatments::DeviceRange find_device_range(const RunContext& context, const plan::Phase& phase) {
+    if (!phase.data.files.is_device()) {
+        return {};
+    }
+    const patterns::Share share{static_cast<std::uint64_t>(context.tasks.tasks()), 0};
+    const std::uint64_t segments = files::segments_of(phase, context.tasks, context.node_memory);
+    const std::uint64_t offset = phase.data.access.offset;
+    return {offset, patterns::Geometry(phase.data.access, segments, share, 0).end_of_file() - offset};
 }
 
 /// The record's `treatment` line of one node.
@@ -89,12 +105,13 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
     const std::vector<std::string> paths = leader && (!phase.before.empty() || plan::reads(phase.op))
                                                ? list_node_files(context, phase, map)
                                                : std::vector<std::string>{};
+    const treatments::DeviceRange range = find_device_range(context, phase);
     TreatmentEffect effect;
     for (const plan::Treatment& treatment : phase.before) {
         json own_list = json::array();
         if (leader) {
             const treatments::TreatmentResult result =
-                treatments::apply_treatment(treatment, context.storage.directory, paths, stopped);
+                treatments::apply_treatment(treatment, context.storage.directory, paths, stopped, range);
             effect.held.push_back(result.held);
             own_list.push_back(make_line(phase, treatment, result, context.team.location().node));
         }
@@ -122,7 +139,7 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
         }
     }
     if (leader && plan::reads(phase.op) && needs_files(phase)) {
-        effect.residency = treatments::measure_residency(paths);
+        effect.residency = treatments::measure_residency(paths, treatments::max_examined_files, range);
     }
     return effect;
 }

@@ -55,7 +55,9 @@ struct FileSource {
         std::uint64_t allowed = ~0ULL;
         bool exact = false;
         bool same = false;
-        const files::DataState* source = writing ? nullptr : data.source(phase, k);
+        // Every byte of a device can be read, written by a phase or not.
+        const bool reads_anything = phase.data.files.is_device() && !verify;
+        const files::DataState* source = writing || reads_anything ? nullptr : data.source(phase, k);
         if (source != nullptr) {
             exact = data.verifiable(*source, phase.data.access, segments, k);
             same = files::same_geometry(phase.data.access, segments, source->access, source->segments);
@@ -79,9 +81,9 @@ struct FileSource {
                                false};
         job.operations = std::min({allowed, job.geometry.operations(), phase.stop.operations.value_or(~0ULL)});
         job.size = job.geometry.end_of_file();
-        const bool fresh = writing && phase.op == Op::write && phase.open != plan::Open::overwrite;
+        const bool fresh = writing && phase.makes_files();
         // Shared files are created before the phase, so that a late task does not truncate data of other tasks.
-        job.create = writing && phase.op == Op::write && map.share(owner).sharers == 1;
+        job.create = writing && phase.op == Op::write && !phase.data.files.is_device() && map.share(owner).sharers == 1;
         job.truncate = fresh && job.create;
         job.no_follow = writing && !context.in_place();
         // Files with individual striping are created before the phase too, and exclusive creation is checked there.
@@ -171,9 +173,9 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.max_slices = context.plan.observe.max_slices;
     job.slice_ns = context.plan.observe.slice;
     job.intra_barriers = phase.barrier == plan::Barrier::intra;
+    job.mpi = context.team.mpi_module();
     if (assignment.task == no_task) {
         job.reads = true;  // smallest buffers
-        job.mpi = context.team.mpi_module();
         if (phase.meta) {
             job.tree = std::make_shared<workloads::TreeJob>(phase.meta->tree);
         }
@@ -199,6 +201,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? assignment.task : files::shifted(phase.shift, assignment.task, context.tasks);
+    job.device = context.storage.device;
     job.root_path = context.in_place() ? "" : map.root_of(owner);
     if (phase.op == Op::remove && !map.first_of_file(owner)) {
         job.files = 0;  // the first task of the file removes it
@@ -207,7 +210,6 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.training = make_training_job(context, index, map);
     job.replay = read_replayed_operations(phase, assignment.task);
-    job.mpi = context.team.mpi_module();
     job.name = [&map, files, owner](std::uint64_t n, std::string& path) {
         path = map.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
     };

@@ -2,6 +2,7 @@
 #include "plan/check.hpp"
 
 #include "plan/check_data.hpp"
+#include "plan/check_device.hpp"
 #include "plan/check_meta.hpp"
 #include "plan/check_objects.hpp"
 #include "plan/check_replay.hpp"
@@ -123,7 +124,7 @@ void check_treatments(const std::string& where, const std::vector<Treatment>& be
 
 void check_paths(const std::string& where, const Plan& plan) {
     const Files& files = plan.data.files;
-    if (!files.in_place()) {
+    if (files.paths.empty()) {
         return;
     }
     if (files.mapping == Mapping::per_node || files.mapping == Mapping::many) {
@@ -225,6 +226,7 @@ void check_plan(const Plan& plan, const Capabilities& capabilities) {
         }
     }
     check_object_target(plan, capabilities);
+    check_device(plan, capabilities);
     check_files("data", plan.data.files, plan.phases.front().op == Op::replay);
     check_across("data.files", plan);
     check_paths("data.files", plan);

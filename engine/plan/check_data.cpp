@@ -269,7 +269,7 @@ bool share_files(const Phase& a, const Phase& b) {
 void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source) {
     const Phase& phase = plan.phases[index];
     for (const Phase* later = &source + 1; later < &phase; ++later) {
-        if (later->op == Op::write && later->open != Open::overwrite && share_files(*later, phase)) {
+        if (later->makes_files() && share_files(*later, phase)) {
             refuse("phases[" + std::to_string(index) + "].data_of",
                    "names \"" + source.id + "\", but phase \"" + later->id +
                        "\" makes the files anew before: name that one, or give it open = \"overwrite\"");
@@ -307,7 +307,7 @@ void check_source(const std::string& where, const Plan& plan, std::size_t index,
         check_not_replaced(plan, index, *source);
     }
     const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
-    if (needs_data && source == nullptr && backend.stores_data && !plan.target.use_existing) {
+    if (needs_data && source == nullptr && backend.stores_data && !plan.target.use_existing && !plan.target.device) {
         refuse(where + ".op", std::string("is \"") + text(phase.op) +
                                   "\", but no earlier phase writes the data (and target.use_existing is not set)");
     }
@@ -381,7 +381,7 @@ void check_data(const std::string& where, const Plan& plan, std::size_t index, c
     check_mapping(where, phase);
     check_training(where, phase);
     check_shift(where, plan, phase);
-    if (!phase.data.files.suffix.empty() && !phase.data.files.in_place()) {
+    if (!phase.data.files.suffix.empty() && phase.data.files.paths.empty()) {
         refuse(where + ".suffix", "is only used with data.files.paths");
     }
     if (phase.data.io.pause > 0 && phase.data.io.queue_depth > 1) {

@@ -119,8 +119,12 @@ void describe(Visitor& visitor, TargetSettings& target) {
             },
         .complaint = "must be one name without '/': it is made below target.path and removed afterwards"};
     visitor.member("path", target.path, TextKind(path_rule),
-                   "an existing directory on the file system under test, or s3://bucket/prefix for backend s3",
+                   "an existing directory on the file system under test, s3://bucket/prefix for backend s3, or with "
+                   "device a block device",
                    required);
+    visitor.member("device", target.device, FlagKind{},
+                   "path is a block device, and the tasks access its bytes without a file system; the run also needs "
+                   "--allow-device");
     visitor.member("directory", target.directory, TextKind(name_rule),
                    "directory below path that the run creates and removes; default sonde-<run id>", unset);
     visitor.member("keep", target.keep, FlagKind{}, "keep the files after the run");

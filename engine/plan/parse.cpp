@@ -2,6 +2,7 @@
 #include "plan/parse.hpp"
 
 #include "plan/check.hpp"
+#include "plan/check_device.hpp"
 #include "plan/declare_data.hpp"
 #include "plan/declare_meta.hpp"
 #include "plan/declare_plan.hpp"
@@ -116,6 +117,7 @@ Plan parse_plan(std::string_view json_text, const Capabilities& capabilities) {
     plan.has_data = context.plan_has_data || !context.plan_has_meta;
     read_members(
         Reader(document, ""), [&](Visitor& visitor) { describe_plan(visitor, plan, context); }, capabilities);
+    set_device(plan);
     check_plan(plan, capabilities);
     return plan;
 }

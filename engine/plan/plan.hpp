@@ -58,7 +58,8 @@ struct ObjectStore {
 
 /// The target of the run. All files lie in `path/directory`, which the engine creates and removes.
 struct TargetSettings {
-    std::string path;               ///< a directory, or s3://bucket/prefix
+    std::string path;               ///< a directory, s3://bucket/prefix, or with `device` a block device
+    bool device = false;            ///< the tasks access the bytes of the block device `path`, without files
     std::string directory;          ///< name below path; empty = "sonde-<run id>"
     bool keep = false;              ///< keep the files (and the manifest) after the run
     bool use_existing = false;      ///< the directory and its data files may already exist
@@ -89,7 +90,10 @@ struct Files {
     /// Directories of further targets: files of tasks (or groups) are distributed in turn over the run directory and a
     /// directory of its name in each of these.
     std::vector<std::string> across;
-    bool in_place() const { return !paths.empty(); }
+    /// Not a member of plans: the block device of target.path, which all tasks use in place of a file.
+    std::string device;
+    bool is_device() const { return !device.empty(); }
+    bool in_place() const { return !paths.empty() || is_device(); }
 };
 
 /// One size of mixed transfers.
@@ -275,6 +279,9 @@ struct Phase {
     std::string data_at = "data";  ///< where the plan says what `data` holds, for messages: "data" or "phases[2]"
     Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` merged into it
     std::optional<Meta> meta;  ///< operations on a tree: the plan's meta with the phase's own merged into it
+
+    /// Whether its data files are made anew, so that nothing of what they held remains.
+    bool makes_files() const { return op == Op::write && open != Open::overwrite && !data.files.is_device(); }
 };
 
 struct Observe {

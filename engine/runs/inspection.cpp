@@ -11,6 +11,7 @@
 #include "records/environment.hpp"
 #include "records/file_system.hpp"
 #include "runs/bucket.hpp"
+#include "runs/device_target.hpp"
 #include "runs/footprint.hpp"
 #include "runs/manifest_state.hpp"
 #include "runs/run_directory.hpp"
@@ -225,14 +226,26 @@ std::string explain_unseen_target(const phases::RunContext& context) {
 
 json inspect_target(phases::RunContext& context, int first_stage) {
     const plan::Plan& plan = context.plan;
+    check_device_options(plan, context.options);
     check_tasks(plan, context.tasks);
     check_extent(plan, context.tasks, context.node_memory);
     json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
     const bool has_files = needs_files(plan);
-    if (has_files) {
+    if (has_files && !plan.target.device) {
         check_directory(plan.target.path);
     }
     check_machine(plan);
+    if (plan.target.device) {
+        claim_device(context);
+        const nlohmann::ordered_json device = describe_device_target(plan.target.path);
+        facts["file_system"] = device.at("type");
+        if (device.contains("block_device")) {
+            facts["maximum_request"] = device.at("block_device").value("maximum_request_bytes", plan::Bytes{0});
+        }
+        facts["full_stripe"] = plan.target.full_stripe.value_or(0);
+        facts["device"] = context.storage.device;
+        return facts;
+    }
     if (plan::has_object_target(plan.target)) {
         facts["directory"] = open_bucket(context, first_stage);
         return facts;

@@ -11,6 +11,7 @@
 #include "records/environment.hpp"
 #include "records/text.hpp"
 #include "runs/bucket.hpp"
+#include "runs/device_target.hpp"
 #include "runs/inspection.hpp"
 #include "runs/run_end.hpp"
 
@@ -68,6 +69,7 @@ void adopt_root_state(phases::RunContext& context, const json& facts) {
     context.storage.full_stripe = facts.value("full_stripe", plan::Bytes{0});
     context.storage.maximum_request = facts.value("maximum_request", plan::Bytes{0});
     context.storage.stripes_files = facts.value("stripes_files", false);
+    context.storage.device = facts.value("device", std::uint64_t{0});
     context.storage.directory = facts.at("directory");
     files::Manifest& manifest = context.manifest;
     const json common = plan::parse_json(
@@ -207,13 +209,15 @@ RunDescription ProcessVenue::describe_run() {
 }
 
 std::vector<ordered_json> ProcessVenue::describe_nodes() {
-    const bool in_bucket = plan::has_object_target(context_.plan.target);
+    const plan::TargetSettings& target = context_.plan.target;
+    const bool has_directory = context_.storage.makes_files && !target.device;
     std::vector<ordered_json> nodes;
-    for (const json& node :
-         gather_nodes(context_.team, context_.storage.makes_files ? context_.storage.directory : std::string("/"))) {
+    for (const json& node : gather_nodes(context_.team, has_directory ? context_.storage.directory : "/")) {
         nodes.emplace_back(node);
-        if (in_bucket) {
-            nodes.back()["file_system"] = describe_bucket(context_.plan.target);
+        if (plan::has_object_target(target)) {
+            nodes.back()["file_system"] = describe_bucket(target);
+        } else if (target.device) {
+            nodes.back()["file_system"] = describe_device_target(target.path);
         }
     }
     return nodes;

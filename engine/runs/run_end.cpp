@@ -21,6 +21,9 @@ namespace {
 /// process removes its own. Returns the number of files.
 std::uint64_t remove_unfinished_files(const phases::RunContext& context) {
     std::uint64_t removed = 0;
+    if (context.plan.target.device) {
+        return removed;  // a device holds no files
+    }
     const int first = context.team.location().process * context.tasks.threads;
     for (std::size_t i = 0; !context.plan.target.keep && i < context.phases_begun; ++i) {
         const plan::Phase& phase = context.plan.phases[i];

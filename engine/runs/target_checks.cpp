@@ -20,7 +20,8 @@ namespace sonde::runs {
 void check_machine(const plan::Plan& plan) {
     for (const plan::Phase& phase : plan.phases) {
         const backends::Backend& backend = *backends::find(phase.data.backend);
-        if (const backends::Availability answer = backend.usable(plan.target.path); !answer.yes) {
+        if (const backends::Availability answer = backend.usable(plan.target.device ? "" : plan.target.path);
+            !answer.yes) {
             throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.why);
         }
     }
@@ -49,7 +50,7 @@ void check_directory(const std::string& path) {
     }
     if (!S_ISDIR(info.st_mode)) {
         throw plan::PlanError("target " + path + " is not a directory" +
-                              (S_ISBLK(info.st_mode) ? ": Sonde never writes to block devices"
+                              (S_ISBLK(info.st_mode) ? ": a plan for a block device sets target.device"
                                                      : ": name one on the file system under test"));
     }
 }

@@ -18,9 +18,7 @@ namespace {
 // Equal on every architecture; C libraries before 2.37 have no constant.
 constexpr long cachestat_call = 451;
 
-struct CacheRange {
-    std::uint64_t offset = 0, length = 0;  ///< length 0 = to the end of the file
-};
+using CacheRange = DeviceRange;  // as the kernel has it
 
 struct CacheCounts {
     std::uint64_t cached = 0, dirty = 0, writeback = 0, evicted = 0, recently_evicted = 0;
@@ -31,8 +29,7 @@ std::uint64_t read_page_size() {
     return bytes;
 }
 
-std::optional<CacheCounts> query_cachestat(int descriptor) {
-    CacheRange range;
+std::optional<CacheCounts> query_cachestat(int descriptor, CacheRange range) {
     CacheCounts counts;
     if (::syscall(cachestat_call, descriptor, &range, &counts, 0U) != 0) {
         return std::nullopt;
@@ -41,12 +38,13 @@ std::optional<CacheCounts> query_cachestat(int descriptor) {
 }
 
 /// Examines the mapping in windows, so that large files need little memory. mincore() causes no page faults.
-std::optional<std::uint64_t> query_mincore(int descriptor, std::uint64_t bytes) {
+std::optional<std::uint64_t> query_mincore(int descriptor, const CacheRange& range) {
     constexpr std::uint64_t window = 1ULL << 30U;
-    std::vector<unsigned char> flags(std::min(bytes, window) / read_page_size() + 1);
+    std::vector<unsigned char> flags(std::min(range.length, window) / read_page_size() + 1);
     std::uint64_t resident = 0;
-    for (std::uint64_t position = 0; position < bytes; position += window) {
-        const std::uint64_t length = std::min(window, bytes - position);
+    const std::uint64_t end = range.offset + range.length;
+    for (std::uint64_t position = range.offset; position < end; position += window) {
+        const std::uint64_t length = std::min(window, end - position);
         void* base = ::mmap(nullptr, length, PROT_NONE, MAP_SHARED, descriptor, static_cast<off_t>(position));
         if (base == MAP_FAILED) {
             return std::nullopt;
@@ -68,7 +66,22 @@ bool may_query_residency(int descriptor, const struct stat& status) {
     return ::geteuid() == 0 || status.st_uid == ::geteuid() || ::faccessat(descriptor, "", W_OK, AT_EMPTY_PATH) == 0;
 }
 
-Residency measure_file(const std::string& path) {
+/// The bytes to examine: all of a regular file, `range` of a block device in whole pages. Nothing for other files.
+std::optional<CacheRange> choose_range(int descriptor, const struct stat& status, const DeviceRange& range) {
+    if (S_ISREG(status.st_mode)) {
+        return CacheRange{0, static_cast<std::uint64_t>(status.st_size)};
+    }
+    const off_t end = S_ISBLK(status.st_mode) ? ::lseek(descriptor, 0, SEEK_END) : -1;
+    if (end < 0) {
+        return std::nullopt;
+    }
+    const auto bytes = static_cast<std::uint64_t>(end);
+    const std::uint64_t offset = std::min(bytes, range.offset / read_page_size() * read_page_size());
+    const std::uint64_t length = range.length + (range.offset - offset);
+    return CacheRange{offset, range.length == 0 ? bytes - offset : std::min(bytes - offset, length)};
+}
+
+Residency measure_file(const std::string& path, const DeviceRange& device_range) {
     Residency residency;
     // O_NONBLOCK, because open() of a pipe would block.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -76,15 +89,17 @@ Residency measure_file(const std::string& path) {
         return residency;
     }
     struct stat status {};
-    if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
-        const auto bytes = static_cast<std::uint64_t>(status.st_size);
-        residency.pages = (bytes + read_page_size() - 1) / read_page_size();
-        if (const auto counts = query_cachestat(descriptor)) {
+    const bool has_status = ::fstat(descriptor, &status) == 0;
+    if (const auto range = has_status ? choose_range(descriptor, status, device_range) : std::nullopt) {
+        residency.pages = (range->length + read_page_size() - 1) / read_page_size();
+        // Of a whole file without an end, so that pages of a growing file count.
+        const CacheRange query = S_ISREG(status.st_mode) ? CacheRange{} : *range;
+        if (const auto counts = query_cachestat(descriptor, query)) {
             residency.is_known = true;
             residency.resident = counts->cached;
             residency.dirty = counts->dirty + counts->writeback;
         } else if (may_query_residency(descriptor, status)) {
-            const auto resident = query_mincore(descriptor, bytes);
+            const auto resident = query_mincore(descriptor, *range);
             residency.is_known = resident.has_value();
             residency.resident = resident.value_or(0);
         }
@@ -104,14 +119,14 @@ void Residency::add(const Residency& other) {
     is_known = is_known || other.is_known;
 }
 
-Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files) {
+Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files, const DeviceRange& range) {
     Residency total;
     const std::size_t examined = std::min(files.size(), max_files);
     for (std::size_t i = 0; i < examined; ++i) {
         // Equal steps from the first to the last file.
         const std::size_t index =
             examined == files.size() ? i : i * (files.size() - 1) / std::max<std::size_t>(examined - 1, 1);
-        total.add(measure_file(files[index]));
+        total.add(measure_file(files[index], range));
     }
     return total;
 }

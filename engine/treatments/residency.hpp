@@ -17,9 +17,18 @@ struct Residency {
     void add(const Residency& other);
 };
 
+constexpr std::size_t max_examined_files = 256;
+
+/// The bytes of a block device that a phase accesses; length 0 = to the end of the device.
+struct DeviceRange {
+    std::uint64_t offset = 0, length = 0;
+};
+
 /// Uses cachestat(2) where the kernel has it, else mincore(2) on a mapping. Of more than `max_files` files an even
 /// sample is examined. Does not read pages into the cache. Holes count as not resident; empty files have no pages.
+/// Of a block device, the pages of `range` count.
 /// Files that this user neither owns nor may write are skipped, because the kernel reports all their pages as resident.
-Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files = 256);
+Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files = max_examined_files,
+                            const DeviceRange& range = {});
 
 }  // namespace sonde::treatments

@@ -38,6 +38,7 @@ struct TreatmentContext {
     const std::string& directory;           ///< the run directory
     const std::vector<std::string>& files;  ///< data files of this node's tasks
     const StopPredicate& stop;              ///< must be polled by any action longer than 100 ms
+    const DeviceRange& range;               ///< when `files` is a block device: what the phase accesses of it
 };
 
 struct TreatmentKind {

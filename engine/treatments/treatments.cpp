@@ -53,10 +53,10 @@ std::string explain_residency(const Residency& after, const std::string& directo
 
 /// Applies a cache treatment; its outcome depends on the residency afterwards, not on its exit status.
 TreatmentResult apply_and_check_residency(const TreatmentKind& kind, const TreatmentContext& context) {
-    const Residency before = measure_residency(context.files);
+    const Residency before = measure_residency(context.files, max_examined_files, context.range);
     TreatmentResult result = kind.apply(context);
     result.before = before;
-    result.after = measure_residency(context.files);
+    result.after = measure_residency(context.files, max_examined_files, context.range);
     if (!result.after.is_known) {
         return result;
     }
@@ -88,11 +88,12 @@ TreatmentResult apply_kind(const TreatmentContext& context) {
 }  // namespace
 
 TreatmentResult apply_treatment(const plan::Treatment& treatment, const std::string& directory,
-                                const std::vector<std::string>& files, const StopPredicate& stop) {
+                                const std::vector<std::string>& files, const StopPredicate& stop,
+                                const DeviceRange& range) {
     const auto begin = std::chrono::steady_clock::now();
     TreatmentResult result;
     try {
-        result = apply_kind({treatment, directory, files, stop});
+        result = apply_kind({treatment, directory, files, stop, range});
     } catch (const std::exception& failure) {  // for example no thread or memory: the treatment fails, not the run
         result =
             make_result(Status::failed, std::string("The treatment could not be carried out: ") + failure.what() + ".");

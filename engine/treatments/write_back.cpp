@@ -2,6 +2,7 @@
 #include "treatments/write_back.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
@@ -12,17 +13,20 @@ namespace {
 
 using Status = TreatmentResult::Status;
 
-/// Writes back the file system of `directory`. Returns 0 or errno, -1 = stopped.
+/// Writes back the file system of `directory`, or that block device. Returns 0 or errno, -1 = stopped.
 int sync_file_system(const std::string& directory, const StopPredicate& stop) {
     const auto error = std::make_shared<int>(0);
     const bool finished = run_until_stopped(
         [error, directory] {
-            const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            struct stat status {};
+            const bool is_device = ::stat(directory.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
+            const int descriptor =
+                ::open(directory.c_str(), O_RDONLY | O_CLOEXEC | (is_device ? O_NONBLOCK : O_DIRECTORY));
             if (descriptor < 0) {
                 ::sync();  // writes back all file systems instead
                 return;
             }
-            *error = ::syncfs(descriptor) == 0 ? 0 : errno;
+            *error = (is_device ? ::fsync(descriptor) : ::syncfs(descriptor)) == 0 ? 0 : errno;
             ::close(descriptor);
         },
         stop);

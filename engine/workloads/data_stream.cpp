@@ -55,6 +55,7 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.no_follow = file.no_follow;
     request.root = job_.root;
     request.below_root = job_.below_root;
+    request.device = job_.device;
     request.size = file.size;
     request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};
     if (!this->open_file(request)) {

@@ -63,6 +63,7 @@ struct StreamJob {
     backends::Directory root = backends::anywhere;
     std::size_t below_root =
         0;  ///< characters of each path that name the root, with the slash after it; npos: it is gone
+    std::uint64_t device = 0;  ///< number of the block device that the files must be; 0 = they are files
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> name;
     std::shared_ptr<TreeJob> tree;  ///< operations on a tree; `files` is then how many operations

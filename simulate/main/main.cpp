@@ -27,6 +27,9 @@ int run(SimulatorArguments& arguments) {
         arguments.options.faults.push_back(simulate::parse_fault(fault));
     }
     plan::Plan plan = plan::parse_plan(simulate::read_text_file(arguments.plan, "plan"), runs::capabilities());
+    if (plan.target.device) {
+        throw plan::PlanError("target.device: a simulated machine has file systems, no block devices: leave it out");
+    }
     simulate::SiteModel site =
         simulate::read_site(simulate::read_text_file(arguments.system, "system"), arguments.mount);
     if (arguments.options.run_id.empty()) {

@@ -41,6 +41,10 @@ EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
         1,
         "data.files.paths: removes a name, not its target",
     ),
+    ("runs/device_target.cpp", "::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK"): (
+        1,
+        "the user names the device, and its number is checked",
+    ),
     ("files/record_file.cpp", "::open(path.c_str(), append_flags)"): (1, "/dev and /proc: names that root gives"),
     ("files/record_file.cpp", "::open(examined.c_str(),"): (1, "a descriptor that the module has opened"),
     ("records/file_system.cpp", "O_TMPFILE"): (1, "a file without a name"),

@@ -134,6 +134,7 @@ IGNORED = {
 CASES: list[tuple[str, PATCH, Any]] = [
     ("data.verify", FILES, "on_read"),
     ("target.s3", FILES, {"region": "us-east-2"}),
+    ("target.device", SHARED, True),
     ("data.payload.kind", FILES, "random"),
     ("data.payload.compressible", FILES, 0.5),
     ("data.payload.duplicates", FILES, 0.5),

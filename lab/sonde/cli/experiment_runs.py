@@ -115,7 +115,9 @@ def _print_forecasts(request: Request, output: OutputOptions) -> int:
 def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
     """Runs an experiment, reads its results and writes its page. Raises UserError for an unknown location name."""
     display = make_output_display(output)
-    experiment_run = run_experiment_request(request, output.archive, display, output.mpi_module, output.create_executor)
+    experiment_run = run_experiment_request(
+        request, output.archive, display, output.mpi_module, output.create_executor, output.device_permission
+    )
     if not output.report or not experiment_run.results.runs:
         return experiment_run
     return replace(experiment_run, page=_write_page_or_warn(experiment_run.results, experiment_run.system, output))

@@ -13,6 +13,7 @@ import click
 from sonde.experiments.locations import RunLocations, require_existing_directory
 from sonde.launch.launchers.list import LOCAL, list_launcher_names
 from sonde.model.errors import UserError
+from sonde.model.target_names import is_block_device
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console
 
@@ -150,16 +151,23 @@ def add_task_options(command: Command) -> Command:
 
 
 def parse_locations(
-    directories: Sequence[str], pools: Sequence[str], system: str | None, launcher: str, launcher_args: str
+    directories: Sequence[str],
+    pools: Sequence[str],
+    system: str | None,
+    launcher: str,
+    launcher_args: str,
+    may_be_device: bool = False,
 ) -> RunLocations:
-    """Parses --on, --pool and --system. Raises UserError, also for a missing directory."""
+    """Parses --on, --pool and --system. Raises UserError, also for a missing directory. `may_be_device`: --on may name
+    a block device."""
     default, directories_by_name = "", dict[str, str]()
     for text in directories:
         match = None if Path(text).is_dir() else _NAMED_VALUE.fullmatch(text)
         if match is None:
             if default:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
-            default = str(require_existing_directory(text).absolute())
+            is_device = may_be_device and is_block_device(text)
+            default = str(Path(text).absolute()) if is_device else str(require_existing_directory(text).absolute())
         else:
             if match[1] in directories_by_name:
                 raise UserError(f"--on {match[1]} is given twice; one directory is enough.")

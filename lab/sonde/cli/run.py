@@ -31,6 +31,7 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
 from sonde.model.plan import Plan, read_plan_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
+from sonde.model.target_names import is_block_device
 from sonde.store.summary import NAME as SUMMARY
 from sonde.terminal.run_tables import print_run_tables
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
@@ -65,6 +66,7 @@ def command(
       sonde run hpcs-07 --profile ci --on /scratch --dry-run
       sonde run hpcs-07 --profile ci --on /scratch
       sonde run hpcs-07 --profile ci --on /scratch --resume
+      sonde run plan.toml --on /dev/nvme1n1 --allow-device /dev/nvme1n1
       sonde run shared-file --on /scratch --launcher mpiexec --tasks 64 --launcher-args "-hosts n1,n2"
 
     Ctrl-C ends the run in an orderly way: finished phases are stored, the files are removed. A second Ctrl-C kills it
@@ -79,6 +81,8 @@ def command(
 
         if tasks or processes:
             raise UserError("--tasks and --processes belong to a plan; of an experiment say --set clients.nodes=4.")
+        if output.device_permission.device or is_block_device(run_request.locations.default):
+            raise UserError("An experiment makes files in directories; only a plan can be run on a block device.")
         return run_experiment(source, run_request, output)
     _require_no_experiment_options(run_request)
     checked = load_plan(plan, run_request.settings, run_request.locations.default or None, document)
@@ -101,7 +105,13 @@ def _run_plan_once(plan: Plan, launcher: Launcher, run_request: RunRequest, outp
     system = run_request.locations.system
     described = read_system(find_system_file(system)) if system else None
     setup = RunSetup(
-        find_engine(), output.archive, launcher, output.mpi_module, display.report_stop_signal, system=described
+        find_engine(),
+        output.archive,
+        launcher,
+        output.mpi_module,
+        display.report_stop_signal,
+        system=described,
+        device_permission=output.device_permission,
     )
     output.archive.recover_unfinished_runs()
     display.begin_run(plan.title, 1, 1, plan)

@@ -16,6 +16,7 @@ from sonde.cli.options import add_archive_option, add_json_option, add_mpi_modul
 from sonde.experiments.executor import ExecutorFactory
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.single_run import RunLabels
+from sonde.launch.session import NO_DEVICE, DevicePermission
 from sonde.model.errors import UnitError, UserError
 from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
@@ -70,6 +71,7 @@ class OutputOptions:
     dry_run: bool = False
     rate: float | None = None  # bytes/s for the forecast of a dry run
     metrics: Path | None = None  # file with the state of the run in progress
+    device_permission: DevicePermission = NO_DEVICE
     create_executor: ExecutorFactory | None = None  # creates the executor; None: the engine
 
 
@@ -137,7 +139,7 @@ def add_run_request_options(command: Command) -> Command:
         source = click.get_current_context().get_parameter_source("launcher")
         launcher = options["launcher"] if source is not ParameterSource.DEFAULT else ""
         directories, pools, system = (options.pop(name) for name in ("directories", "pools", "system"))
-        locations = parse_locations(directories, pools, system, launcher, options["launcher_args"])
+        locations = parse_locations(directories, pools, system, launcher, options["launcher_args"], may_be_device=True)
         members = {field.name: options.pop(field.name) for field in fields(RunRequest) if field.name != "locations"}
         return command(*args, run_request=RunRequest(locations=locations, **members), **options)
 
@@ -145,6 +147,21 @@ def add_run_request_options(command: Command) -> Command:
     for option in reversed(_REQUEST_OPTIONS):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+_DEVICE_OPTIONS = (
+    click.option(
+        "--allow-device",
+        metavar="DEV",
+        default="",
+        help="Let the plan access this block device, its target.path; one that is mounted or in use is only read.",
+    ),
+    click.option(
+        "--destroy",
+        is_flag=True,
+        help="With --allow-device: write although the device holds a file system, a partition table or the like.",
+    ),
+)
 
 
 def add_dry_run_options(command: Command) -> Command:
@@ -157,14 +174,18 @@ def add_dry_run_options(command: Command) -> Command:
 
 
 def add_output_options(command: Command) -> Command:
-    """Adds --mpi-module, --archive, --report, --metrics, --quiet, --json and passes them as `output`, with
-    `add_dry_run_options`."""
+    """Adds --mpi-module, --archive, --report, --metrics, --quiet, --json, --allow-device, --destroy.
+
+    Passes them as `output`, with `add_dry_run_options`.
+    """
 
     @functools.wraps(command)
     def with_output(*args: Any, **options: Any) -> Any:
         names = ("archive", "mpi_module", "quiet", "as_json", "report", "dry_run", "metrics")
         members = {name: options.pop(name) for name in names}
-        output = OutputOptions(rate=_parse_rate_option(options.pop("rate")), **members)
+        permission = _make_device_permission(options.pop("allow_device"), options.pop("destroy"))
+        rate = _parse_rate_option(options.pop("rate"))
+        output = OutputOptions(rate=rate, device_permission=permission, **members)
         return command(*args, output=output, **options)
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
@@ -175,7 +196,15 @@ def add_output_options(command: Command) -> Command:
         help="Keep the state of the run in progress in FILE, as metrics for Prometheus; removed at the end.",
     )
     decorated: Any = with_output
-    for decorate in (metrics, add_json_option, quiet, report_option, add_archive_option, add_mpi_module_option):
+    for decorate in (
+        *_DEVICE_OPTIONS,
+        metrics,
+        add_json_option,
+        quiet,
+        report_option,
+        add_archive_option,
+        add_mpi_module_option,
+    ):
         decorated = decorate(decorated)
     return decorated  # type: ignore[no-any-return]
 
@@ -184,6 +213,12 @@ def make_output_display(output: OutputOptions) -> Display:
     """The display of the runs. Raises MachineError when the file of metrics cannot be written."""
     display = make_display(get_messages_console(), output.quiet)
     return display if output.metrics is None else MetricsDisplay(display, output.metrics)
+
+
+def _make_device_permission(device: str, destroy: bool) -> DevicePermission:
+    if destroy and not device:
+        raise UserError("--destroy needs --allow-device DEV, the device whose data it gives up.")
+    return DevicePermission(device, destroy)
 
 
 def _parse_rate_option(option_text: str | None) -> float | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +26,11 @@ class DeviceLimit:
 
 
 def read_device_limit(directory: Path, sys_path: Path = SYS) -> DeviceLimit | None:
-    """Returns the limit of the block device below a directory; None where there is none, as on network file systems."""
+    """Returns the limit of the block device that is the target, or that is below a directory; None where there is none,
+    as on network file systems."""
     try:
-        number = os.stat(directory).st_dev
+        status = os.stat(directory)
+        number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
         link = (sys_path / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}").resolve(strict=True)
         for device in (link, link.parent):  # a partition has the queue of its disk
             limit = device / "queue" / "max_sectors_kb"

@@ -16,7 +16,7 @@ from sonde.launch.engine import ERRORS_BY_EXIT_CODE, Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
 from sonde.launch.program_environment import list_loaded_modules
-from sonde.launch.session import EngineLaunch, EngineSession, LineObserver
+from sonde.launch.session import NO_DEVICE, DevicePermission, EngineLaunch, EngineSession, LineObserver
 from sonde.model.errors import (
     EXIT_BAD_INPUT,
     EXIT_OK,
@@ -44,6 +44,7 @@ class RunSetup:
     on_stop: Callable[[], None] = lambda: None  # called when a signal was passed on to the engine
     environment: Mapping[str, str] = field(default_factory=dict)  # of the engine, beside that of this process
     system: System | None = None  # the machine that this is, or that is simulated: says whose targets are whose
+    device_permission: DevicePermission = NO_DEVICE
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def conduct_run(
         setup.environment,
         _choose_working_directory(plan, draft.folder),
         plan.time_limit_s,
+        setup.device_permission,
     )
     try:
         with start_telemetry_sampling(draft.folder, "simulated" in run_facts) as sampler:

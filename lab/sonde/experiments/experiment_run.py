@@ -25,6 +25,7 @@ from sonde.experiments.results import Results, find_leftover_directories, read_g
 from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
 from sonde.experiments.schedule import ScheduledRun
 from sonde.launch.engine import Engine, find_engine
+from sonde.launch.session import NO_DEVICE, DevicePermission
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UserError
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -60,12 +61,20 @@ def run_experiment_request(
     display: Display,
     mpi_module: Path | None = None,
     create_executor: ExecutorFactory | None = None,
+    device_permission: DevicePermission = NO_DEVICE,
 ) -> ExperimentRun:
     """Runs what is missing of an experiment, closes the display and reads the results. Without `create_executor` the
     engine runs on this machine. Raises UserError for an unknown location name."""
     locations = request.locations
     system = read_system(find_system_file(locations.system)) if locations.system else None
-    setup = RunSetup(find_engine(), archive, mpi_module=mpi_module, on_stop=display.report_stop_signal, system=system)
+    setup = RunSetup(
+        find_engine(),
+        archive,
+        mpi_module=mpi_module,
+        on_stop=display.report_stop_signal,
+        system=system,
+        device_permission=device_permission,
+    )
     heading: list[Callable[[Attempt], None]] = []
 
     def begin_attempt(attempt: Attempt) -> None:

@@ -12,24 +12,28 @@ from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.errors import UserError
 from sonde.model.plan import Plan, read_plan_document
-from sonde.model.target_names import is_object_store_target, make_target_absolute
+from sonde.model.target_names import is_block_device, is_object_store_target, make_target_absolute
 
 
 def load_plan(
     file_or_plan_name: str, settings: Sequence[str], target: str | None, plan_document: dict[str, Any] | None = None
 ) -> Plan:
-    """Returns the plan of that file or shipped name, with `settings` applied and `target` as its directory.
+    """Returns the plan of that file or shipped name, with `settings` applied and `target` as its directory
+    or block device.
 
     `plan_document` is the document if it was read already; its target is changed in place. Raises UserError, also if
-    `target` is no directory.
+    `target` is neither.
     """
     document = read_plan_document(resolve_plan_source(file_or_plan_name)) if plan_document is None else plan_document
     if target is not None:
-        if not is_object_store_target(target):
+        is_device = is_block_device(target)
+        if not is_object_store_target(target) and not is_device:
             require_existing_directory(target)
         target_table = document.setdefault("target", {})
         if isinstance(target_table, dict):
             target_table["path"] = target
+            if is_device or target_table.get("device"):
+                target_table["device"] = is_device
     plan = Plan.from_document(document, "standard input" if file_or_plan_name == "-" else file_or_plan_name, settings)
     if settings and not any(setting.startswith("title=") for setting in settings):
         # The title describes the plan before the change.

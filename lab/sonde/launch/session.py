@@ -31,6 +31,24 @@ LineObserver = Callable[[str, RecordLine], None]
 
 
 @dataclass(frozen=True)
+class DevicePermission:
+    """The block device that a run may access, as the user typed it; `destroy`: also when it holds data."""
+
+    device: str = ""
+    destroy: bool = False
+
+    def make_engine_options(self) -> list[str]:
+        """The options of `sonde-engine run`."""
+        return [
+            *(["--allow-device", self.device] if self.device else []),
+            *(["--destroy"] if self.destroy else []),
+        ]
+
+
+NO_DEVICE = DevicePermission()
+
+
+@dataclass(frozen=True)
 class EngineLaunch:
     """What to launch, and the folder for its files."""
 
@@ -44,6 +62,7 @@ class EngineLaunch:
     environment: Mapping[str, str] = field(default_factory=dict)  # variables besides those of this process
     directory: Path | None = None  # working directory; None: that of this process
     time_limit_s: float | None = None  # after which the engine ends by itself, unless storage hangs
+    device_permission: DevicePermission = NO_DEVICE
 
     def make_stage_command(self, stage: int | None, record_file: Path) -> list[str]:
         """The command line of one stage; `stage` is None when the plan has only one."""
@@ -60,6 +79,7 @@ class EngineLaunch:
             engine += ["--stage", str(stage)]
         if self.mpi_module is not None:
             engine += ["--mpi-module", str(self.mpi_module)]
+        engine += self.device_permission.make_engine_options()
         return self.launcher.make_command_line(engine)
 
 

@@ -23,7 +23,7 @@ from sonde.model.schemas import load_plan_schema
 # a default, a name or what counts changes.
 HASH_VERSION = 4
 # Members that say where, how closely or under which name, not what.
-_TARGET_MEMBERS = ("use_existing", "striping")
+_TARGET_MEMBERS = ("use_existing", "striping", "device")
 _TASK_MEMBERS = ("pin", "active")
 _IGNORED_PHASE_MEMBERS = ("id", "valid", "data_of", "operations_file", "open")
 

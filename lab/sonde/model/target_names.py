@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of targets: paths of directories, or URLs of buckets (s3://bucket/prefix)."""
+"""Names of targets: paths of directories or block devices, or URLs of buckets (s3://bucket/prefix)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ _BUCKET_SCHEME = "s3://"
 def is_object_store_target(target_name: str) -> bool:
     """True when the target is a bucket of an object store, not a directory."""
     return target_name.startswith(_BUCKET_SCHEME)
+
+
+def is_block_device(target_name: str) -> bool:
+    """True when the target is a block device of this machine."""
+    try:
+        return bool(target_name) and Path(target_name).is_block_device()
+    except (OSError, ValueError):
+        return False
 
 
 def make_target_absolute(target_name: str) -> str:

@@ -187,7 +187,7 @@ def test_a_resolved_phase_is_complete_in_itself() -> None:
     assert (data["on"], data["suffix"], data["open"], data["barrier"]) == ("data", ".d", "exclusive", "phase")
     assert data["before"] == [{"kind": "sync", "need": "best_effort", "max_residency": 0.01}]
     assert ("on" in tree, "meta" in tree) == (False, True)
-    assert full["target"] == {"path": "/x", "keep": False, "use_existing": False, "min_free": "64MiB",
+    assert full["target"] == {"path": "/x", "device": False, "keep": False, "use_existing": False, "min_free": "64MiB",
                               "keep_manifest": True}  # fmt: skip
     assert full["tasks"] == {"processes": 1, "threads": 1, "pin": False}
     assert full["observe"] == {"slice": "1ms", "max_slices": 512, "progress": "250ms"}

@@ -23,7 +23,7 @@ PLAN_SCHEMA_FORM: Mapping[str, Any] = {
                     "type": "object",
                     "properties": {
                         name: {"$ref": f"sonde-plan-2#/properties/target/properties/{name}"}
-                        for name in ("path", "directory", "keep", "use_existing", "min_free", "full_stripe",
+                        for name in ("path", "device", "directory", "keep", "use_existing", "min_free", "full_stripe",
                                      "keep_manifest", "striping", "s3")
                     },
                     "additionalProperties": False,

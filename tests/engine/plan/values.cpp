@@ -59,7 +59,7 @@ json data_phase(const char* id, const char* op, const char* open) {
 
 TEST_CASE("defaults_of_data_plan") {
     json expected = json::parse(R"({"schema": "sonde-plan/2", "id": "p",
-        "target": {"path": "/tmp", "keep": false, "use_existing": false, "keep_manifest": true, "min_free": 67108864},
+        "target": {"path": "/tmp", "device": false, "keep": false, "use_existing": false, "keep_manifest": true, "min_free": 67108864},
         "tasks": {"processes": 1, "threads": 1, "pin": false},
         "data": {"backend": "posix",
                  "files": {"mapping": "per_task", "count": 1, "directories": "one", "name": "data", "suffix": ""},

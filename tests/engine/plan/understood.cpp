@@ -265,7 +265,8 @@ TEST_CASE("suggestion_is_name_with_smallest_edit_distance") {
     CHECK(sentence("kemp").ends_with("did you mean keep?"));
     CHECK(sentence("use_existin").ends_with("did you mean use_existing?"));
     CHECK(sentence("ful_strip").ends_with("did you mean full_stripe?"));
-    CHECK(sentence("something").find("is not known; there are device, directory, full_stripe, keep") != std::string::npos);
+    CHECK(sentence("something").find("is not known; there are device, directory, full_stripe, keep") !=
+          std::string::npos);
 }
 
 TEST_CASE("unknown_member_is_rejected_in_every_table") {

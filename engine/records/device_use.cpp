@@ -39,7 +39,7 @@ std::string introduce(const DeviceFamily& family, const std::string& name) {
 
 std::string describe_mount(const std::string& number) {
     for (const Mount& mount : parse_mounts(read_system_file("/proc/self/mountinfo"))) {
-        // btrfs has a device number of its own and names its device as the source.
+        // The number of a mounted btrfs is not that of its device, which mountinfo names as the source.
         if (mount.device == number ||
             (mount.source.starts_with("/dev/") && read_device_number(mount.source) == number)) {
             return "is mounted on " + mount.point;

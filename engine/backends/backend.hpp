@@ -61,6 +61,12 @@ struct OpenRequest {
     Blocks blocks;               ///< io.view only
 };
 
+/// Copies between the buffers and the memory of a GPU that operations need beside those of their way (io.gpus).
+struct GpuCopies {
+    bool before_writes = false;  ///< the processor makes the content of each write anew
+    bool after_reads = false;    ///< what was read is compared in the host's memory
+};
+
 /// What a channel needs to know once, before its first file is opened.
 struct ChannelSetup {
     const plan::Io* io = nullptr;
@@ -72,6 +78,7 @@ struct ChannelSetup {
     std::uint32_t max_length = 0;  ///< of one operation, bytes
     /// Buffer areas, one per queue slot; a backend may register them. Operations stay inside the area of their slot.
     std::span<const std::span<std::byte>> areas;
+    GpuCopies gpu_copies;
     /// mpiio: opaque handle of the MPI module (ranks/mpi_interface.hpp); null elsewhere.
     const void* mpi = nullptr;
     bool shared_file = false;  ///< all tasks open the same path (collective open)

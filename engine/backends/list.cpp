@@ -13,6 +13,9 @@ extern const Backend posix_backend;
 extern const Backend io_uring_backend;
 extern const Backend mmap_backend;
 extern const Backend mpiio_backend;
+extern const Backend hdf5_backend;
+extern const Backend pnetcdf_backend;
+extern const Backend cufile_backend;
 extern const Backend s3_backend;
 extern const Backend null_backend;
 extern const Backend paced_backend;
@@ -27,8 +30,9 @@ int Channel::remove(Directory root, const char* path) noexcept {
 }
 
 std::span<const Backend* const> list() {
-    static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend, &mpiio_backend,
-                                         &s3_backend,    &null_backend,     &paced_backend};
+    static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend,   &mpiio_backend,
+                                         &hdf5_backend,  &pnetcdf_backend,  &cufile_backend, &s3_backend,
+                                         &null_backend,  &paced_backend};
     return all;
 }
 

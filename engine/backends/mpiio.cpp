@@ -2,6 +2,8 @@
 // MPI-IO: independent calls on a file that each task opens for itself, or collective calls on one that all open
 // together. MPI itself stays behind the module's C interface.
 #include "backends/backend.hpp"
+#include "backends/member_votes.hpp"
+#include "backends/mpi_hints.hpp"
 #include "ranks/mpi_interface.hpp"
 #include "ranks/mpi_loader.hpp"
 
@@ -15,12 +17,11 @@ namespace {
 class MpiioChannel final : public Channel {
  public:
     explicit MpiioChannel(const ChannelSetup& setup)
-        : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)), io_(*setup.io), files_(setup.files) {
-        for (const auto& [name, value] : io_.hints) {
-            hint_names_.push_back(name.c_str());
-            hint_values_.push_back(value.c_str());
-        }
-    }
+        : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)),
+          io_(*setup.io),
+          votes_(mpi_, io_.collective),
+          files_(setup.files),
+          hints_(io_) {}
     ~MpiioChannel() override {
         // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending
         // badly.
@@ -37,7 +38,7 @@ class MpiioChannel final : public Channel {
     std::int64_t transfer(const IoRequest& operation) noexcept override;
     bool agree(bool stop) noexcept override {
         // A vote that fails means that MPI is broken: everybody who still can leaves.
-        return io_.collective ? mpi_.any(stop ? 1 : 0) != 0 : stop;
+        return votes_.any(stop) != 0;
     }
 
  private:
@@ -46,13 +47,14 @@ class MpiioChannel final : public Channel {
         Blocks blocks;
     };
 
-    bool together(bool here) const { return io_.collective ? mpi_.any(here ? 1 : 0) > 0 : here; }
+    bool together(bool here) const { return votes_.any(here) > 0; }
     std::int64_t place(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
 
     const SondeMpiModule& mpi_;
     const plan::Io& io_;
+    MemberVotes votes_;
     std::vector<OpenMpiFile> files_;
-    std::vector<const char*> hint_names_, hint_values_;
+    MpiHints hints_;
 };
 
 int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
@@ -65,9 +67,7 @@ int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
     wanted.truncate = static_cast<int>(together(request.truncate));
     wanted.exclusive = static_cast<int>(together(request.exclusive));
     wanted.shared = wanted.collective = static_cast<int>(io_.collective);
-    wanted.hint_names = hint_names_.data();
-    wanted.hint_values = hint_values_.data();
-    wanted.hints = hint_names_.size();
+    hints_.add_to(wanted);
     if (request.write) {
         wanted.size = io_.preallocate == plan::Preallocate::truncate ? request.size : 0;
         wanted.preallocate = io_.preallocate == plan::Preallocate::fallocate ? request.size : 0;
@@ -86,29 +86,16 @@ int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
     return mpi_.file_open(&wanted, &file.handle);
 }
 
-// Syncing and closing a common file takes all tasks, but a task that failed goes straight to closing. So they first ask
-// each other: is anybody closing? Then nobody syncs. Is anybody not yet closing? Then those who are wait for another
-// turn. No task enters a call that others do not enter.
 int MpiioChannel::fsync(std::uint16_t index) {
-    if (io_.collective && mpi_.any(0) != 0) {
-        mpi_.any(1);
-        return -ECANCELED;
+    if (const int result = votes_.begin_sync(); result != 0) {
+        return result;
     }
     return mpi_.file_sync(files_[index].handle);
 }
 
 int MpiioChannel::close(std::uint16_t index) {
-    if (io_.collective) {
-        int others = 1;
-        while (others > 0) {
-            if (const int closing = mpi_.any(1); closing < 0) {
-                return closing;
-            }
-            others = mpi_.any(0);
-        }
-        if (others < 0) {
-            return others;
-        }
+    if (const int result = votes_.begin_close(); result != 0) {
+        return result;
     }
     SondeMpiFile* handle = files_[index].handle;
     files_[index].handle = nullptr;
@@ -188,7 +175,7 @@ extern const Backend mpiio_backend;
 const Backend mpiio_backend{
     .name = "mpiio",
     .summary = "MPI-IO, independent or collective, with hints and file views",
-    .traits = {.collective = true, .mpi = true},
+    .traits = {.collective = true, .mpi = true, .views = true},
     .usable = usable,
     .make = make,
 };

@@ -38,7 +38,7 @@ struct DirectoryEntry {
 };
 
 /// What a look found out; members that were not asked for are zero.
-struct Facts {
+struct EntryFacts {
     EntryKind kind = EntryKind::unknown;
     std::uint64_t bytes = 0;
     std::int64_t modified_ns = 0;  ///< since 1970
@@ -61,7 +61,7 @@ class NameOperations {
     virtual int make_directory(Directory parent, const char* name) noexcept = 0;
     virtual int look(Directory parent, const char* name, const Look& how) noexcept = 0;
     /// As look() with how.extended, and says what it saw; the kind is always asked for.
-    virtual int examine(Directory parent, const char* name, const Look& how, Facts& facts) noexcept = 0;
+    virtual int examine(Directory parent, const char* name, const Look& how, EntryFacts& facts) noexcept = 0;
     virtual int open_close(Directory parent, const char* name) noexcept = 0;
     /// Opens, reads from the start until `into` is full or the file ends, closes: bytes read or -errno.
     virtual std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept = 0;

@@ -122,7 +122,7 @@ class PosixNames final : public NameOperations {
         struct stat facts {};
         return outcome(::fstatat(parent, name, &facts, follow));
     }
-    int examine(Directory parent, const char* name, const Look& how, Facts& facts) noexcept override {
+    int examine(Directory parent, const char* name, const Look& how, EntryFacts& facts) noexcept override {
         const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
         struct statx status {};
         if (::statx(parent, name, follow | static_cast<int>(how.flags), how.fields | STATX_TYPE, &status) != 0) {

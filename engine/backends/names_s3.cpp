@@ -41,7 +41,7 @@ class S3Names final : public NameOperations {
     int look(Directory parent, const char* name, const Look& /*how*/) noexcept override {
         return client_.head(key_of(parent, name));
     }
-    int examine(Directory parent, const char* name, const Look& /*how*/, Facts& facts) noexcept override {
+    int examine(Directory parent, const char* name, const Look& /*how*/, EntryFacts& facts) noexcept override {
         facts.kind = EntryKind::file;
         const int result = client_.head(key_of(parent, name));
         facts.bytes = client_.exchange().content_length();

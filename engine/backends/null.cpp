@@ -13,7 +13,7 @@ class NullNames final : public NameOperations {
     int make_file(Directory /*parent*/, const char* /*name*/, const NewFile& /*how*/) noexcept override { return 0; }
     int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
     int look(Directory /*parent*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
-    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
+    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, EntryFacts& facts) noexcept override {
         facts.kind = EntryKind::file;
         return 0;
     }

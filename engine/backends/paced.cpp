@@ -130,7 +130,7 @@ class PacedChannel final : public Channel, private NameOperations {
     }
     int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
     int look(Directory /*parent*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
-    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
+    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, EntryFacts& facts) noexcept override {
         facts.kind = EntryKind::file;
         return on_file();
     }

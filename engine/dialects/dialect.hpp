@@ -38,6 +38,8 @@ class Session {
 
     /// A plan will use a backend that needs MPI (asked before the processes meet).
     virtual bool needs_mpi() const { return false; }
+    /// Without a launcher the site's MPI comes first, because libraries of file formats are built with it.
+    virtual bool prefers_site_mpi() const { return false; }
     /// Before the first plan: may print the tool's heading, and throw plan::PlanError when the words do not fit.
     virtual void begin(const Setting& setting) = 0;
     /// The next plan as JSON text (schema/plan), or nothing when all is done. May depend on earlier plans' records; may

@@ -44,7 +44,7 @@ class Sweep {
     Sweep(const FileMap& map, const Manifest& manifest, bool dry, Removal& removal)
         : map_(map), trees_(manifest, dry, removal), dry_(dry), removal_(removal) {}
 
-    /// `folder`: name below the root, empty for the root itself. True when nothing but the manifest is left in it.
+    /// `folder`: name below the root, empty for the root itself. Returns true if at most the manifest is left in it.
     bool directory(const ConfinedDirectory& open, const std::string& folder) {
         Listing entries = open.list();
         if (entries.error() != 0) {

@@ -37,7 +37,7 @@ struct FileExtents {
 };
 
 struct StripeLayout {
-    std::string kind;  ///< "lustre", "gluster", "ceph", "beegfs", "gpfs", "local"
+    std::string kind;  ///< file system, by one of the names in `schema/record/record.schema.json`
     std::uint32_t mirrors = 1;
     std::vector<LayoutComponent> components;
     /// Where components are the extents of one file: the volume below, which all files share. Else empty.

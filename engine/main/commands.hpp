@@ -30,6 +30,13 @@ struct CleanArguments {
     bool elsewhere = false;  ///< also files of runs on other hosts, whose end cannot be checked
 };
 
+struct SshArguments {
+    std::string hosts;                                                ///< separated by commas
+    std::string shell = "ssh -o BatchMode=yes -o ConnectTimeout=10";  ///< program and options, separated by spaces
+    int processes = 1;
+    std::vector<std::string> command;  ///< arguments of the engine on each host
+};
+
 namespace dialects {
 struct Dialect;
 }
@@ -45,5 +52,7 @@ int command_schema();
 int command_backends(bool json, const std::string& directory);
 int command_clean(const CleanArguments& arguments);
 int command_probe(const std::string& directory);
+/// Starts the engine on several hosts over ssh.
+int command_ssh(const SshArguments& arguments);
 
 }  // namespace sonde

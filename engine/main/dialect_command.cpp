@@ -221,6 +221,7 @@ int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>
     request.processes = own_options.processes;
     request.mpi_module = own_options.mpi_module;
     request.need_mpi = session->needs_mpi();
+    request.prefer_site = session->prefers_site_mpi();
     const std::unique_ptr<ranks::Team> team = ranks::form_team(request);
     const bool root = team->location().is_root();
     install_signals(team->control(), root);

@@ -5,6 +5,7 @@
 #include "main/launch_names.hpp"
 #include "phases/outcome.hpp"
 #include "records/text.hpp"
+#include "remote/node_command.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -19,7 +20,7 @@
 namespace {
 
 std::string list_commands() {
-    std::string text = "use run, resolve, accesses, schema, backends, clean, probe";
+    std::string text = "use run, resolve, accesses, schema, backends, clean, probe, ssh";
     for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
         text += ", " + std::string(dialect->name);
     }
@@ -95,6 +96,7 @@ class CommandLine {
         add_run();
         add_plan_commands();
         add_tools();
+        add_ssh();
     }
 
     /// Exit code of the command.
@@ -144,8 +146,9 @@ class CommandLine {
         run->add_option("--launch", run_.launch, "how the processes come together: " + sonde::list_launch_names())
             ->check(check_launch);
         run->add_option("--mpi-module", run_.mpi_module, "MPI module to load instead of the one next to the engine");
-        run->add_option("--allow-device", run_.allow_device,
-                        "let the plan access this block device, its target.path; never one that is mounted or in use");
+        run->add_option(
+            "--allow-device", run_.allow_device,
+            "let the plan write to this block device, its target.path; never one that is mounted or in use");
         run->add_flag(
             "--destroy", run_.destroy,
             "with --allow-device: write although the device holds a file system, a partition table or the like");
@@ -186,11 +189,29 @@ class CommandLine {
         probe->add_option("directory", directory_, "directory on the file system")->required();
     }
 
+    void add_ssh() {
+        ssh_command_ = add_command(
+            "ssh", "Start COMMAND, a command of this program, on several hosts over ssh, without MPI", [this] {
+                ssh_.command = ssh_command_->remaining();
+                return sonde::command_ssh(ssh_);
+            });
+        ssh_command_->add_option("--hosts", ssh_.hosts, "their names, separated by commas; each once")->required();
+        ssh_command_->add_option("--processes", ssh_.processes, "processes on all hosts together")->required();
+        ssh_command_->add_option("--shell", ssh_.shell, "program and options that start a command on a host")
+            ->capture_default_str();
+        ssh_command_->prefix_command();
+        add_command("ssh-node", "Start the processes of one host for `ssh`", [] {
+            return sonde::remote::run_ssh_node();
+        })->group("");
+    }
+
     CLI::App app_{"sonde-engine runs one plan, times it, and writes one record (NDJSON).", "sonde-engine"};
     std::vector<std::pair<CLI::App*, std::function<int()>>> calls_;
     sonde::RunArguments run_;
     sonde::ResolveArguments resolve_;
     sonde::CleanArguments clean_;
+    sonde::SshArguments ssh_;
+    CLI::App* ssh_command_ = nullptr;
     std::string plan_file_, directory_;
     bool json_ = false;
 };

@@ -115,7 +115,9 @@ int run_plan(RunArguments arguments) {
     request.processes = plan.tasks.processes;
     request.mpi_module = arguments.mpi_module;
     for (const plan::Phase& phase : plan.phases) {
-        request.need_mpi = request.need_mpi || runs::capabilities().find_traits(phase.data.backend).mpi;
+        const plan::BackendTraits traits = runs::capabilities().find_traits(phase.data.backend);
+        request.need_mpi = request.need_mpi || traits.mpi;
+        request.prefer_site = request.prefer_site || traits.dataset_element > 0;
     }
     const std::unique_ptr<ranks::Team> team = ranks::form_team(request);
     const bool root = team->location().is_root();

@@ -2,6 +2,7 @@
 #include "objects/curl_library.hpp"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdexcept>
 
 namespace sonde::objects {
@@ -64,7 +65,13 @@ CurlLibrary open_library() {
 }  // namespace
 
 const CurlLibrary& load_curl() {
-    static const CurlLibrary library = open_library();
+    static const CurlLibrary library = [] {
+        // libcurl allocates its buffers anew for each request. glibc must keep them: to return them to the kernel each
+        // time costs as much processor time as the request itself.
+        ::mallopt(M_MMAP_THRESHOLD, 32 << 20U);
+        ::mallopt(M_TRIM_THRESHOLD, 64 << 20U);
+        return open_library();
+    }();
     return library;
 }
 

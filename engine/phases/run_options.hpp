@@ -23,7 +23,7 @@ struct RunOptions {
     /// process.
     int stage = -1;
     records::Writer::Listener listener = {};  ///< root: receives each line of the record
-    std::string allow_device = {};            ///< the block device that the plan may access, as the user typed it
+    std::string allow_device = {};            ///< the block device that the plan may write to, as the user typed it
     bool destroy = false;                     ///< write to the device although it holds data
     SharedArena* arena = nullptr;             ///< for a team that runs several plans; null = one plan
 };

@@ -242,7 +242,9 @@ void TimedPart::run_stream(std::size_t stream) {
 void TimedPart::choose_stripe_query() {
     stripe_query_ = {};
     attributes_targets_ = false;
-    if (!verification_ && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
+    // In the file of a format the data lies behind metadata, so that its offsets are not those of the plan.
+    const bool is_plain = backends::find(phase_.data.backend)->traits.dataset_element == 0;
+    if (!verification_ && is_plain && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
         try {
             stripe_query_ = layouts::make_stripes_reader(context_.storage.directory, context_.storage.file_system,
                                                          context_.ceph_placement());

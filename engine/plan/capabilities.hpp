@@ -20,9 +20,15 @@ struct BackendTraits {
     bool sync = false;          ///< synchronous writes (O_SYNC, O_DSYNC)
     bool names = false;         ///< operations on trees (Channel::names)
     bool collective = false;    ///< collective calls of all tasks
-    bool mpi = false;           ///< needs MPI; supports hints and file views
+    bool mpi = false;           ///< needs MPI; supports hints
+    bool views = false;         ///< MPI's file views
     bool virtual_time = false;  ///< may run on the channel's own clock (paced)
-    bool objects = false;       ///< whole objects in a bucket: the target is a URL, nothing is overwritten in part
+    unsigned dataset_element =
+        0;                    ///< bytes of an element of the datasets that hold the data; 0 = plain bytes of a file
+    bool rows = false;        ///< a dataset has a dimension of one transfer
+    bool chunks = false;      ///< layout of datasets: chunks, alignment, collective metadata
+    bool gpu_memory = false;  ///< moves data between storage and the memory of a GPU itself: needs io.gpus
+    bool objects = false;     ///< whole objects in a bucket: the target is a URL, nothing is overwritten in part
 };
 
 struct BackendCapability {

@@ -44,9 +44,6 @@ void check_backend(const Phase& phase, const Capabilities& capabilities) {
         refuse(where + ".io.sync",
                "does not go with backend \"" + name + "\": use io.fsync, or " + others(&BackendTraits::sync));
     }
-    if (io.collective && !can.collective) {
-        refuse(where + ".io.collective", "does not go with backend \"" + name + "\"");
-    }
     if (io.collective && io.queue_depth > 1) {
         refuse(where + ".io.collective", "needs queue_depth = 1");
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/check_data.hpp"
 
+#include "plan/check_datasets.hpp"
+#include "plan/check_io.hpp"
 #include "plan/check_training.hpp"
 #include "plan/choices.hpp"
 #include "plan/plan_error.hpp"
@@ -17,7 +19,6 @@ namespace {
 
 constexpr Bytes largest_transfer = 1ULL << 30U;
 constexpr Bytes largest_file = 1ULL << 62U;
-constexpr Bytes sector = 512;
 
 void check_distribution(const std::string& where, const Access& access) {
     if (!access.distribution) {
@@ -128,47 +129,6 @@ void check_reach(const std::string& where, const Data& data, const Tasks& tasks)
         static_cast<std::uint64_t>(tasks.processes) * static_cast<std::uint64_t>(tasks.threads);
     if (data.access.segments && !fits_in_file(data, *data.access.segments, task_count)) {
         refuse(where + ".access", "reaches beyond the largest file (4 EiB): check segments, stride, gap and offset");
-    }
-}
-
-void check_io(const std::string& where, const Data& data, const Tasks& tasks, const Capabilities& capabilities) {
-    const Io& io = data.io;
-    if (!capabilities.find_traits(data.backend).mpi) {
-        for (const auto& [used, name] : {std::pair{io.collective, "collective"}, std::pair{io.view, "view"},
-                                         std::pair{!io.hints.empty(), "hints"}}) {
-            if (used) {
-                refuse(where + ".io." + name, "needs backend = \"" +
-                                                  capabilities.list_backends_with(&BackendTraits::mpi) + "\", not \"" +
-                                                  data.backend + "\"");
-            }
-        }
-    }
-    if (io.collective && tasks.threads > 1) {
-        refuse(where + ".io.collective", "needs tasks.threads = 1: one task a process takes part in a collective call");
-    }
-    if (io.collective && data.files.mapping != Mapping::shared) {
-        refuse(where + ".io.collective",
-               "needs files.mapping = \"shared\": collective calls join all tasks on one file");
-    }
-    if (io.view && (data.access.order != Order::sequential || data.files.mapping != Mapping::shared)) {
-        refuse(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
-    }
-    if (io.direct) {
-        const Access& a = data.access;
-        for (const TransferSize& entry : a.sizes) {
-            if (entry.size % sector != 0) {
-                refuse(where + ".access.sizes",
-                       "holds " + std::to_string(entry.size) + " B, but direct I/O needs multiples of 512 B");
-            }
-        }
-        for (const auto& [size, name] : {std::pair{a.transfer, "transfer"}, std::pair{a.offset, "offset"},
-                                         std::pair{a.gap, "gap"}, std::pair{a.stride, "stride"}}) {
-            if (size % sector != 0) {
-                refuse(where + ".access." + name, "is " + std::to_string(size) +
-                                                      " B, but direct I/O needs a multiple of 512 B (or more: the file "
-                                                      "system is asked when the run starts)");
-            }
-        }
     }
 }
 
@@ -372,6 +332,7 @@ void check_data(const std::string& where, const Plan& plan, std::size_t index, c
         return;  // check_replay.cpp has its rules
     }
     const Phase* source = find_source(plan, index);
+    check_datasets(where, plan, phase, source, capabilities);
     check_source(where, plan, index, source, capabilities.find_traits(phase.data.backend));
     check_verify(where, phase, source);
     check_operation(where, phase);

@@ -149,7 +149,7 @@ void describe(Visitor& visitor, Io& io) {
                    "truncate: set the size; fallocate: reserve blocks and size; unwritten: reserve blocks beyond the "
                    "size (FALLOC_FL_KEEP_SIZE)");
     visitor.member("queue_depth", io.queue_depth, IntegerKind(1, 4096), "operations in flight per task");
-    visitor.member("collective", io.collective, FlagKind{}, "mpiio: collective calls");
+    visitor.member("collective", io.collective, FlagKind{}, "mpiio, hdf5, pnetcdf: collective calls");
     visitor.member("view", io.view, FlagKind{}, "mpiio: address the data through a file view");
     visitor.member("registered", io.registered, FlagKind{}, "io_uring: register buffers and files");
     visitor.member("continue_short", io.continue_short, FlagKind{},
@@ -161,7 +161,17 @@ void describe(Visitor& visitor, Io& io) {
     visitor.member("iops_limit", io.iops_limit, NumberKind{0.001, 1e9},
                    "operations per second that a task starts at most; the latency of an operation begins when it is "
                    "due");
-    visitor.member("hints", io.hints, HintsKind{}, "mpiio: hints for MPI-IO", unset);
+    visitor.member("gpus", io.gpus, IntegersKind(true),
+                   "numbers of GPUs in whose memory the data lies; tasks use them in turn. Each read is copied there "
+                   "from a pinned buffer of the host, each write from there; the copies belong to the operation",
+                   unset);
+    visitor.member("hints", io.hints, HintsKind{}, "mpiio, hdf5, pnetcdf: hints for MPI-IO", unset);
+    visitor.member("chunk", io.chunk, BytesKind{},
+                   "hdf5: bytes of a chunk of each new dataset, a multiple of 8; 0: datasets are contiguous");
+    visitor.member("alignment", io.alignment, BytesKind{},
+                   "hdf5: objects of at least so many bytes begin at a multiple of it in the file; 0: HDF5's default");
+    visitor.member("collective_metadata", io.collective_metadata, FlagKind{},
+                   "hdf5: metadata is read and written by collective calls");
 }
 
 void describe(Visitor& visitor, Payload& payload) {

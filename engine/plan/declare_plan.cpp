@@ -123,8 +123,8 @@ void describe(Visitor& visitor, TargetSettings& target) {
                    "device a block device",
                    required);
     visitor.member("device", target.device, FlagKind{},
-                   "path is a block device, and the tasks access its bytes without a file system; the run also needs "
-                   "--allow-device");
+                   "path is a block device, and the tasks access its bytes without a file system; a run that writes "
+                   "also needs --allow-device");
     visitor.member("directory", target.directory, TextKind(name_rule),
                    "directory below path that the run creates and removes; default sonde-<run id>", unset);
     visitor.member("keep", target.keep, FlagKind{}, "keep the files after the run");

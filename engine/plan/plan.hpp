@@ -149,14 +149,18 @@ struct Io {
     Fsync fsync = Fsync::none;
     Preallocate preallocate = Preallocate::none;
     int queue_depth = 1;
-    bool collective = false;           ///< mpiio
+    bool collective = false;           ///< mpiio, hdf5, pnetcdf
     bool view = false;                 ///< mpiio: set a file view instead of explicit offsets
     bool registered = true;            ///< io_uring: register buffers and files
     bool continue_short = true;        ///< short transfers are continued, not an error
     Nanoseconds pause = 0;             ///< idle time after every operation; excluded from latencies, included in rates
     std::optional<double> rate_limit;  ///< bytes per second of a task at most
     std::optional<double> iops_limit;  ///< operations per second of a task at most
-    std::map<std::string, std::string> hints;  ///< mpiio
+    std::vector<int> gpus;  ///< the data of task t lies in the memory of gpus[t mod their number]; empty: in the host's
+    std::map<std::string, std::string> hints;  ///< of MPI-IO
+    Bytes chunk = 0;                           ///< hdf5: bytes of a chunk of each dataset; 0 = contiguous
+    Bytes alignment = 0;                       ///< hdf5: objects of at least so many bytes begin at a multiple of it
+    bool collective_metadata = false;          ///< hdf5: metadata is read and written by collective calls
 
     bool is_limited() const { return rate_limit || iops_limit; }
 };

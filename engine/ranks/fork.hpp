@@ -25,6 +25,9 @@ std::string explain_process_shortage(int processes, const ProcessCapacity& avail
 /// be called before the process creates threads. Throws TeamError when fork fails.
 std::unique_ptr<Team> fork_team(int processes);
 
+/// Exit codes of processes, as in phases/outcome.hpp.
+inline constexpr int exit_failed = 1, exit_environment = 3, exit_interrupted = 5;
+
 /// The most important of several exit codes: 2 (bad plan) before 3 (environment) before 1 (a measurement failed) before
 /// 4 (verification) before 5 (interrupted) before 0. Unknown codes count as 3. A worker that was killed counts as 1.
 int select_worst_status(std::span<const int> codes);

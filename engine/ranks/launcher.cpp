@@ -99,6 +99,18 @@ bool detect_openmpi(const EnvironmentLookup& variable, LaunchEnvironment& launch
     return true;
 }
 
+bool detect_ssh(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
+    if (!read_ranks(variable, "SONDE_SSH_RANK", "SONDE_SSH_RANKS", launch)) {
+        return false;
+    }
+    launch.launcher = "ssh";
+    launch.local_index = read_environment_number(variable, "SONDE_SSH_LOCAL_RANK").value_or(-1);
+    launch.local_count = read_environment_number(variable, "SONDE_SSH_LOCAL_RANKS").value_or(-1);
+    launch.job = variable("SONDE_SSH_JOB").value_or("");
+    launch.node_name = variable("SONDE_SSH_HOST").value_or("");
+    return true;
+}
+
 bool detect_hydra(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
     // Slurm's PMI also sets PMI_RANK, but only hydra sets MPI_LOCALNRANKS.
     if (!read_environment_number(variable, "MPI_LOCALNRANKS") ||
@@ -166,7 +178,8 @@ bool detect_pmix(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
 
 LaunchEnvironment detect_launch(const EnvironmentLookup& variable) {
     // A launcher inside an allocation sets more variables than the batch system, so inner launchers come first.
-    constexpr std::array probes{detect_openmpi, detect_hydra, detect_slurm, detect_flux, detect_jsrun, detect_pmix};
+    constexpr std::array probes{detect_ssh,  detect_openmpi, detect_hydra, detect_slurm,
+                                detect_flux, detect_jsrun,   detect_pmix};
     for (const auto probe : probes) {
         LaunchEnvironment launch;
         if (probe(variable, launch)) {

@@ -12,13 +12,14 @@ enum class LaunchMode { automatic, single, forked, node, mpi };
 
 struct TeamRequest {
     LaunchMode launch = LaunchMode::automatic;
-    int processes = 1;       ///< forked: how many
-    std::string mpi_module;  ///< path of the module to load; empty = search next to the engine
-    bool need_mpi = false;   ///< a backend needs MPI: use it even on one node
+    int processes = 1;         ///< forked: how many
+    std::string mpi_module;    ///< path of the module to load; empty = search next to the engine
+    bool need_mpi = false;     ///< a backend needs MPI: use it even on one node
+    bool prefer_site = false;  ///< without a launcher: the site's MPI, with which libraries of file formats are built
 };
 
 struct LaunchEnvironment {
-    std::string launcher = "none";  ///< "hydra", "openmpi", "slurm", "flux", "jsrun", "pmix" or "none"
+    std::string launcher = "none";  ///< "ssh", "hydra", "openmpi", "slurm", "flux", "jsrun", "pmix" or "none"
     int process = 0, processes = 1;
     int local_index = 0, local_count = 1;  ///< -1 = not given by the launcher
     bool pmix = false;                     ///< a PMIx server is available
@@ -39,7 +40,7 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 LaunchEnvironment detect_launch(const EnvironmentLookup& variable);
 LaunchEnvironment detect_launch();
 
-/// Name of the launcher that started this process ("hydra", "openmpi", "slurm", "pmix", "none") from its environment.
+/// Name of the launcher that started this process (LaunchEnvironment::launcher) from its environment.
 std::string launcher_name();
 
 /// Host name of this node.

@@ -66,6 +66,44 @@ int set_view(SondeMpiFile& file, const SondeMpiFileRequest& request) {
     return code;
 }
 
+/// Returns 0, or -EOPNOTSUPP in a thread from which this MPI library allows no files.
+int check_thread() {
+    int main_thread = 1;
+    MPI_Is_thread_main(&main_thread);
+    return one_thread_only && main_thread == 0
+               ? report_mpi_error(MPI_ERR_UNSUPPORTED_OPERATION,
+                                  "this MPI library allows files to one thread of a process only")
+               : 0;
+}
+
+/// The hints of a request, while it is opened.
+class Hints {
+ public:
+    explicit Hints(const SondeMpiFileRequest& request) {
+        if (request.hints > 0) {
+            MPI_Info_create(&info_);
+        }
+        for (std::size_t i = 0; i < request.hints; ++i) {
+            MPI_Info_set(info_, request.hint_names[i], request.hint_values[i]);
+        }
+    }
+    Hints(const Hints&) = delete;
+    Hints& operator=(const Hints&) = delete;
+    ~Hints() {
+        if (info_ != MPI_INFO_NULL) {
+            MPI_Info_free(&info_);
+        }
+    }
+    MPI_Info info() const { return info_; }
+
+ private:
+    MPI_Info info_ = MPI_INFO_NULL;
+};
+
+MPI_Comm group_of(const SondeMpiFileRequest& request) {
+    return request.shared != 0 ? member_group() : MPI_COMM_SELF;
+}
+
 int to_open_mode(const SondeMpiFileRequest& request) {
     int mode = request.write != 0 ? (request.read != 0 ? MPI_MODE_RDWR : MPI_MODE_WRONLY) : MPI_MODE_RDONLY;
     mode |= request.create != 0 ? MPI_MODE_CREATE : 0;
@@ -130,28 +168,16 @@ std::int64_t finish_transfer(int code, const MPI_Status& status, MPI_Datatype& t
 }  // namespace
 
 int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
-    int main_thread = 1;
-    MPI_Is_thread_main(&main_thread);
-    if (one_thread_only && main_thread == 0) {
-        return report_mpi_error(MPI_ERR_UNSUPPORTED_OPERATION,
-                                "this MPI library allows files to one thread of a process only");
+    if (const int error = check_thread(); error != 0) {
+        return error;
     }
     auto file = std::make_unique<SondeMpiFile>();
     file->collective = request->collective != 0;
     // Open MPI 4.1 cannot open a name without a directory.
     file->path = std::strchr(request->path, '/') != nullptr ? request->path : std::string("./") + request->path;
-    MPI_Info hints = MPI_INFO_NULL;
-    if (request->hints > 0) {
-        MPI_Info_create(&hints);
-        for (std::size_t i = 0; i < request->hints; ++i) {
-            MPI_Info_set(hints, request->hint_names[i], request->hint_values[i]);
-        }
-    }
-    MPI_Comm group = request->shared != 0 ? member_group() : MPI_COMM_SELF;
-    int code = MPI_File_open(group, file->path.c_str(), to_open_mode(*request), hints, &file->handle);
-    if (hints != MPI_INFO_NULL) {
-        MPI_Info_free(&hints);
-    }
+    const Hints hints(*request);
+    MPI_Comm group = group_of(*request);
+    int code = MPI_File_open(group, file->path.c_str(), to_open_mode(*request), hints.info(), &file->handle);
     if (code == MPI_SUCCESS) {
         MPI_File_set_errhandler(file->handle, MPI_ERRORS_RETURN);
         code = prepare_file(*file, group, *request);
@@ -200,6 +226,30 @@ int file_close(SondeMpiFile* file) {
     const int error = report_mpi_error(MPI_File_close(&file->handle), "closing " + file->path);
     release_file(*file);
     return error;
+}
+
+int set_access_list(void* function, std::int64_t list, const SondeMpiFileRequest* request, int* result) {
+    if (const int error = check_thread(); error != 0) {
+        return error;
+    }
+    const Hints hints(*request);
+    const auto set = reinterpret_cast<int (*)(std::int64_t, MPI_Comm, MPI_Info)>(function);
+    *result = set(list, group_of(*request), hints.info());
+    return 0;
+}
+
+int open_dataset(void* function, int mode, int* id, const SondeMpiFileRequest* request, int* result) {
+    if (const int error = check_thread(); error != 0) {
+        return error;
+    }
+    const Hints hints(*request);
+    const auto call = reinterpret_cast<int (*)(MPI_Comm, const char*, int, MPI_Info, int*)>(function);
+    *result = call(group_of(*request), request->path, mode, hints.info(), id);
+    return 0;
+}
+
+const void* implementation() {
+    return reinterpret_cast<const void*>(&MPI_Comm_dup);
 }
 
 }  // namespace sonde::ranks::mpi

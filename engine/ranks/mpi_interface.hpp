@@ -12,7 +12,7 @@
 
 extern "C" {
 
-#define SONDE_MPI_MODULE_VERSION 3u
+#define SONDE_MPI_MODULE_VERSION 4u
 
 struct SondeMpiFile;  // an open MPI_File with its datatypes
 
@@ -59,6 +59,14 @@ struct SondeMpiModule {
     int64_t (*file_read)(struct SondeMpiFile*, void*, size_t, uint64_t offset);         // bytes or -errno
     int (*file_sync)(struct SondeMpiFile*);
     int (*file_close)(struct SondeMpiFile*);  // frees it in any case
+    // Libraries of file formats, which the engine loads, take a communicator and hints. Of the request these functions
+    // use path, shared and hints; `function` is the library's, and `result` receives what it returns. int
+    // H5Pset_fapl_mpio(int64_t list, MPI_Comm, MPI_Info)
+    int (*set_access_list)(void* function, int64_t list, const struct SondeMpiFileRequest*, int* result);
+    // int ncmpi_create(MPI_Comm, const char* path, int mode, MPI_Info, int* id), and ncmpi_open
+    int (*open_dataset)(void* function, int mode, int* id, const struct SondeMpiFileRequest*, int* result);
+    // Address of MPI_Comm_dup: a library that calls another MPI finds another address.
+    const void* (*implementation)(void);
     const char* (*last_error_message)(void);
 };
 

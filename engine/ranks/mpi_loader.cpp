@@ -6,14 +6,19 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 
 namespace sonde::ranks {
 namespace {
 
+std::atomic<bool> is_stop_forbidden{false};
+
 constexpr std::array<const char*, 2> standard_first{"sonde-mpi-abi.so", "sonde-mpi-site.so"};
 constexpr std::array<const char*, 2> site_first{"sonde-mpi-site.so", "sonde-mpi-abi.so"};
+
+const SondeMpiModule* module_of_run = nullptr;
 
 std::string engine_folder() {
     std::error_code none;
@@ -21,14 +26,14 @@ std::string engine_folder() {
 }
 
 // Returns the module, or null after appending the reason to `why`.
-const SondeMpiModule* open_module(const std::string& path, std::string& why) {
+const SondeMpiModule* open_module(const std::string& path, bool is_probe, std::string& why) {
     const std::string name = std::filesystem::path(path).filename().string();
     const auto refuse = [&](const std::string& reason) {
         why += (why.empty() ? "" : "; ") + name + ": " + reason;
         return nullptr;
     };
     // RTLD_GLOBAL, because some MPI libraries load plug-ins later that need the symbols.
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    void* library = dlopen(path.c_str(), RTLD_NOW | (is_probe ? RTLD_LOCAL : RTLD_GLOBAL));
     if (library == nullptr) {
         const char* reason = dlerror();
         return refuse(reason != nullptr ? reason : "cannot be loaded");
@@ -42,13 +47,16 @@ const SondeMpiModule* open_module(const std::string& path, std::string& why) {
     if (module == nullptr || module->version != SONDE_MPI_MODULE_VERSION) {
         return refuse("belongs to another version of Sonde");
     }
+    if (!is_probe) {
+        module_of_run = module;
+    }
     return module;
 }
 
 }  // namespace
 
 ModuleSearch default_search(const std::string& required_path, ModulePreference preference) {
-    ModuleSearch search{required_path, preference, {}};
+    ModuleSearch search{.required_path = required_path, .preference = preference, .folders = {}};
     const char* forced = std::getenv("SONDE_MPI_MODULE");
     if (search.required_path.empty() && forced != nullptr) {
         search.required_path = forced;
@@ -61,7 +69,7 @@ ModuleSearch default_search(const std::string& required_path, ModulePreference p
 const SondeMpiModule* load_module(const ModuleSearch& search) {
     std::string why;
     if (!search.required_path.empty()) {
-        if (const SondeMpiModule* module = open_module(search.required_path, why)) {
+        if (const SondeMpiModule* module = open_module(search.required_path, search.is_probe, why)) {
             return module;
         }
         throw TeamError("the MPI module that was asked for cannot be used: " + why);
@@ -72,7 +80,7 @@ const SondeMpiModule* load_module(const ModuleSearch& search) {
             if (access(path.c_str(), R_OK) != 0) {
                 continue;
             }
-            if (const SondeMpiModule* module = open_module(path, why)) {
+            if (const SondeMpiModule* module = open_module(path, search.is_probe, why)) {
                 return module;
             }
         }
@@ -87,9 +95,23 @@ const SondeMpiModule* load_module(const ModuleSearch& search) {
                     "own launcher");
 }
 
+const SondeMpiModule* running_module() {
+    return module_of_run;
+}
+
+void forbid_stop() {
+    is_stop_forbidden = true;
+}
+
+bool may_stop() {
+    return !is_stop_forbidden;
+}
+
 std::string why_no_mpi() {
     try {
-        load_module(default_search("", ModulePreference::standard));
+        ModuleSearch search = default_search("", ModulePreference::standard);
+        search.is_probe = true;
+        load_module(search);
         return "";
     } catch (const TeamError& error) {
         return error.what();

@@ -222,6 +222,9 @@ extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mp
         .file_read = file_read,
         .file_sync = file_sync,
         .file_close = file_close,
+        .set_access_list = set_access_list,
+        .open_dataset = open_dataset,
+        .implementation = implementation,
         .last_error_message = last_error_message,
     };
     return &table;

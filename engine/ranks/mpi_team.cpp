@@ -2,30 +2,24 @@
 #include "ranks/mpi_team.hpp"
 #include "ranks/team_error.hpp"
 
-#include "ranks/clock_alignment.hpp"
+#include "ranks/clock_exchange.hpp"
 #include "ranks/mpi_loader.hpp"
 #include "ranks/node_map.hpp"
 #include "ranks/node_team.hpp"
 #include "ranks/reduction_tree.hpp"
 #include "ranks/rendezvous.hpp"
+#include "ranks/ssh_module.hpp"
 #include "ranks/wire.hpp"
 
 #include <sys/random.h>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 namespace sonde::ranks {
 namespace {
-
-using std::chrono::steady_clock;
-
-std::int64_t monotonic_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count();
-}
 
 // Time without messages after which a node counts as lost: SONDE_NODE_PATIENCE of the root, in seconds.
 std::int64_t read_node_timeout_ns() {
@@ -63,7 +57,7 @@ class MpiTeam final : public NodeTeam {
                             const std::function<std::string(std::string, std::string)>& join) override;
     void align_clocks() override;
     bool wait_for_all(int stream) override;
-    const void* mpi_module() const override { return module_; }
+    const void* mpi_module() const override { return module_->file_open != nullptr ? module_ : nullptr; }
     void set_active_processes(int processes) override {
         if (processes != active_processes_) {
             check(module_->set_members(processes));
@@ -90,8 +84,6 @@ class MpiTeam final : public NodeTeam {
     bool receive(int node, void* data, std::size_t bytes);
     bool send_text(int node, const std::string& text);
     bool receive_text(int node, std::string& text);
-    bool serve_clock_exchange(int node, const ClockOffset& own_offset);
-    bool measure_clock_offset(int node, ClockOffset& own_offset);
     bool exchange_clocks(ClockOffset& own_offset);
 
     const SondeMpiModule* module_;
@@ -112,7 +104,7 @@ bool MpiTeam::should_keep_waiting() {
 
 void MpiTeam::check(int result) const {
     if (result != 0) {
-        throw TeamError(std::string("MPI failed on ") + location_.host + " (process " +
+        throw TeamError(std::string("messages between processes failed on ") + location_.host + " (process " +
                         std::to_string(location_.process) + "): " + module_->last_error_message());
     }
 }
@@ -281,65 +273,11 @@ std::string MpiTeam::reduce_text(std::string own_text,
         [this](int node, std::string& text) { return receive_text(node, text); }, join);
 }
 
-constexpr int clock_rounds = 24;
-
-// Remote side of the clock measurement: answers each message with the times of its arrival and of the answer.
-bool MpiTeam::serve_clock_exchange(int node, const ClockOffset& own_offset) {
-    for (int round = 0; round < clock_rounds; ++round) {
-        char knock = 0;
-        if (!receive(node, &knock, sizeof knock)) {
-            return false;
-        }
-        std::array<std::int64_t, 2> times{monotonic_ns(), 0};
-        times[1] = monotonic_ns();
-        if (!send(node, times.data(), sizeof times)) {
-            return false;
-        }
-    }
-    return send(node, &own_offset, sizeof own_offset);
-}
-
-bool MpiTeam::measure_clock_offset(int node, ClockOffset& own_offset) {
-    std::vector<ClockExchange> exchanges(clock_rounds);
-    for (ClockExchange& exchange : exchanges) {
-        const char knock = 'k';
-        std::array<std::int64_t, 2> times{};
-        exchange.sent = monotonic_ns();
-        if (!send(node, &knock, sizeof knock) || !receive(node, times.data(), sizeof times)) {
-            return false;
-        }
-        exchange.returned = monotonic_ns();
-        exchange.received = times[0];
-        exchange.answered = times[1];
-    }
-    ClockOffset peer_offset;
-    if (!receive(node, &peer_offset, sizeof peer_offset)) {
-        return false;
-    }
-    // The first exchange may include the setup of a connection; it is valid, but its interval is wide.
-    own_offset = add_offsets(estimate_offset(exchanges), peer_offset);
-    return true;
-}
-
-// Each node measures its offset to its parent in the tree of reduce_text(): log2(nodes) steps, so at most as many
-// errors add up.
 bool MpiTeam::exchange_clocks(ClockOffset& own_offset) {
-    const int node = location_.node;
-    const int lowest = node == 0 ? 1 << 30 : node & -node;
-    if (node != 0 && !measure_clock_offset(node - lowest, own_offset)) {
-        return false;
-    }
-    int step = 1;
-    while (step < lowest && node + step < location_.nodes) {
-        step *= 2;
-    }
-    // The largest subtree first, because it has the most steps left.
-    for (step /= 2; step >= 1; step /= 2) {
-        if (node + step < location_.nodes && !serve_clock_exchange(node + step, own_offset)) {
-            return false;
-        }
-    }
-    return true;
+    const ClockExchangeChannel channel{
+        [this](int node, const void* data, std::size_t bytes) { return send(node, data, bytes); },
+        [this](int node, void* data, std::size_t bytes) { return receive(node, data, bytes); }};
+    return measure_offset_to_root(location_.node, location_.nodes, channel, own_offset);
 }
 
 void MpiTeam::align_clocks() {
@@ -357,20 +295,24 @@ void MpiTeam::align_clocks() {
 
 void MpiTeam::finish() {
     // The vote ensures that no process finalizes MPI while another one still communicates.
-    if (reduce_maximum(0) == 0 && !broken()) {
+    const std::uint64_t forbidden = reduce_maximum(may_stop() ? 0 : 1);
+    if (!broken()) {
         NodeTeam::finish();
         if (!broken()) {
             if (wire_) {
                 wire_->finish();
             }
-            module_->stop();
+            if (forbidden == 0) {
+                module_->stop();
+            }
         }
     }
 }
 
-ModulePreference choose_module(const LaunchEnvironment& launch) {
-    return launch.launcher == "openmpi" || launch.launcher == "pmix" || launch.pmix ? ModulePreference::site
-                                                                                    : ModulePreference::standard;
+ModulePreference choose_module(const TeamRequest& request, const LaunchEnvironment& launch) {
+    const bool is_site = launch.launcher == "openmpi" || launch.launcher == "pmix" || launch.pmix ||
+                         (launch.launcher == "none" && request.prefer_site);
+    return is_site ? ModulePreference::site : ModulePreference::standard;
 }
 
 void check_process_count(const LaunchEnvironment& launch, int size, const std::string& library) {
@@ -392,7 +334,13 @@ std::unique_ptr<Wire> start_wire_if_leader(const LaunchEnvironment& launch) {
 
 std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvironment& launch) {
     auto wire = start_wire_if_leader(launch);
-    const SondeMpiModule* module = load_module(default_search(request.mpi_module, choose_module(launch)));
+    const bool is_over_ssh = launch.launcher == "ssh";
+    if (is_over_ssh && request.need_mpi) {
+        throw CommonError(
+            "the backend needs MPI, and processes started over ssh have none: use --launcher mpiexec or srun");
+    }
+    const SondeMpiModule* module =
+        is_over_ssh ? ssh_module() : load_module(default_search(request.mpi_module, choose_module(request, launch)));
     int rank = 0;
     int size = 1;
     std::array<char, 256> library{};
@@ -420,7 +368,8 @@ std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvi
     meeting.local_index = map.location.local_index;
     meeting.local_count = map.location.local_count;
     RendezvousResult joined = rendezvous(meeting);
-    const std::string description = std::string("mpi (") + library.data() + ", " + module->flavor + ")";
+    const std::string description =
+        is_over_ssh ? "ssh" : std::string("mpi (") + library.data() + ", " + module->flavor + ")";
     return std::make_unique<MpiTeam>(module, std::move(map), std::move(joined), description, std::move(wire));
 }
 

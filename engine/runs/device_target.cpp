@@ -175,11 +175,11 @@ void check_device_options(const plan::Plan& plan, const phases::RunOptions& opti
         }
         return;
     }
-    if (options.allow_device.empty()) {
-        throw plan::PlanError("target " + path + " is a block device: add --allow-device " + path +
-                              " when this run may access it");
+    if (options.allow_device.empty() && writes_to_device(plan)) {
+        throw plan::PlanError("target " + path + " is a block device, and the plan writes: add --allow-device " + path +
+                              " when this run may overwrite it");
     }
-    if (options.allow_device != path) {
+    if (!options.allow_device.empty() && options.allow_device != path) {
         throw plan::PlanError("--allow-device " + options.allow_device + " is not the plan's target " + path +
                               ": type the same path in full");
     }

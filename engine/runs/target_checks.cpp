@@ -2,6 +2,7 @@
 #include "runs/target_checks.hpp"
 
 #include "backends/backend.hpp"
+#include "backends/cuda_library.hpp"
 #include "plan/plan_error.hpp"
 #include "plan/units.hpp"
 
@@ -16,15 +17,30 @@
 #include <vector>
 
 namespace sonde::runs {
+namespace {
+
+void check_gpus(const std::vector<int>& gpus) {
+    if (gpus.empty()) {
+        return;
+    }
+    if (const backends::Availability answer = backends::find_gpus(gpus); !answer.yes) {
+        throw EnvironmentError(answer.why);
+    }
+}
+
+}  // namespace
 
 void check_machine(const plan::Plan& plan) {
+    std::vector<int> gpus;  // of all phases, because each question starts the driver
     for (const plan::Phase& phase : plan.phases) {
         const backends::Backend& backend = *backends::find(phase.data.backend);
         if (const backends::Availability answer = backend.usable(plan.target.device ? "" : plan.target.path);
             !answer.yes) {
             throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.why);
         }
+        gpus.insert(gpus.end(), phase.data.io.gpus.begin(), phase.data.io.gpus.end());
     }
+    check_gpus(gpus);
 }
 
 bool needs_files(const plan::Plan& plan) {

@@ -42,6 +42,8 @@ class DataStream final : public TimedStream<Time> {
         }
     }
 
+    ~DataStream() override { channel_.reset(); }  // it may have registered the buffers
+
     meters::TargetsServed targets() const override { return {target_meter_.get(), files_opened_, layouts_known_}; }
 
  private:

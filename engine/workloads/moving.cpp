@@ -32,7 +32,8 @@ void DataStream<Time>::choose(std::span<bool> writes, const FileJob& file, std::
         return;
     }
     const auto threshold = static_cast<std::uint64_t>(job_.read_ratio * 0x1p53);
-    // By file too: with one operation in each of many files, a task must not only read or only write.
+    // The key has the number of the file: without it, a task with one operation in each of many files would only read
+    // or only write.
     const std::uint64_t key = patterns::mix64(job_.phase->data.access.seed + pass * 0x9e37U) ^
                               patterns::mix64(patterns::mix64(file.number) + static_cast<std::uint64_t>(job_.task));
     for (std::size_t k = 0; k < writes.size(); ++k) {

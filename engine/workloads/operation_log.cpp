@@ -105,7 +105,7 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         return timed(0, [&] { return names_->look(parent, name, how); });
     }
     int examine(backends::Directory parent, const char* name, const backends::Look& how,
-                backends::Facts& facts) noexcept override {
+                backends::EntryFacts& facts) noexcept override {
         return timed(0, [&] { return names_->examine(parent, name, how, facts); });
     }
     int open_close(backends::Directory parent, const char* name) noexcept override {

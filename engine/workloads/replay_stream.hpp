@@ -16,6 +16,7 @@ class ReplayStream final : public TimedStream<Time> {
  public:
     ReplayStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,
                  std::unique_ptr<backends::Channel> channel, std::unique_ptr<Buffers> buffers);
+    ~ReplayStream() override { this->channel_.reset(); }  // it may have registered the buffers
 
  private:
     bool run_pass(std::uint64_t pass) override;

@@ -54,7 +54,7 @@ bool EntrySearch::fits_kind(backends::EntryKind kind) const noexcept {
     return false;
 }
 
-bool EntrySearch::fits_facts(const backends::Facts& facts) const noexcept {
+bool EntrySearch::matches_size_and_time(const backends::EntryFacts& facts) const noexcept {
     return facts.bytes >= size_min_ && facts.bytes <= size_max_ &&
            (!newer_than_ns_ || facts.modified_ns > *newer_than_ns_);
 }

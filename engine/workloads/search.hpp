@@ -18,7 +18,7 @@ class EntrySearch {
 
     bool fits_name(const char* name) const noexcept;
     bool fits_kind(backends::EntryKind kind) const noexcept;
-    bool fits_facts(const backends::Facts& facts) const noexcept;
+    bool matches_size_and_time(const backends::EntryFacts& facts) const noexcept;
     /// Whether the name and the kind do not decide.
     bool needs_facts() const noexcept { return fields_ != 0; }
     /// What statx(2) is asked for.

@@ -61,8 +61,8 @@ struct StreamJob {
     std::string root_path;
     /// The same, open while the phase lasts; `anywhere`: files are opened by their whole path.
     backends::Directory root = backends::anywhere;
-    std::size_t below_root =
-        0;  ///< characters of each path that name the root, with the slash after it; npos: it is gone
+    /// Length of the root's name in each path, with the slash after it; npos: the root was removed.
+    std::size_t below_root = 0;
     std::uint64_t device = 0;  ///< number of the block device that the files must be; 0 = they are files
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> name;

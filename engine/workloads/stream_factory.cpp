@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/stream_factory.hpp"
 
+#include "backends/gpu_staging.hpp"
 #include "workloads/cycle_stream.hpp"
 #include "workloads/data_stream.hpp"
 #include "workloads/file_stream.hpp"
@@ -16,10 +17,13 @@
 namespace sonde::workloads {
 namespace {
 
-/// The backend's channel, with a log of its operations when the phase wants one.
+/// The backend's channel, with the memory of a GPU behind it and a log of its operations when the phase wants them.
 std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
                                               const meters::Clock& clock) {
     std::unique_ptr<backends::Channel> channel = job.backend->make(setup);
+    if (!setup.io->gpus.empty() && !job.backend->traits.gpu_memory) {
+        channel = backends::stage_in_gpu(std::move(channel), setup);
+    }
     if (job.phase->operations_file.empty() || job.task < 0) {
         return channel;
     }
@@ -40,6 +44,8 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
     setup.tasks = job.tasks;
     setup.mpi = job.mpi;
     setup.shared_file = job.shared_file;
+    setup.gpu_copies = {.before_writes = job.phase->data.payload.kind != plan::PayloadKind::zero,
+                        .after_reads = job.verify};
     if (job.phase->op == plan::Op::walk) {
         return std::make_unique<WalkStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock));
     }
@@ -66,10 +72,11 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
     setup.max_length = static_cast<std::uint32_t>(job.phase->data.access.transfer);
     if (job.replay) {
         setup.files = job.replay->handles;
-        return std::make_unique<ReplayStream<Time>>(
-            job, team, clock, meter, channel_of(job, setup, clock),
-            std::make_unique<Buffers>(
-                base, Buffers::Needs{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory}));
+        auto buffers = std::make_unique<Buffers>(
+            base, Buffers::Needs{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory});
+        setup.areas = buffers->areas();
+        std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
+        return std::make_unique<ReplayStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
     }
     if (job.training) {
         auto areas = std::make_unique<Buffers>(

@@ -18,6 +18,7 @@ class TrainingStream final : public TimedStream<Time> {
  public:
     TrainingStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,
                    std::unique_ptr<backends::Channel> channel, std::unique_ptr<Buffers> buffers);
+    ~TrainingStream() override { channel_.reset(); }  // it may have registered the buffers
 
  private:
     using Base = TimedStream<Time>;

@@ -80,10 +80,10 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Direc
     const std::uint64_t from = this->now();
     int result = 0;
     if (looks && search_ != nullptr) {
-        backends::Facts facts;
+        backends::EntryFacts facts;
         result = names_.examine(directory, entry.name, how_, facts);
         kind = facts.kind;
-        fits = fits && search_->fits_kind(kind) && search_->fits_facts(facts);
+        fits = fits && search_->fits_kind(kind) && search_->matches_size_and_time(facts);
     } else if (looks) {
         result = names_.look(directory, entry.name, how_);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IOR's layout for people, column for column, because scripts read it.
+#include "dialects/ior/file_names.hpp"
 #include "dialects/ior/layout.hpp"
 #include "plan/json_io.hpp"
 

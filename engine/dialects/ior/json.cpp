@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IOR's results as JSON with IOR's member names; Sonde's own figures, when asked for, stand in members called "sonde".
 // The document is written when all is done, so that it is valid whatever else was printed before.
+#include "dialects/ior/file_names.hpp"
 #include "dialects/ior/layout.hpp"
 #include "plan/json_io.hpp"
 

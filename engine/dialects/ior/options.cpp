@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cctype>
 #include <climits>
-#include <map>
 
 namespace sonde::dialects::ior {
 namespace {
@@ -63,25 +62,26 @@ std::string lower(std::string_view text) {
 }
 
 void set_api(IorSettings& settings, const std::string& value) {
-    static constexpr std::string_view here[] = {"POSIX", "MPIIO", "MMAP", "AIO", "DUMMY"};
+    static constexpr std::string_view here[] = {"POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP", "AIO", "DUMMY"};
     for (const std::string_view name : here) {
         if (lower(name) == lower(value)) {
             settings.api = name;
             return;
         }
     }
-    static constexpr std::string_view elsewhere[] = {"HDF5",     "NCMPI", "PMDK",    "DFS",     "HDFS",   "IME",
-                                                     "S3",       "S3-4c", "S3-plus", "S3-EMC",  "RADOS",  "CEPHFS",
-                                                     "S3-libs3", "Gfarm", "CHFS",    "FINCHFS", "LIBNFS", "S3-curl"};
+    static constexpr std::string_view elsewhere[] = {"PMDK",    "DFS",     "HDFS",   "IME",    "S3",       "S3-4c",
+                                                     "S3-plus", "S3-EMC",  "RADOS",  "CEPHFS", "S3-libs3", "Gfarm",
+                                                     "CHFS",    "FINCHFS", "LIBNFS", "S3-curl"};
     for (const std::string_view name : elsewhere) {
         if (lower(name) == lower(value)) {
             refuse("the API " + std::string(name) +
-                   " is not built into Sonde: use POSIX, MPIIO, MMAP, AIO or DUMMY, or write a backend for it "
+                   " is not built into Sonde: use POSIX, MPIIO, HDF5, NCMPI, MMAP, AIO or DUMMY, or write a backend "
+                   "for it "
                    "(`tools/new-backend " +
                    lower(name) + "` in the sources of Sonde begins one)");
         }
     }
-    refuse("there is no API " + value + ": use POSIX, MPIIO, MMAP, AIO or DUMMY");
+    refuse("there is no API " + value + ": use POSIX, MPIIO, HDF5, NCMPI, MMAP, AIO or DUMMY");
 }
 
 void set_packet(IorSettings& settings, const std::string& value) {
@@ -155,6 +155,14 @@ void take_note(IorSettings& settings, const std::string& value) {
     }
 }
 
+void refuse_own_datasets(IorSettings&, const std::string& value) {
+    if (value != "0") {
+        refuse("--hdf5.individualDataSets is not built here: IOR itself refuses it; use -F for a file per task");
+    }
+}
+
+constexpr char note_ncmpi[] = "--ncmpi.preallocate, useStridedDatatype and useFileView change nothing, as in IOR";
+constexpr char note_no_fill[] = "--hdf5.noFill changes nothing: HDF5 fills only datasets that have a fill value";
 constexpr char note_granularity[] = "--aio.granularity is not used: io_uring hands every operation over at once";
 constexpr char note_madvise[] = "--mmap.madv_… are not used: pages are mapped without advice";
 constexpr char note_range_locks[] = "--posix.rangelocks is not used: no locks are taken around transfers";
@@ -194,12 +202,12 @@ void refuse_gpfs(IorSettings&, const std::string& value) {
 }
 
 const IorOption ior_options[] = {
-    {'a', "", "api", Takes::value, "API for I/O [POSIX|MPIIO|MMAP|AIO|DUMMY]", set_api},
+    {'a', "", "api", Takes::value, "API for I/O [POSIX|MPIIO|HDF5|MMAP|AIO|DUMMY]", set_api},
     {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_reference},
     {'b', "", "blockSize", Takes::value, "contiguous bytes of a task in a segment (4k, 2m, 1g)",
      set_size<&IorSettings::block>},
     {'B', "", "", Takes::flag, "O_DIRECT, as before IOR 3.3 (now --posix.odirect)", set_old_direct},
-    {'c', "collective", "collective", Takes::flag, "collective I/O (MPIIO)", set_flag<&IorSettings::collective>},
+    {'c', "collective", "collective", Takes::flag, "collective I/O (MPIIO, HDF5)", set_flag<&IorSettings::collective>},
     {'C', "", "reorderTasks", Takes::flag, "read what a task of the next node wrote", set_level<&IorSettings::reorder>},
     {0, "", "reorderTasksConstant", Takes::value, "", set_level<&IorSettings::reorder>},
     {'d', "", "interTestDelay", Takes::value, "seconds before each write and read",
@@ -297,6 +305,23 @@ const IorOption ior_options[] = {
     {0, "mpiio.preallocate", "", Takes::flag, "MPIIO: preallocate the file", set_flag<&IorSettings::mpi_preallocate>},
     {0, "mpiio.useFileView", "", Takes::flag, "MPIIO: address through a file view", set_flag<&IorSettings::mpi_view>},
     {0, "mpiio.useStridedDatatype", "", Takes::flag, "", set_strided},
+    {0, "hdf5.hintsFileName", "", Takes::value, "HDF5: file of hints, as for MPIIO", set_hints_file},
+    {0, "hdf5.showHints", "", Takes::flag, "HDF5: show the hints that are given",
+     set_flag<&IorSettings::mpi_show_hints>},
+    {0, "hdf5.collectiveMetadata", "", Takes::flag, "HDF5: metadata by collective calls",
+     set_flag<&IorSettings::hdf_collective_metadata>},
+    {0, "hdf5.individualDataSets", "", Takes::flag, "", refuse_own_datasets},
+    {0, "hdf5.setAlignment", "", Takes::value, "HDF5: alignment in bytes (8, 4k, 2m, 1g)",
+     set_size<&IorSettings::hdf_alignment>},
+    {0, "hdf5.noFill", "", Takes::flag, "", take_note<note_no_fill>},
+    {0, "hdf5.chunkSize", "", Takes::value, "HDF5: elements of 8 bytes in a chunk; 0: no chunks",
+     set_size<&IorSettings::hdf_chunk>},
+    {0, "ncmpi.hintsFileName", "", Takes::value, "NCMPI: file of hints, as for MPIIO", set_hints_file},
+    {0, "ncmpi.showHints", "", Takes::flag, "NCMPI: show the hints that are given",
+     set_flag<&IorSettings::mpi_show_hints>},
+    {0, "ncmpi.preallocate", "", Takes::flag, "", take_note<note_ncmpi>},
+    {0, "ncmpi.useStridedDatatype", "", Takes::flag, "", take_note<note_ncmpi>},
+    {0, "ncmpi.useFileView", "", Takes::flag, "", take_note<note_ncmpi>},
     {0, "mmap.madv_dont_need", "", Takes::flag, "", take_note<note_madvise>},
     {0, "mmap.madv_pattern", "", Takes::flag, "", take_note<note_madvise>},
     {0, "posix.lustre.stripecount", "", Takes::value, "POSIX: targets of a new file on Lustre (-1: all)",
@@ -346,53 +371,6 @@ const IorOption* by_directive(std::string_view directive) {
         }
     }
     return by_word(directive.starts_with("--") ? directive.substr(2) : directive);
-}
-
-std::string why_refused(const std::string& option) {
-    static const std::map<std::string, std::string> former_options{
-        {"H", "is --mpiio.showHints today"},
-        {"I", "was for HDF5, which is not built into Sonde"},
-        {"J", "was for HDF5, which is not built into Sonde"},
-        {"n", "was for HDF5, which is not built into Sonde"},
-        {"p", "is --mpiio.preallocate today"},
-        {"P", "(a shared file pointer) is not in IOR 4 any more"},
-        {"q", "(quit on error) is not in IOR 4 any more; a run of Sonde ends at an error, -K keeps the file"},
-        {"S", "is --mpiio.useStridedDatatype today, which is not built into Sonde"},
-        {"U", "is --mpiio.hintsFileName=FILE today"},
-        {"V", "is --mpiio.useFileView today"},
-        {"quitOnError", "is not in IOR 4 any more; a run of Sonde ends at an error"},
-        {"storeFileOffset", "is -l offset today"},
-        {"useSharedFilePointer", "is not in IOR 4 any more"},
-        {"showHints", "is --mpiio.showHints today"},
-        {"showHelp", "is -h today"}};
-    const auto match = former_options.find(option);
-    return match == former_options.end() ? std::string() : match->second;
-}
-
-std::string help_text() {
-    std::string text = "Synopsis sonde-engine ior [options]: the command line of IOR 4.1, run by Sonde\n";
-    for (const IorOption& option : ior_options) {
-        if (option.help.empty()) {
-            continue;
-        }
-        std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
-        if (!option.word.empty()) {
-            names += (names.empty() ? "--" : ", --") + std::string(option.word);
-        }
-        if (names.empty()) {
-            names = "-O " + std::string(option.directive);
-        }
-        names += option.takes == Takes::value ? "=X" : "";
-        names.resize(std::max<std::size_t>(names.size() + 1, 40), ' ');
-        text += "  " + names + std::string(option.help) +
-                (option.letter != 0 && !option.directive.empty() ? " (" + std::string(option.directive) + ")" : "") +
-                "\n";
-    }
-    text +=
-        "  -f FILE                                 script: IOR START, key=value lines, RUN, IOR STOP\n"
-        "  -O key=value,…                          directives: the names in brackets, and those above\n"
-        "  -h, --help                              this text\n";
-    return text;
 }
 
 }  // namespace sonde::dialects::ior

@@ -66,6 +66,16 @@ void check_order(const IorSettings& s) {
     if (s.random_offset != 0 && s.check_read && s.random_offset_seed == -1) {
         refuse("-z with -R needs --random-offset-seed, so that the reader finds the writer's order");
     }
+    if (uses_format_library(s) && s.random_offset != 0) {
+        refuse("-z does not go with -a " + s.api + ", as in IOR: use MPIIO or POSIX for random offsets");
+    }
+    if (uses_format_library(s) && s.fsync_per_write) {
+        refuse("-Y does not go with -a " + s.api +
+               ", where a flush takes all tasks: use -e, which flushes once at the end");
+    }
+    if (s.hdf_alignment < 0 || s.hdf_chunk < 0) {
+        refuse("--hdf5.setAlignment and --hdf5.chunkSize cannot be below zero");
+    }
     if (s.mpi_view && s.random_offset != 0) {
         refuse("--mpiio.useFileView does not go with -z");
     }

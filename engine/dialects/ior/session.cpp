@@ -2,7 +2,9 @@
 // One command line of IOR from its words to its summary.
 #include "dialects/dialect.hpp"
 #include "dialects/ior/arguments.hpp"
+#include "dialects/ior/file_names.hpp"
 #include "dialects/ior/layout.hpp"
+#include "dialects/ior/side_files.hpp"
 #include "dialects/ior/sonde_figures.hpp"
 #include "dialects/plan_text.hpp"
 #include "plan/plan_error.hpp"
@@ -17,7 +19,6 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <iomanip>
 #include <iostream>
 #include <set>
 
@@ -27,6 +28,12 @@ namespace {
 void warn(const std::string& sentence) {
     std::cout.flush();
     static_cast<void>(std::fprintf(stderr, "sonde-engine: ior: %s\n", sentence.c_str()));
+}
+
+void warn_if_any(const std::string& sentence) {
+    if (!sentence.empty()) {
+        warn(sentence);
+    }
 }
 
 /// A number from the environment that replaces the detected one, as in IOR's tests; printed as IOR prints it.
@@ -47,24 +54,14 @@ Crowd crowd_of(const Setting& setting) {
             faked("IOR_FAKE_TASK_PER_NODES", "tasks per node", on_first), nodes.size() < 2 || nodes[0] == nodes[1]};
 }
 
-/// What a write has left in a status file; nothing when there is none.
-std::optional<std::int64_t> read_status(const std::string& path) {
-    std::ifstream file(path);
-    std::int64_t count = 0;
-    if (path.empty() || !(file >> count) || count < 1) {
-        return std::nullopt;
-    }
-    return count;
-}
-
 class IorSession final : public Session {
  public:
     explicit IorSession(std::vector<IorSettings> tests) : settings_(std::move(tests)) {
         choose_driver();
         for (IorSettings& s : settings_) {
-            if (s.collective && s.api != "MPIIO") {
+            if (s.collective && !uses_mpi(s)) {
                 s.collective = false;
-                s.tell_note("-c is for MPIIO; with " + s.api + " the calls are independent, as in IOR");
+                s.tell_note("-c is for MPIIO and HDF5; with " + s.api + " the calls are independent, as in IOR");
             }
             for (const std::string& doubt : check(s, settings_.size() > 1)) {
                 s.tell_note(doubt);
@@ -74,7 +71,10 @@ class IorSession final : public Session {
 
     bool needs_mpi() const override {
         return std::any_of(settings_.begin(), settings_.end(),
-                           [](const IorSettings& s) { return s.api == "MPIIO" && !s.dry_run; });
+                           [](const IorSettings& s) { return uses_mpi(s) && !s.dry_run; });
+    }
+    bool prefers_site_mpi() const override {
+        return std::any_of(settings_.begin(), settings_.end(), uses_format_library);
     }
 
     void begin(const Setting& setting) override {
@@ -167,7 +167,7 @@ class IorSession final : public Session {
             layout_->end_test(test);
         }
         if (code == 0 || code == exit_mismatch) {
-            store_status(test);
+            warn_if_any(store_status(test));
         }
         say_mismatches(test);
         results_.reset();
@@ -277,7 +277,7 @@ class IorSession final : public Session {
         if (s.warnings_are_errors && !s.notes.empty()) {
             throw plan::PlanError(s.notes.front() + " (--warningAsErrors)");
         }
-        if (s.mpi_show_hints && s.api == "MPIIO") {
+        if (s.mpi_show_hints && uses_mpi(s)) {
             std::string text = "hints given to MPI_File_open:";
             for (const auto& [key, value] : s.hints) {
                 text += " " + key + "=" + value;
@@ -326,7 +326,7 @@ class IorSession final : public Session {
             say_outliers(s, point);
         }
         if (!s.rank_details_file.empty()) {
-            add_details(s, point);
+            warn_if_any(add_rank_details(s, point));
         }
     }
 
@@ -347,37 +347,6 @@ class IorSession final : public Session {
         };
         look("elapsed transfer time", &TaskTimes::transfer);
         look("elapsed time", &TaskTimes::total);
-    }
-
-    static void add_details(const IorSettings& s, const Point& point) {
-        const bool first = point.step.repetition == 0 && (point.writes() || !s.write);
-        std::ofstream file(s.rank_details_file, first ? std::ios::trunc : std::ios::app);
-        if (first) {
-            file << "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n";
-        }
-        file << std::scientific << std::setprecision(10);
-        for (const TaskTimes& task : point.tasks) {
-            const auto rate = [&task](double seconds) { return seconds > 0 ? task.bytes / seconds : 0.0; };
-            file << (point.writes() ? "write" : "read") << "," << task.task << "," << task.total << "," << task.transfer
-                 << "," << rate(task.total) << "," << rate(task.transfer) << "\n";
-        }
-        if (!file.flush()) {
-            warn("saveRankPerformanceDetailsCSV: " + s.rank_details_file + " cannot be written");
-        }
-    }
-
-    static void store_status(const IorTest& test) {
-        const IorSettings& s = *test.settings;
-        const std::vector<Point> writes = test.of(true);
-        if (s.status_file.empty() || writes.empty()) {
-            return;
-        }
-        std::ofstream file(s.status_file, std::ios::trunc);
-        file << writes.front().most_operations;
-        if (!file.flush()) {
-            warn("the status file " + s.status_file +
-                 " cannot be written: a later read would not know how much there is");
-        }
     }
 
     void say_mismatches(const IorTest& test) {

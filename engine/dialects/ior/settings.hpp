@@ -51,6 +51,9 @@ struct IorSettings {
     bool dummy_only_first = false;
     bool mpi_preallocate = false, mpi_view = false, mpi_show_hints = false;
     std::map<std::string, std::string> hints;
+    bool hdf_collective_metadata = false;
+    std::int64_t hdf_alignment = 1;  ///< bytes
+    std::int64_t hdf_chunk = 0;      ///< elements; 0 = contiguous
     // Stripes of new files, under the names of both file systems; 0 or empty = as the directory has it
     std::int64_t stripe_count = 0, stripe_size = 0;
     std::int64_t stripe_start = -1;
@@ -76,6 +79,16 @@ struct IorSettings {
         return true;
     }
 };
+
+/// Whether a library of a file format moves the bytes, through MPI.
+inline bool uses_format_library(const IorSettings& settings) {
+    return settings.api == "HDF5" || settings.api == "NCMPI";
+}
+
+/// Whether MPI moves the bytes: collective calls and hints are possible.
+inline bool uses_mpi(const IorSettings& settings) {
+    return settings.api == "MPIIO" || uses_format_library(settings);
+}
 
 /// Throws plan::PlanError with the sentence.
 [[noreturn]] void refuse(const std::string& sentence);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/ior/translate.hpp"
 
+#include "dialects/ior/file_names.hpp"
 #include "plan/plan_error.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -26,24 +26,6 @@ std::int64_t smallest_file(const IorSettings& s, const Crowd& crowd) {
     return least / s.transfer * s.transfer;
 }
 
-/// The paths that -o names, without ROMIO's words for its drivers.
-std::vector<std::string> paths_of(const IorSettings& s) {
-    const std::string& file = s.file;
-    std::vector<std::string> paths;
-    for (std::size_t from = 0; from <= file.size();) {
-        const std::size_t end = std::min(file.find('@', from), file.size());
-        if (end > from) {
-            const std::string path = file.substr(from, end - from);
-            paths.push_back(s.api == "MPIIO" ? path.substr(driver_of(path).size()) : path);
-        }
-        from = end + 1;
-    }
-    if (paths.empty()) {
-        throw plan::PlanError("-o names no file");
-    }
-    return paths;
-}
-
 std::string directory_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -52,6 +34,12 @@ std::string directory_of(const std::string& path) {
 const char* backend_of(const IorSettings& s) {
     if (s.api == "MPIIO") {
         return "mpiio";
+    }
+    if (s.api == "HDF5") {
+        return "hdf5";
+    }
+    if (s.api == "NCMPI") {
+        return "pnetcdf";
     }
     if (s.api == "MMAP") {
         return "mmap";
@@ -88,10 +76,24 @@ ordered_json io_of(const IorSettings& s) {
     if (s.api == "AIO" && s.aio_pending > 1) {
         io["queue_depth"] = s.aio_pending;
     }
-    if (s.api == "MPIIO") {
-        if (s.collective && !s.file_per_process) {
-            io["collective"] = true;
+    if (uses_mpi(s) && s.collective && !s.file_per_process) {
+        io["collective"] = true;
+    }
+    if (uses_mpi(s) && !s.hints.empty()) {
+        io["hints"] = s.hints;
+    }
+    if (s.api == "HDF5") {
+        if (s.hdf_chunk > 0) {
+            io["chunk"] = s.hdf_chunk * 8;
         }
+        if (s.hdf_alignment > 1) {
+            io["alignment"] = s.hdf_alignment;
+        }
+        if (s.hdf_collective_metadata) {
+            io["collective_metadata"] = true;
+        }
+    }
+    if (s.api == "MPIIO") {
         if (s.mpi_view) {
             io["view"] = true;
         }
@@ -99,9 +101,6 @@ ordered_json io_of(const IorSettings& s) {
             // Preallocation may read and write back existing data, so it is not used in a file that other tasks already
             // write.
             io["preallocate"] = s.collective || s.file_per_process ? "fallocate" : "truncate";
-        }
-        if (!s.hints.empty()) {
-            io["hints"] = s.hints;
         }
     }
     if (s.single_attempt) {
@@ -328,46 +327,6 @@ class Steps {
 };
 
 }  // namespace
-
-std::string driver_of(const std::string& path) {
-    // Those of MPICH's ROMIO and of MPIs that were made from it.
-    constexpr std::array drivers{"ufs:",  "nfs:",    "xfs:",     "panfs:", "pvfs2:", "lustre:", "gpfs:",
-                                 "daos:", "testfs:", "quobyte:", "ime:",   "dfs:",   "pvfs:",   "piofs:"};
-    const auto match =
-        std::find_if(drivers.begin(), drivers.end(), [&path](const char* driver) { return path.starts_with(driver); });
-    return match == drivers.end() ? std::string() : *match;
-}
-
-std::string romio_driver(const IorSettings& s) {
-    std::string common_driver;
-    bool first = true;
-    for (std::size_t from = 0; s.api == "MPIIO" && from <= s.file.size(); first = false) {
-        const std::size_t end = std::min(s.file.find('@', from), s.file.size());
-        const std::string driver = driver_of(s.file.substr(from, end - from));
-        if (!first && driver != common_driver) {
-            refuse("-o " + s.file +
-                   " names several drivers of ROMIO, which takes one for all files here: name the same before each");
-        }
-        common_driver = driver;
-        from = end + 1;
-    }
-    return common_driver;
-}
-
-std::string file_of_task(const IorSettings& s, int task) {
-    const std::vector<std::string> paths = paths_of(s);
-    if (!s.file_per_process) {
-        return paths.front();
-    }
-    std::string path = paths[static_cast<std::size_t>(task) % paths.size()];
-    if (s.unique_directory) {
-        const std::size_t slash = path.rfind('/');
-        path.insert(slash == std::string::npos ? 0 : slash + 1, std::to_string(task) + "/");
-    }
-    char number[16];
-    std::snprintf(number, sizeof number, ".%08d", task);
-    return path + number;
-}
 
 std::vector<int> shuffled_owners(const IorSettings& s, const Crowd& crowd, int repetition) {
     const int tasks = crowd.active(s);

@@ -45,14 +45,6 @@ struct Translation {
 Translation translate(const IorSettings& settings, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status);
 
-/// The word of a driver before a path, with its colon ("ufs:/scratch/f"), as ROMIO takes it; empty when there is none.
-std::string driver_of(const std::string& path);
-/// The one that a test names for MPI-IO. Throws plan::PlanError when it names several.
-std::string romio_driver(const IorSettings& settings);
-
-/// The name of the file that a task uses, without the number of the repetition (-m).
-std::string file_of_task(const IorSettings& settings, int task = 0);
-
 /// IOR's -Z: whose data each task reads in a repetition. Draws from the C library's generator as IOR does.
 std::vector<int> shuffled_owners(const IorSettings& settings, const Crowd& crowd, int repetition);
 

@@ -12,6 +12,7 @@ from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
 from sonde.launch.launchers.mpiexec import MpiexecLauncher
 from sonde.launch.launchers.srun import SrunLauncher
+from sonde.launch.launchers.ssh import SshLauncher
 from sonde.model.errors import UserError
 
 LAUNCHERS: tuple[type[Launcher], ...] = (
@@ -22,6 +23,7 @@ LAUNCHERS: tuple[type[Launcher], ...] = (
     AprunLauncher,
     JsrunLauncher,
     LrunLauncher,
+    SshLauncher,
 )
 LOCAL = LocalLauncher.name
 

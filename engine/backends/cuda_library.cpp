@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda_library.hpp"
+
+#include "backends/runtime_library.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace sonde::backends {
+namespace {
+
+constexpr RuntimeLibrary cuda_driver{.title = "the driver of NVIDIA GPUs",
+                                     .variable = "SONDE_CUDA_LIBRARY",
+                                     .file = "libcuda.so.1",
+                                     .remedy = "install it, leave out io.gpus",
+                                     .version = "the driver of CUDA 11 or later"};
+
+CudaFunctions bind_cuda() {
+    CudaFunctions f;
+    // The names with _v2 are what cuda.h makes of those without.
+    bind_library(cuda_driver, {
+                                  {"cuInit", &f.Init},
+                                  {"cuGetErrorString", &f.GetErrorString},
+                                  {"cuDeviceGetCount", &f.DeviceGetCount},
+                                  {"cuDeviceGet", &f.DeviceGet},
+                                  {"cuDevicePrimaryCtxRetain", &f.DevicePrimaryCtxRetain},
+                                  {"cuDevicePrimaryCtxRelease_v2", &f.DevicePrimaryCtxRelease},
+                                  {"cuCtxSetCurrent", &f.CtxSetCurrent},
+                                  {"cuMemAlloc_v2", &f.MemAlloc},
+                                  {"cuMemFree_v2", &f.MemFree},
+                                  {"cuMemHostRegister_v2", &f.MemHostRegister},
+                                  {"cuMemHostUnregister", &f.MemHostUnregister},
+                                  {"cuMemcpyHtoDAsync_v2", &f.MemcpyHtoDAsync},
+                                  {"cuMemcpyDtoHAsync_v2", &f.MemcpyDtoHAsync},
+                                  {"cuStreamCreate", &f.StreamCreate},
+                                  {"cuStreamDestroy_v2", &f.StreamDestroy},
+                                  {"cuStreamSynchronize", &f.StreamSynchronize},
+                              });
+    return f;
+}
+
+/// Empty when all of them can be used.
+std::string ask_driver(const std::vector<int>& gpus) {
+    const CudaFunctions& cuda = load_cuda();
+    int count = 0;
+    int result = cuda.Init(0);
+    if (result == cuda_success) {
+        result = cuda.DeviceGetCount(&count);
+    }
+    if (result != cuda_success) {
+        return "the driver of NVIDIA GPUs cannot be used (" + describe_cuda_error(cuda, result) +
+               "): check it with nvidia-smi, or leave out io.gpus";
+    }
+    const auto missing = std::find_if(gpus.begin(), gpus.end(), [count](int gpu) { return gpu >= count; });
+    if (missing == gpus.end()) {
+        return "";
+    }
+    return "io.gpus names GPU " + std::to_string(*missing) + ", but " +
+           (count == 0   ? "there is none here: leave it out"
+            : count == 1 ? "the only one here is 0"
+                         : "those here are 0 to " + std::to_string(count - 1));
+}
+
+}  // namespace
+
+const CudaFunctions& load_cuda() {
+    static const CudaFunctions cuda = bind_cuda();
+    return cuda;
+}
+
+std::string describe_cuda_error(const CudaFunctions& cuda, int result) {
+    const char* text = nullptr;
+    return cuda.GetErrorString(result, &text) == cuda_success && text != nullptr ? text
+                                                                                 : "error " + std::to_string(result);
+}
+
+Availability find_gpus(const std::vector<int>& gpus) {
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) {
+        return {.yes = false, .why = std::string("no pipe can be made: ") + std::strerror(errno)};
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        std::string answer;
+        try {
+            answer = ask_driver(gpus);
+        } catch (const std::exception& error) {
+            answer = error.what();
+        }
+        const bool is_written = write(ends[1], answer.data(), answer.size()) == static_cast<ssize_t>(answer.size());
+        _exit(answer.empty() && is_written ? 0 : 1);
+    }
+    close(ends[1]);
+    std::string answer;
+    std::array<char, 1024> buffer{};
+    for (ssize_t count = 0; child > 0 && (count = read(ends[0], buffer.data(), buffer.size())) > 0;) {
+        answer.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    close(ends[0]);
+    int status = 0;
+    const bool is_ended = child > 0 && waitpid(child, &status, 0) == child;
+    if (is_ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return {};
+    }
+    return {.yes = false,
+            .why = !answer.empty() ? answer : "the driver of NVIDIA GPUs ends the program: check it with nvidia-smi"};
+}
+
+}  // namespace sonde::backends

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/gpu_staging.hpp"
+
+#include "backends/gpu_memory.hpp"
+
+#include <cerrno>
+
+namespace sonde::backends {
+namespace {
+
+class StagedChannel final : public Channel {
+ public:
+    StagedChannel(std::unique_ptr<Channel> inner, const ChannelSetup& setup)
+        : memory_(setup), inner_(std::move(inner)), copies_(setup.gpu_copies), in_flight_(setup.areas.size()) {}
+
+    int open(std::uint16_t file, const OpenRequest& request) override {
+        return memory_.enter_thread() ? inner_->open(file, request) : -EIO;
+    }
+    int fsync(std::uint16_t file) override { return inner_->fsync(file); }
+    int close(std::uint16_t file) override { return inner_->close(file); }
+    int stat(Directory root, const char* path) noexcept override { return inner_->stat(root, path); }
+    int remove(Directory root, const char* path) noexcept override { return inner_->remove(root, path); }
+    bool agree(bool stop) noexcept override { return inner_->agree(stop); }
+    void begin() noexcept override {
+        is_broken_ = !memory_.enter_thread() || (!copies_.before_writes && !memory_.upload_areas());
+        inner_->begin();
+    }
+    std::uint64_t retries() const noexcept override { return inner_->retries(); }
+    const char* explanation() const noexcept override {
+        return *memory_.explanation() != '\0' ? memory_.explanation() : inner_->explanation();
+    }
+    std::vector<std::string> notes() const override {
+        std::vector<std::string> all = inner_->notes();
+        if (!memory_.is_pinned()) {
+            all.emplace_back("Buffers of the host could not be pinned for the GPU, so copies are slower.");
+        }
+        return all;
+    }
+
+    std::int64_t transfer(const IoRequest& operation) noexcept override {
+        const bool is_fetched = !operation.write || fetch(operation);
+        const std::int64_t moved =
+            inner_->transfer(operation);  // in any case: other tasks may wait for a collective call
+        if (!is_fetched) {
+            return -EIO;
+        }
+        return operation.write || moved <= 0 || (begin_delivery(operation, moved) && memory_.wait()) ? moved : -EIO;
+    }
+
+    bool submit(const IoRequest& operation) noexcept override {
+        if (operation.write && !fetch(operation)) {
+            is_broken_ = true;  // reap() reports it: false would mean that the queue is full
+        }
+        in_flight_[operation.slot] = operation;
+        return inner_->submit(operation);
+    }
+    std::size_t reap(std::span<Completion> done) noexcept override {
+        const std::size_t count = inner_->reap(done);
+        for (std::size_t i = 0; i < count; ++i) {
+            const IoRequest& operation = in_flight_[done[i].slot];
+            if (!operation.write && done[i].result > 0 && !begin_delivery(operation, done[i].result)) {
+                is_broken_ = true;
+            }
+        }
+        if (!memory_.wait() || is_broken_) {
+            is_broken_ = true;
+            for (std::size_t i = 0; i < count; ++i) {
+                done[i].result = -EIO;
+            }
+        }
+        return count;
+    }
+
+ private:
+    /// The bytes to write come from the GPU.
+    bool fetch(const IoRequest& operation) noexcept {
+        return !is_broken_ &&
+               (!copies_.before_writes || memory_.begin_upload(operation.slot, operation.buffer, operation.length)) &&
+               memory_.begin_download(operation.slot, operation.buffer, operation.length) && memory_.wait();
+    }
+    bool begin_delivery(const IoRequest& operation, std::int64_t bytes) noexcept {
+        const auto count = static_cast<std::uint64_t>(bytes);
+        return memory_.begin_upload(operation.slot, operation.buffer, count) &&
+               (!copies_.after_reads || memory_.begin_download(operation.slot, operation.buffer, count));
+    }
+
+    GpuMemory memory_;  ///< ended after the channel, which may still use the buffers
+    std::unique_ptr<Channel> inner_;
+    GpuCopies copies_;
+    std::vector<IoRequest> in_flight_;  ///< by slot
+    bool is_broken_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> stage_in_gpu(std::unique_ptr<Channel> channel, const ChannelSetup& setup) {
+    return std::make_unique<StagedChannel>(std::move(channel), setup);
+}
+
+}  // namespace sonde::backends

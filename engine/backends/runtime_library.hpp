@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library that is loaded at run time, so that the engine builds and runs where it is not installed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sonde::backends {
+
+struct RuntimeLibrary {
+    const char* title;     ///< "the driver of NVIDIA GPUs"
+    const char* variable;  ///< environment variable that names another file
+    const char* file;      ///< "libcuda.so.1"
+    const char* remedy;    ///< what to do where it is missing: "install it, leave out io.gpus"
+    const char* version;   ///< "the driver of CUDA 11 or later"
+};
+
+struct RuntimeFunction {
+    const char* name;
+    void* pointer;  ///< address of the pointer that receives the function
+};
+
+/// Loads the library for the rest of the process and sets all pointers. Throws std::runtime_error with one sentence.
+void bind_library(const RuntimeLibrary& library, const std::vector<RuntimeFunction>& functions);
+
+}  // namespace sonde::backends

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/ior/side_files.hpp"
+
+#include <fstream>
+#include <iomanip>
+
+namespace sonde::dialects::ior {
+
+std::optional<std::int64_t> read_status(const std::string& path) {
+    std::ifstream file(path);
+    std::int64_t count = 0;
+    if (path.empty() || !(file >> count) || count < 1) {
+        return std::nullopt;
+    }
+    return count;
+}
+
+std::string store_status(const IorTest& test) {
+    const IorSettings& s = *test.settings;
+    const std::vector<Point> writes = test.of(true);
+    if (s.status_file.empty() || writes.empty()) {
+        return {};
+    }
+    std::ofstream file(s.status_file, std::ios::trunc);
+    file << writes.front().most_operations;
+    return file.flush() ? std::string()
+                        : "the status file " + s.status_file +
+                              " cannot be written: a later read would not know how much there is";
+}
+
+std::string add_rank_details(const IorSettings& s, const Point& point) {
+    const bool first = point.step.repetition == 0 && (point.writes() || !s.write);
+    std::ofstream file(s.rank_details_file, first ? std::ios::trunc : std::ios::app);
+    if (first) {
+        file << "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n";
+    }
+    file << std::scientific << std::setprecision(10);
+    for (const TaskTimes& task : point.tasks) {
+        const auto rate = [&task](double seconds) { return seconds > 0 ? task.bytes / seconds : 0.0; };
+        file << (point.writes() ? "write" : "read") << "," << task.task << "," << task.total << "," << task.transfer
+             << "," << rate(task.total) << "," << rate(task.transfer) << "\n";
+    }
+    return file.flush() ? std::string()
+                        : "saveRankPerformanceDetailsCSV: " + s.rank_details_file + " cannot be written";
+}
+
+}  // namespace sonde::dialects::ior

@@ -65,12 +65,13 @@ std::optional<CompletedOperation> ClientCache::complete_without_event(Time time,
 }
 
 void ClientCache::close_file(StreamId stream) {
-    send_piece(stream);
+    write_back_piece(stream);
     unregister_writer(clients_.stream(stream));
 }
 
 void ClientCache::drop_pages(std::uint32_t client) {
     clients_[client].pages.clear();
+    clients_[client].names.clear();
     for (const StreamId id : clients_[client].streams) {
         ClientStream& stream = clients_.stream(id);
         stream.ready_until = stream.ready_from;

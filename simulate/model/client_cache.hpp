@@ -30,7 +30,7 @@ class ClientCache final : public RequestOwner {
     void begin_fsync(std::uint32_t call);
     /// Sends the stream's piece to its target and releases the unused room. It is no writer of a file any more.
     void close_file(StreamId stream);
-    void send_piece(StreamId stream);
+    void write_back_piece(StreamId stream);
     void drop_pages(std::uint32_t client);
     /// Seconds of reading a page for each page of the file that the client caches.
     void set_cached_page_cost(double cost_s) { cached_page_cost_s_ = cost_s; }
@@ -52,7 +52,7 @@ class ClientCache final : public RequestOwner {
     void begin_buffered_read(std::uint32_t call);
     std::uint64_t plan_read_ahead(ClientStream& stream, const Client& client, const ModelOperation& operation,
                                   std::uint64_t until) const;
-    void fetch_missing(StreamId id, std::uint64_t from, std::uint64_t until);
+    void fetch_missing(StreamId id, std::uint64_t from, std::uint64_t until, std::uint64_t call_end);
     void finish_fetch(const StorageRequest& request);
     Time cache_lock_time(const Client& client, const ModelOperation& operation) const;
 

@@ -12,6 +12,8 @@ ClientTable::ClientTable(const SiteModel& site) {
         Client& client = clients_.emplace_back();
         client.site = described;
         client.pages = ExtentCache(described.page_cache);
+        client.names = NameCache(described.cached_names);
+        caches_names_ = caches_names_ || described.cached_names > 0;
         client.slowdown = described.slowdown;
         client.forwarder_turn =
             static_cast<std::uint32_t>(clients_.size() - 1);  // so that clients begin at different ones
@@ -26,6 +28,15 @@ bool ClientTable::has_dirty_data() const {
 void ClientTable::remove_cached_file(FileId file) {
     for (Client& client : clients_) {
         client.pages.remove_file(file);
+    }
+}
+
+void ClientTable::remove_cached_name(FileId file) {
+    if (!caches_names_) {
+        return;
+    }
+    for (Client& client : clients_) {
+        client.names.erase(file);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernel/stations.hpp"
 #include "model/extent_cache.hpp"
+#include "model/name_cache.hpp"
 #include "model/operation.hpp"
 #include "system/site.hpp"
 
@@ -58,10 +59,12 @@ struct TargetQueue {
 struct Client {
     ClientSite site;
     ExtentCache pages;
+    NameCache names;
     SingleServerStation cache_lock;  ///< of its page cache (Lustre LU-744)
     SingleServerStation flusher;     ///< background writing, where its rate is limited
     double slowdown = 1;
     std::uint64_t dirty_bytes = 0;
+    std::uint64_t read_ahead_in_flight = 0;     ///< bytes
     std::uint32_t write_back_count = 0;         ///< requests of write-behind in flight
     std::vector<TargetQueue> target_queues;     ///< by target; empty until the first request
     std::deque<std::uint32_t> waiting_writers;  ///< calls that wait for dirty room
@@ -85,6 +88,7 @@ class ClientTable {
     std::size_t size() const noexcept { return clients_.size(); }
     bool has_dirty_data() const;
     void remove_cached_file(FileId file);
+    void remove_cached_name(FileId file);
 
     ClientStream& stream(StreamId id) noexcept { return streams_[id]; }
     const ClientStream& stream(StreamId id) const noexcept { return streams_[id]; }
@@ -98,6 +102,7 @@ class ClientTable {
     std::vector<Client> clients_;
     std::vector<ClientStream> streams_;
     std::vector<StreamId> free_streams_;
+    bool caches_names_ = false;
 };
 
 }  // namespace sonde::simulate

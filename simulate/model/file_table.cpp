@@ -53,6 +53,7 @@ void FileTable::remove(std::string_view path, ClientTable& clients) {
     }
     FileState& file = files_[entry->second];
     release_space(file, 0);
+    clients.remove_cached_name(entry->second);
     if (file.size > 0) {
         clients.remove_cached_file(entry->second);
     }
@@ -68,6 +69,7 @@ void FileTable::rename(std::string_view from, std::string_view to, ClientTable& 
     if (entry != by_name_.end() && from != to) {
         const FileId id = entry->second;
         remove(to, clients);
+        clients.remove_cached_name(id);
         by_name_.erase(std::string(from));
         by_name_.emplace(std::string(to), id);
     }

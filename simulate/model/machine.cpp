@@ -115,7 +115,7 @@ void Machine::advance_to(Time time) {
 
 void Machine::write_back_all(Time limit) {
     for (StreamId id = 0; id < core_->parts.clients.stream_count(); ++id) {
-        core_->parts.cache.send_piece(id);
+        core_->parts.cache.write_back_piece(id);
     }
     while (core_->parts.clients.has_dirty_data() && next_event_time() <= limit) {
         step();
@@ -151,7 +151,7 @@ const Traces& Machine::traces() const {
 }
 
 const Traces& Machine::counters() const {
-    core_->parts.update_counters();
+    core_->parts.update_trace_counters();
     return core_->parts.traces;
 }
 

@@ -47,10 +47,10 @@ MachineParts::MachineParts(SiteModel described_site, const MachineOptions& optio
     traces.file_system = site.fs.id;
 }
 
-void MachineParts::update_counters() {
+void MachineParts::update_trace_counters() {
     metadata.count_calls_of_others();
-    storage.update_counters();
-    network.update_counters(traces);
+    storage.copy_drive_counters();
+    network.copy_link_counters(traces);
 }
 
 void MachineParts::compute_free_space() {

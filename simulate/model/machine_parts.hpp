@@ -26,7 +26,7 @@ struct MachineParts {
     MachineParts& operator=(const MachineParts&) = delete;
 
     /// Updates the counters that events do not: calls of other users at metadata servers, and drives.
-    void update_counters();
+    void update_trace_counters();
     void compute_free_space();
     /// Stores a row of the counters of all targets.
     void add_sample();

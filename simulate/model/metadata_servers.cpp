@@ -32,8 +32,13 @@ Time MetadataServers::message_time(const Client& client) const {
     return network_.metadata_message_time(client, servers_[static_cast<std::size_t>(site_.metadata_servers.front())]);
 }
 
+/// The client answers a stat of a name that it keeps itself.
 void MetadataServers::send_call(std::uint32_t call) {
-    Client& client = clients_.client_of(calls_[call].operation.stream);
+    const ModelOperation& operation = calls_[call].operation;
+    Client& client = clients_.client_of(operation.stream);
+    if (operation.kind == ModelCallKind::stat && client.names.contains(operation.file)) {
+        return calls_.finish(call, timeline_.now());
+    }
     const Time sent = network_.reserve_forwarder(network_.choose_forwarder(client), timeline_.now());
     timeline_.push(add_time(sent, message_time(client)), EventKind::metadata_call, call);
 }
@@ -105,6 +110,9 @@ void MetadataServers::serve_call(std::uint32_t call) {
         end = server.journal.reserve(end, add_wait_for_others(scale_time(server.site.journal, factor))).end;
     }
     file.is_cached_by_server = true;
+    if (operation.kind == ModelCallKind::stat) {
+        clients_.client_of(operation.stream).names.insert(operation.file);
+    }
     traces_.metadata[server_number].calls[static_cast<std::size_t>(operation.kind)].add(
         static_cast<std::uint64_t>((end - now) / 1000));
     const Time answer_time = message_time(clients_.client_of(operation.stream));

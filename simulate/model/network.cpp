@@ -128,7 +128,7 @@ void Network::set_slowdown(int link, double factor) {
     slowed.slowdown = slowed.site.slowdown * factor;
 }
 
-void Network::update_counters(Traces& traces) const {
+void Network::copy_link_counters(Traces& traces) const {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const Link& link = links_[i];
         traces.links[i] = {link.site.id,  link.bytes[0],    link.messages[0],

@@ -40,7 +40,7 @@ class Network {
     void set_lost_share(int link, double share) { links_[static_cast<std::size_t>(link)].lost_share = share; }
     /// The first of alternative paths gets this many times the share of another.
     void set_first_path_weight(double weight) { first_path_weight_ = weight; }
-    void update_counters(Traces& traces) const;
+    void copy_link_counters(Traces& traces) const;
     void remove_router(int link);
     void restore_router(int link);
 

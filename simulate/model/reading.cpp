@@ -27,6 +27,17 @@ std::uint64_t read_ahead_unit(const Client& client) {
     return std::max<std::uint64_t>(client.site.rpc_size, page_bytes);
 }
 
+/// Bytes that read-ahead may request now. As in Lustre, all streams of a client share a total, and read-ahead pauses
+/// while less than a request of it is left.
+std::uint64_t read_ahead_room(const Client& client) {
+    const std::uint64_t total = client.site.read_ahead_total;
+    if (total == 0) {
+        return ~0ULL;
+    }
+    const std::uint64_t room = total - std::min(total, client.read_ahead_in_flight);
+    return room < std::min(read_ahead_unit(client), total) ? 0 : room;
+}
+
 }  // namespace
 
 /// Time of a read under the client's cache lock (Lustre LU-744): each page takes longer for each page of the file that
@@ -84,7 +95,7 @@ void ClientCache::begin_buffered_read(std::uint32_t call) {
     if (request_until > stream.requested_until) {
         const std::uint64_t begin = std::max(stream.requested_until, from);
         stream.requested_until = request_until;
-        fetch_missing(operation.stream, begin, request_until);
+        fetch_missing(operation.stream, begin, request_until, until);
     }
     stream.last_read_end = until;
     if (is_missing(clients_.stream(operation.stream), from, until)) {
@@ -95,22 +106,27 @@ void ClientCache::begin_buffered_read(std::uint32_t call) {
     calls_.finish(call, timeline_.now());
 }
 
-/// Where the requests of a sequential read end: read-ahead doubles its window with each one, up to the limit.
+/// Where the requests of a sequential read end. The window of read-ahead doubles when half of it was read. On clients
+/// with a total (Lustre) it moves and grows by one request at a time instead, as far as the other streams leave room.
 std::uint64_t ClientCache::plan_read_ahead(ClientStream& stream, const Client& client, const ModelOperation& operation,
                                            std::uint64_t until) const {
     const bool begins = operation.offset == 0 && stream.read_ahead_window == 0 && operation.length > 0;
     const bool continues = operation.offset > 0;
     const std::uint64_t limit = client.site.read_ahead;
-    if ((!begins && !continues) || limit == 0 || stream.requested_until >= until + stream.read_ahead_window / 2 + 1) {
+    const std::uint64_t unit = std::min(read_ahead_unit(client), limit), window = stream.read_ahead_window;
+    const bool moves = client.site.read_ahead_total > 0;
+    const std::uint64_t margin = moves ? window - std::min(window, unit) : window / 2;
+    if ((!begins && !continues) || limit == 0 || stream.requested_until > until + margin) {
         return until;
     }
-    stream.read_ahead_window =
-        std::min(std::max(2 * stream.read_ahead_window, std::min(read_ahead_unit(client), limit)), limit);
-    return std::min(files_[operation.file].size, until + stream.read_ahead_window);
+    stream.read_ahead_window = std::min(moves ? window + unit : std::max(2 * window, unit), limit);
+    const std::uint64_t begin = std::max(stream.requested_until, until);
+    const std::uint64_t ahead = until + stream.read_ahead_window - std::min(begin, until + stream.read_ahead_window);
+    return std::min(files_[operation.file].size, begin + std::min(ahead, read_ahead_room(client)));
 }
 
-/// Requests the bytes `from` … `until`-1 that are not in the cache.
-void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t until) {
+/// Requests the bytes `from` … `until`-1 that are not in the cache. Those from `call_end` on are read-ahead.
+void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t until, std::uint64_t call_end) {
     const FileId file_id = clients_.stream(id).file;
     Client& client = clients_.client_of(id);
     std::vector<std::uint32_t> new_requests;
@@ -123,6 +139,9 @@ void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t u
         const std::uint64_t length = std::min(until - offset, location.bytes_to_border);
         new_requests.push_back(
             requests_.create(id, location, file_id, offset, length, false, RequestPurpose::read_ahead));
+        const std::uint64_t ahead = offset + length - std::min(std::max(offset, call_end), offset + length);
+        requests_[new_requests.back()].read_ahead_bytes = ahead;
+        client.read_ahead_in_flight += ahead;
         clients_.stream(id).missing_ranges.emplace_back(offset, offset + length);
         offset += length;
     }
@@ -133,6 +152,7 @@ void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t u
 
 void ClientCache::finish_fetch(const StorageRequest& request) {
     Client& client = clients_[request.client];
+    client.read_ahead_in_flight -= request.read_ahead_bytes;
     client.pages.insert(request.file, request.file_offset, request.file_offset + request.length);
     ClientStream& stream = clients_.stream(request.stream);
     const std::pair<std::uint64_t, std::uint64_t> range{request.file_offset, request.file_offset + request.length};

@@ -249,7 +249,7 @@ void StorageServers::set_first_drive_slowdown(std::uint32_t target, double facto
     medium_of(targets_[target])->first_drive_slowdown = factor;
 }
 
-void StorageServers::update_counters() {
+void StorageServers::copy_drive_counters() {
     std::size_t next_drive = 0;
     for (std::size_t i = 0; i < media_.size(); ++i) {
         const Medium& medium = media_[i];

@@ -47,7 +47,7 @@ class StorageServers {
     const std::string& logging_host(std::uint32_t target) const;
     /// Bytes/s that a target writes; 0: unknown.
     double write_rate(std::uint32_t target) const;
-    void update_counters();
+    void copy_drive_counters();
 
  private:
     Medium* medium_of(const StorageTarget& target);

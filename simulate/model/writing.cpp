@@ -116,7 +116,7 @@ bool ClientCache::buffer_write(std::uint32_t call) {
     while (calls_[call].buffered_bytes < operation.length) {
         const std::uint64_t offset = operation.offset + calls_[call].buffered_bytes;
         if (stream.piece.is_open && (stream.piece.file != operation.file || stream.piece.written_until != offset)) {
-            send_piece(operation.stream);
+            write_back_piece(operation.stream);
         }
         if (!stream.piece.is_open && !has_space_for_piece(operation, offset)) {
             calls_.fail(call, timeline_.now(), ENOSPC);
@@ -129,7 +129,7 @@ bool ClientCache::buffer_write(std::uint32_t call) {
         stream.piece.written_until += part;
         calls_[call].buffered_bytes += part;
         if (stream.piece.written_until == stream.piece.reserved_until) {
-            send_piece(operation.stream);
+            write_back_piece(operation.stream);
         }
     }
     FileState& file = files_[operation.file];
@@ -145,12 +145,12 @@ void ClientCache::wait_for_dirty_room(std::uint32_t call) {
     client.waiting_writers.push_back(call);
     if (client.write_back_count == 0) {
         for (const StreamId id : client.streams) {
-            send_piece(id);
+            write_back_piece(id);
         }
     }
 }
 
-void ClientCache::send_piece(StreamId id) {
+void ClientCache::write_back_piece(StreamId id) {
     ClientStream& stream = clients_.stream(id);
     if (!stream.piece.is_open) {
         return;
@@ -221,7 +221,7 @@ void ClientCache::begin_fsync(std::uint32_t call) {
     const std::uint32_t client = clients_.stream(operation.stream).client;
     for (const StreamId id : clients_[client].streams) {
         if (clients_.stream(id).piece.is_open && clients_.stream(id).piece.file == operation.file) {
-            send_piece(id);
+            write_back_piece(id);
         }
     }
     FileState& file = files_[operation.file];

@@ -29,6 +29,7 @@ struct Defaults {
     static constexpr double dirty_share = 0.2;                      ///< Linux: vm.dirty_ratio, of memory
     static constexpr double page_cache_share = 0.75;                ///< Lustre: llite.*.max_cached_mb, of memory
     static constexpr std::uint64_t read_ahead = 40U << 20U;         ///< Lustre: max_read_ahead_per_file_mb (to 2.13)
+    static constexpr std::uint64_t read_ahead_total = 40U << 20U;   ///< Lustre: max_read_ahead_mb (to 2.13)
     static constexpr std::uint64_t read_ahead_local = 128U << 10U;  ///< Linux: read_ahead_kb
     static constexpr double hdd_seek_s = 8.5e-3;                    ///< guess: data sheets of 7200 rpm drives
     static constexpr std::uint64_t segment = 128U << 10U;           ///< guess: the usual chunk of hardware RAIDs
@@ -64,9 +65,11 @@ struct ClientSite {
     double copy_rate = 0;      ///< bytes/s between user memory and page cache
     std::uint64_t page_cache = 0, dirty_limit = 0, dirty_per_target = 0;  ///< bytes; page_cache 0: no cache
     std::uint64_t read_ahead = 0, rpc_size = 0;                           ///< bytes
+    std::uint64_t read_ahead_total = 0;  ///< bytes of all its streams in flight; 0: no limit
     std::uint32_t rpcs_in_flight = 0;
-    double write_behind = 0;  ///< bytes/s of all background writing of the node; 0: no limit
-    Time evict_cost = 0;      ///< of one page of 4 KiB
+    std::uint32_t cached_names = 0;  ///< whose attributes it keeps
+    double write_behind = 0;         ///< bytes/s of all background writing of the node; 0: no limit
+    Time evict_cost = 0;             ///< of one page of 4 KiB
     double slowdown = 1;
     int software = -1;    ///< link: limit of its client software; -1: none
     int link = -1;        ///< its adapters; -1: no limit
@@ -133,7 +136,7 @@ struct TargetSite {
 };
 
 struct FileSystemSite {
-    std::string id, kind;
+    std::string id, kind, version;
     bool local = false;  ///< without servers: the node accesses the drives
     std::uint64_t stripe_size = 1U << 20U;
     std::int64_t stripe_count = 1;              ///< -1 = all

@@ -12,11 +12,42 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace sonde::simulate {
 namespace {
 
 using nlohmann::json;
+
+/// Bytes of read-ahead, at most, of one stream and of all streams of a node; 0 of all: no limit.
+struct ReadAheadLimits {
+    double stream = 0, total = 0;
+};
+
+/// Whether a version like "2.15.3" is at least `major`.`minor`. One that does not begin with two numbers is not.
+bool is_version_from(const std::string& version, int major, int minor) {
+    std::istringstream digits(version);
+    int first = 0, second = 0;
+    char dot = 0;
+    digits >> first >> dot >> second;
+    return !digits.fail() && dot == '.' && std::pair(first, second) >= std::pair(major, minor);
+}
+
+/// Defaults of the client software. Lustre takes them from the memory of the node since 2.14 (llite/llite_lib.c).
+ReadAheadLimits default_read_ahead(const FileSystemSite& fs, double memory) {
+    if (fs.local) {
+        return {static_cast<double>(Defaults::read_ahead_local), 0};
+    }
+    if (fs.kind != "lustre") {
+        return {static_cast<double>(Defaults::read_ahead), 0};
+    }
+    if (!is_version_from(fs.version, 2, 14) || memory <= 0) {
+        return {static_cast<double>(Defaults::read_ahead), static_cast<double>(Defaults::read_ahead_total)};
+    }
+    constexpr double mib = 1U << 20U;
+    const double total = std::min(memory / 32, 1024 * mib);
+    return {std::min(total / 4, 256 * mib), total};
+}
 
 ClientSite read_client(const json& node, const FileSystemSite& fs, bool& uses_default_cost) {
     ClientSite client;
@@ -33,10 +64,12 @@ ClientSite read_client(const json& node, const FileSystemSite& fs, bool& uses_de
     client.dirty_limit = parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
     client.dirty_per_target =
         parameter_bytes(node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target));
-    client.read_ahead = parameter_bytes(
-        node, "read_ahead", static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead));
+    const ReadAheadLimits read_ahead = default_read_ahead(fs, memory);
+    client.read_ahead = parameter_bytes(node, "read_ahead", read_ahead.stream);
+    client.read_ahead_total = parameter_bytes(node, "read_ahead_total", read_ahead.total);
     client.rpc_size = parameter_bytes(node, "rpc_size", static_cast<double>(Defaults::rpc_size), 1);
     client.rpcs_in_flight = parameter_count(node, "rpcs_in_flight", Defaults::rpcs_in_flight, 1);
+    client.cached_names = parameter_count(node, "cached_names", 0);
     client.write_behind = parameter_rate(node, "write_behind", 0);
     client.evict_cost = parameter_duration(node, "evict_cost", 0);
     client.slowdown = parameter(node, "slowdown", 1);
@@ -97,6 +130,7 @@ FileSystemSite read_file_system(const SystemParts& system, const std::string& id
     FileSystemSite site;
     site.id = id;
     site.kind = text(fs, "kind");
+    site.version = text(fs, "version");
     site.local = !text(fs, "device").empty();
     if (const auto stripe = fs.find("stripe"); stripe != fs.end()) {
         site.stripe_size = bytes(*stripe, "size", 1U << 20U, 1);

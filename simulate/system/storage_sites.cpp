@@ -48,8 +48,8 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
                        drive_rate.write * n * medium.data / data_and_parity};
         const double rotation_s = number(*drive, "rpm", 0) > 0 ? 60 / number(*drive, "rpm", 0) : 0;
         const bool is_rotating = text(*drive, "kind") == "hdd";
-        // Where operations per second are stated, the seek time follows from them. Otherwise long requests of a hard
-        // disk do not seek, because the elevator merges them.
+        // If the drive states operations per second, the seek time follows from them. If not, the model charges no seek
+        // for long requests of a hard disk, because the elevator merges them.
         const double operations = number(*drive, "operations", 0);
         const bool has_seek = has_parameter(*drive, "seek");
         medium.access = operations > 0 ? seconds_to_time(1 / operations) : 0;

@@ -13,9 +13,10 @@ using nlohmann::json;
 
 /// Members of the table `model` that the model uses, by kind of part.
 const std::map<std::string, std::set<std::string>>& used_parameters() {
-    static const std::set<std::string> node = {"call_cost",      "call_rate",        "copy_rate",  "page_cache",
-                                               "dirty_limit",    "dirty_per_target", "read_ahead", "rpc_size",
-                                               "rpcs_in_flight", "write_behind",     "evict_cost", "slowdown"};
+    static const std::set<std::string> node = {"call_cost",   "call_rate",        "copy_rate",    "page_cache",
+                                               "dirty_limit", "dirty_per_target", "read_ahead",   "read_ahead_total",
+                                               "rpc_size",    "rpcs_in_flight",   "write_behind", "evict_cost",
+                                               "slowdown",    "cached_names"};
     static const auto with = [](std::set<std::string> names, const std::set<std::string>& others) {
         names.insert(others.begin(), others.end());
         return names;

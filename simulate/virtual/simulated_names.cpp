@@ -94,7 +94,7 @@ int SimulatedNames::look(Directory parent, const char* name, const backends::Loo
 }
 
 int SimulatedNames::examine(Directory parent, const char* name, const backends::Look& options,
-                            backends::Facts& facts) noexcept {
+                            backends::EntryFacts& facts) noexcept {
     const std::string path = join_path(parent, name);
     facts.kind = directories_.entry_counts.contains(path) ? backends::EntryKind::directory : backends::EntryKind::file;
     if (scheduler_.machine().exists(path)) {

@@ -22,7 +22,7 @@ class SimulatedNames final : public backends::NameOperations {
     int make_directory(backends::Directory parent, const char* name) noexcept override;
     int look(backends::Directory parent, const char* name, const backends::Look& options) noexcept override;
     int examine(backends::Directory parent, const char* name, const backends::Look& options,
-                backends::Facts& facts) noexcept override;
+                backends::EntryFacts& facts) noexcept override;
     int open_close(backends::Directory parent, const char* name) noexcept override;
     std::int64_t read(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override;
     int rename(backends::Directory parent, const char* name, const char* to) noexcept override;

@@ -63,7 +63,7 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
         return pass_time([&] { return inner_names().look(parent, name, options); }, true);
     }
     int examine(Directory parent, const char* name, const backends::Look& options,
-                backends::Facts& facts) noexcept override {
+                backends::EntryFacts& facts) noexcept override {
         return pass_time([&] { return inner_names().examine(parent, name, options, facts); }, true);
     }
     int open_close(Directory parent, const char* name) noexcept override {

@@ -12,6 +12,8 @@ constexpr const char* no_processes = "the model has no processes and processors"
 constexpr const char* equal_cost = "in the model these calls cost the same";
 constexpr const char* no_failures = "a call of the model moves all of its bytes";
 constexpr const char* no_aggregation = "the model has no library that gathers the calls of several tasks";
+constexpr const char* no_format = "the model has plain files without the metadata of a format";
+constexpr const char* no_gpus = "the model has no GPUs";
 constexpr const char* no_clock = "virtual time has no limit";
 constexpr const char* no_files = "the model writes no files of its own";
 
@@ -34,7 +36,11 @@ void add_data_members(Reasons& reasons, const plan::Data& data, const std::strin
     add(data.io.registered != defaults.io.registered, equal_cost, ".io.registered");
     add(data.io.collective, no_aggregation, ".io.collective");
     add(data.io.view, no_aggregation, ".io.view");
+    add(!data.io.gpus.empty(), no_gpus, ".io.gpus");
     add(!data.io.hints.empty(), no_aggregation, ".io.hints");
+    add(data.io.chunk > 0, no_format, ".io.chunk");
+    add(data.io.alignment > 0, no_format, ".io.alignment");
+    add(data.io.collective_metadata, no_format, ".io.collective_metadata");
     add(data.io.continue_short != defaults.io.continue_short, no_failures, ".io.continue_short");
 }
 
